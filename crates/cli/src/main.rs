@@ -1,0 +1,5 @@
+//! The `untax` program: see `untax --help`.
+
+fn main() -> std::process::ExitCode {
+    untax::main()
+}

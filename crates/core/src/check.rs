@@ -1,0 +1,108 @@
+//! The result of `untax check`: what `--json` prints.
+
+use crate::database::{Container, DatabaseMemory, HugePageUse, Model, Pod, Settings};
+use crate::finding::{Finding, Tax, Unmeasured};
+use crate::host::HostFacts;
+use crate::{Bytes, Reading, Seconds};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+/// The schema's name and version.
+pub const SCHEMA: &str = "untax.check/1";
+
+/// One check of a host.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Check {
+    /// `untax.check/1`.
+    pub schema: String,
+    /// The run's id, under which it is saved.
+    pub run: String,
+    /// When the window closed.
+    pub taken_at: Timestamp,
+    /// Length of the window; 0 for a check without one.
+    pub window_s: f64,
+    /// What the check itself cost; absent in a replay.
+    #[serde(rename = "self")]
+    pub own: Reading<OwnCost>,
+    /// The machine.
+    pub host: HostFacts,
+    /// The databases, and what the rules say of each.
+    pub databases: Vec<Checked>,
+    /// What the rules say of the host.
+    pub findings: Vec<Finding>,
+    /// What could not be measured on the host.
+    pub unmeasured: Vec<Unmeasured>,
+}
+
+/// What a check cost the host.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct OwnCost {
+    /// Processor time, children included.
+    pub cpu_s: Seconds,
+    /// The most memory resident at once, of the largest process.
+    pub rss_bytes: Bytes,
+}
+
+/// One database with its findings.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Checked {
+    /// `engine:pid`.
+    pub id: String,
+    /// The engine's id.
+    pub engine: String,
+    /// The product's name.
+    pub product: String,
+    /// The server's version.
+    pub version: Reading<String>,
+    /// Its main process.
+    pub pid: u32,
+    /// How it serves its clients.
+    pub model: Model,
+    /// Number of processes.
+    pub processes: u32,
+    /// Client connections.
+    pub connections: Reading<u32>,
+    /// Its container.
+    pub container: Option<Container>,
+    /// Its pod.
+    pub pod: Option<Pod>,
+    /// Its memory.
+    pub memory: DatabaseMemory,
+    /// What it asks of huge pages.
+    pub huge_pages: Reading<HugePageUse>,
+    /// The settings read and where from.
+    pub settings: Reading<Settings>,
+    /// Where its time went.
+    pub time: TimeShares,
+    /// The sum of the findings' taxes; `None` when none is measured.
+    pub tax: Option<Tax>,
+    /// What the rules found, the dearest first.
+    pub findings: Vec<Finding>,
+    /// What could not be measured.
+    pub unmeasured: Vec<Unmeasured>,
+}
+
+/// Where the time of a database's threads went during the window.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TimeShares {
+    /// Everything but idle.
+    pub active_s: Reading<Seconds>,
+    /// On a CPU.
+    pub on_cpu_s: Reading<Seconds>,
+    /// Waiting for a CPU, cgroup throttling included.
+    pub runnable_s: Reading<Seconds>,
+    /// Held back by a CPU limit.
+    pub throttled_s: Reading<Seconds>,
+    /// Waiting for a disk.
+    pub disk_s: Reading<Seconds>,
+    /// Reclaiming memory.
+    pub reclaim_s: Reading<Seconds>,
+    /// Waiting for a lock.
+    pub lock_s: Reading<Seconds>,
+    /// Waiting for the network to take data.
+    pub network_s: Reading<Seconds>,
+    /// Waiting for a client or a timer.
+    pub idle_s: Reading<Seconds>,
+    /// Not accounted for.
+    pub unaccounted_s: Reading<Seconds>,
+}

@@ -1,0 +1,213 @@
+//! One running database as types. `untax_engines` finds and reads them.
+
+use crate::{Bytes, Interval, Reading, Seconds};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// One running instance of an engine.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Database {
+    /// `engine:pid`, such as `postgres:4012`.
+    pub id: String,
+    /// `postgres`, `mysql`, `redis`, `mongodb`, `oracle` or `generic`.
+    pub engine: String,
+    /// The product, where the engine has several: `MariaDB`, `Valkey`, …
+    pub product: String,
+    /// The server's version.
+    pub version: Reading<String>,
+    /// Its main process.
+    pub pid: u32,
+    /// When the main process was started, clock ticks since boot: tells a reused pid apart.
+    pub started_ticks: Reading<u64>,
+    /// The program, as the kernel links it.
+    pub executable: Reading<String>,
+    /// Whether the program's file was replaced or removed since the start.
+    pub executable_deleted: Reading<bool>,
+    /// The OS user that runs it.
+    pub uid: Reading<u32>,
+    /// The main process's pid inside its own pid namespace, when that is another one.
+    pub namespace_pid: Option<u32>,
+    /// Whether a client is a `process` or a `thread`, or the engine is a single `loop`.
+    pub model: Model,
+    /// Number of processes.
+    pub processes: u32,
+    /// Number of threads of all processes.
+    pub threads: Reading<u32>,
+    /// Client connections.
+    pub connections: Reading<u32>,
+    /// The container it runs in.
+    pub container: Option<Container>,
+    /// The Kubernetes pod it runs in.
+    pub pod: Option<Pod>,
+    /// Its control groups.
+    pub cgroup: Reading<Cgroup>,
+    /// Its data directory.
+    pub data_directory: Reading<String>,
+    /// Its memory.
+    pub memory: DatabaseMemory,
+    /// What it asks of huge pages.
+    pub huge_pages: Reading<HugePageUse>,
+    /// The settings that matter to the rules.
+    pub settings: Reading<Settings>,
+    /// What it has counted so far.
+    pub counters: Counters,
+}
+
+impl Database {
+    /// Whether `other` is the same start of the same server.
+    pub fn is_same_instance(&self, other: &Self) -> bool {
+        self.id == other.id && self.started_ticks == other.started_ticks
+    }
+
+    /// A setting by name, or why it is not known.
+    pub fn setting(&self, name: &str) -> Reading<String> {
+        self.settings.as_ref().and_then(|settings| match settings.values.get(name) {
+            Some(value) => Reading::Present(value.clone()),
+            None => Reading::Absent(format!("{name} is not among the settings read")),
+        })
+    }
+}
+
+/// How an engine serves its clients.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Model {
+    /// A process for each connection.
+    Process,
+    /// A thread for each connection, or a pool of them, in one process.
+    Thread,
+    /// One thread for all connections.
+    Loop,
+    /// Not known: an unrecognised program.
+    Unknown,
+}
+
+/// A container, from the path of a control group.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Container {
+    /// Its id.
+    pub id: String,
+    /// `docker`, `containerd`, `cri-o`, `podman`, `runc`, or `unknown`.
+    pub runtime: String,
+}
+
+/// A Kubernetes pod, from the path of a control group.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pod {
+    /// Its uid.
+    pub uid: String,
+    /// `guaranteed`, `burstable` or `besteffort`.
+    pub qos: String,
+}
+
+/// Where a database sits in the control groups, and the limits that matter to pages.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cgroup {
+    /// Path of each v1 controller, and of `unified`, as `/proc/PID/cgroup` gives it.
+    pub paths: BTreeMap<String, String>,
+    /// Huge-page limits from its own group up to the root, nearest first.
+    pub hugetlb: Reading<Vec<HugetlbLimit>>,
+    /// The lowest memory limit up the hierarchy; absent when there is none.
+    pub memory_limit_bytes: Reading<Bytes>,
+}
+
+/// Limits of one group for one size of huge page.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HugetlbLimit {
+    /// The group's path below the mount.
+    pub cgroup: String,
+    /// The page size.
+    pub size_bytes: Bytes,
+    /// Limit on faulted pages; going over it raises SIGBUS. Absent means unlimited.
+    pub max_bytes: Reading<Bytes>,
+    /// Limit on reserved pages; going over it fails `mmap`. Absent means unlimited.
+    pub rsvd_max_bytes: Reading<Bytes>,
+    /// What is faulted in now.
+    pub usage_bytes: Reading<Bytes>,
+}
+
+/// Memory of one database.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DatabaseMemory {
+    /// The memory that holds the data: shared segments of a multi-process engine, the buffer pool
+    /// or heap of a single-process one.
+    pub shared_bytes: Reading<Bytes>,
+    /// The page size behind most of it.
+    pub page_size_bytes: Reading<Bytes>,
+    /// Page tables of all its processes (the sum of `VmPTE`).
+    pub page_table_bytes: Reading<Bytes>,
+    /// Resident memory of the main process.
+    pub resident_bytes: Reading<Bytes>,
+    /// Huge pages from a pool mapped by the main process (`HugetlbPages`).
+    pub hugetlb_bytes: Reading<Bytes>,
+    /// Anonymous memory in transparent huge pages.
+    pub anon_huge_bytes: Reading<Bytes>,
+    /// The large mappings, largest first.
+    pub segments: Reading<Vec<Segment>>,
+}
+
+/// One large mapping of the main process.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Segment {
+    /// Its name in `/proc/PID/maps`; empty for private anonymous memory.
+    pub name: String,
+    /// Its length.
+    pub bytes: Bytes,
+    /// Whether other processes share it.
+    pub shared: bool,
+    /// The page size behind it.
+    pub page_size_bytes: Reading<Bytes>,
+}
+
+/// What a database asks of huge pages.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HugePageUse {
+    /// `on` (or fail), `try` (fall back silently) or `off`.
+    pub asked: String,
+    /// The page size it will use.
+    pub size_bytes: Reading<Bytes>,
+    /// How many of them it needs.
+    pub needed_pages: Reading<u64>,
+    /// Where the need was read: the server itself, or how it was computed.
+    pub source: String,
+}
+
+/// Settings of a database.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Settings {
+    /// `socket`, `files` or `command line`.
+    pub source: String,
+    /// Why a better source gave nothing, in words; empty when the best one answered.
+    pub instead_of: String,
+    /// Only the settings that rules read; never passwords or texts of queries.
+    pub values: BTreeMap<String, String>,
+}
+
+/// What a database has counted since it started. Differences over a window are what matters.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Counters {
+    /// Time on CPU of all threads, those of ended processes included.
+    pub on_cpu_s: Reading<Seconds>,
+    /// Time its living threads were runnable but waited for a CPU (cgroup throttling included).
+    pub runnable_s: Reading<Seconds>,
+    /// The part of the time on CPU spent in the kernel.
+    pub system_s: Reading<Seconds>,
+    /// Minor page faults of all processes, those of ended ones included.
+    pub minor_faults: Reading<u64>,
+    /// Page faults that waited for a disk, likewise.
+    pub major_faults: Reading<u64>,
+    /// Accesses to cached data, as the engine counts them.
+    pub accesses: Reading<Accesses>,
+}
+
+/// An engine's own count of how often it looked something up in its cache.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Accesses {
+    /// How many.
+    pub count: u64,
+    /// The counter's name, such as `pg_stat_database.blks_hit`.
+    pub counter: String,
+    /// How many different cold base pages one access touches, from least to most: an assumption
+    /// of the engine's file, stated there.
+    pub pages_each: Interval,
+}

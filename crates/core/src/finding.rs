@@ -1,0 +1,173 @@
+//! What rules say: findings with evidence, tax and predicted gain, or why they cannot say.
+
+use crate::Interval;
+use serde::{Deserialize, Serialize};
+
+/// How much a finding matters. Ordered from least to most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// Worth knowing; changes no exit code.
+    Info,
+    /// Costs little, or wastes resources rather than time.
+    Low,
+    /// Costs noticeably.
+    Medium,
+    /// Costs much, or the database is about to fail.
+    High,
+}
+
+/// One measured or configured value that supports a finding.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Evidence {
+    /// What the value is, in the field's standard terms.
+    pub name: String,
+    /// The value itself.
+    pub value: Value,
+    /// Its unit: `bytes`, `s`, `1/s`, `pages`, `share`, `count`, or empty for text.
+    pub unit: String,
+    /// The file, query or calibration that it was read from.
+    pub source: String,
+}
+
+/// The few kinds of value that evidence holds, so that core needs no JSON library.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Value {
+    /// A whole number.
+    Count(u64),
+    /// Any other number.
+    Number(f64),
+    /// True or false.
+    Truth(bool),
+    /// A text.
+    Text(String),
+}
+
+impl From<u64> for Value {
+    fn from(v: u64) -> Self {
+        Self::Count(v)
+    }
+}
+
+impl From<f64> for Value {
+    fn from(v: f64) -> Self {
+        Self::Number(v)
+    }
+}
+
+impl From<bool> for Value {
+    fn from(v: bool) -> Self {
+        Self::Truth(v)
+    }
+}
+
+impl From<&str> for Value {
+    fn from(v: &str) -> Self {
+        Self::Text(v.to_owned())
+    }
+}
+
+impl From<String> for Value {
+    fn from(v: String) -> Self {
+        Self::Text(v)
+    }
+}
+
+impl Evidence {
+    /// One piece of evidence.
+    pub fn new(name: &str, value: impl Into<Value>, unit: &str, source: impl Into<String>) -> Self {
+        Self {
+            name: name.to_owned(),
+            value: value.into(),
+            unit: unit.to_owned(),
+            source: source.into(),
+        }
+    }
+}
+
+/// Share (0..1) of the database's active thread time that a cause took.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Tax {
+    /// The best estimate.
+    pub share: f64,
+    /// Lower bound.
+    pub low: f64,
+    /// Upper bound.
+    pub high: f64,
+    /// How it was measured, part by part.
+    pub method: String,
+}
+
+impl Tax {
+    /// A tax from a share with bounds; shares are kept within 0..=1.
+    pub fn new(share: Interval, method: impl Into<String>) -> Self {
+        let Interval { mid, low, high } = share.clamp(0.0, 1.0);
+        Self { share: mid, low, high, method: method.into() }
+    }
+}
+
+/// Predicted throughput factor if the cause were removed: 1.25 means a quarter more.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Gain {
+    /// The best estimate.
+    pub factor: f64,
+    /// Lower bound.
+    pub low: f64,
+    /// Upper bound.
+    pub high: f64,
+}
+
+impl From<Interval> for Gain {
+    fn from(Interval { mid, low, high }: Interval) -> Self {
+        Self { factor: mid, low, high }
+    }
+}
+
+/// One cause that one database, or the host, suffers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Finding {
+    /// The rule's id, such as `small-pages`.
+    pub rule: String,
+    /// How much it matters.
+    pub severity: Severity,
+    /// One line: what is the case, with the deciding number.
+    pub summary: String,
+    /// One line: what to change.
+    pub fix: String,
+    /// What the finding stands on.
+    pub evidence: Vec<Evidence>,
+    /// What it costs, or `None` when that cannot be measured here (see `unmeasured`).
+    pub tax: Option<Tax>,
+    /// What removing it should bring.
+    pub gain: Option<Gain>,
+    /// The remedy that removes it, when there is one.
+    pub remedy: Option<String>,
+}
+
+/// Something a rule could not measure, and why.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unmeasured {
+    /// The rule's id.
+    pub rule: String,
+    /// Why, and what would make it measurable.
+    pub why: String,
+}
+
+/// What a rule says about one database, or about the host.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Diagnosis {
+    /// The database's id; `None` for the host.
+    pub database: Option<String>,
+    /// What the rule says.
+    pub says: Says,
+}
+
+/// A rule's statement.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Says {
+    /// The cause is there.
+    Found(Finding),
+    /// The rule, or its tax, could not be measured.
+    Unmeasured(Unmeasured),
+}

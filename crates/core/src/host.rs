@@ -1,0 +1,209 @@
+//! Facts of the machine, as types. `untax_host::facts` reads them.
+
+use crate::{Bytes, Reading, Seconds};
+use serde::{Deserialize, Serialize};
+
+/// Everything known of the machine.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct HostFacts {
+    /// The running kernel.
+    pub kernel: Reading<Kernel>,
+    /// Processor model and topology.
+    pub cpu: Reading<Cpu>,
+    /// Translation look-aside buffers, data side and unified.
+    pub tlb: Reading<Vec<Tlb>>,
+    /// The size of a base page.
+    pub base_page_bytes: Reading<Bytes>,
+    /// Page sizes that the processor and kernel can map, ascending.
+    pub page_sizes_bytes: Reading<Vec<Bytes>>,
+    /// Pools of pre-allocated huge pages.
+    pub hugepages: Reading<Vec<Pool>>,
+    /// Transparent huge pages.
+    pub thp: Reading<Thp>,
+    /// NUMA nodes.
+    pub numa: Reading<Vec<NumaNode>>,
+    /// Memory of the whole machine.
+    pub memory: Reading<Memory>,
+    /// The distribution and how it boots.
+    pub distribution: Reading<Distribution>,
+    /// The hypervisor or container that the host itself is, `none` on bare metal.
+    pub virtualization: Reading<String>,
+    /// Control groups.
+    pub cgroup: Reading<CgroupLayout>,
+    /// Processor time of the machine since boot.
+    pub cpu_time: Reading<CpuTime>,
+}
+
+/// The running kernel.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Kernel {
+    /// Release, such as `6.1.0-18-amd64`.
+    pub release: String,
+    /// Machine architecture, such as `x86_64`.
+    pub arch: String,
+    /// Parameters on the boot command line that concern memory, CPUs or isolation; others may
+    /// carry secrets and are left out.
+    pub parameters: Reading<Vec<String>>,
+}
+
+/// Processor model and topology.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cpu {
+    /// `GenuineIntel`, `AuthenticAMD`, …
+    pub vendor: String,
+    /// Model name as the processor gives it.
+    pub model: String,
+    /// Logical CPUs online.
+    pub logical: u32,
+    /// Physical cores, when the topology is exposed.
+    pub cores: Reading<u32>,
+    /// Sockets, when the topology is exposed.
+    pub sockets: Reading<u32>,
+    /// Size of the last-level cache of one CPU.
+    pub last_level_cache_bytes: Reading<Bytes>,
+    /// Whether hardware performance counters can be used here.
+    pub pmu: Reading<String>,
+}
+
+/// One translation look-aside buffer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tlb {
+    /// 1 or 2.
+    pub level: u8,
+    /// `data`, `instruction` or `unified`.
+    pub kind: String,
+    /// The page sizes that share these entries.
+    pub page_sizes_bytes: Vec<Bytes>,
+    /// Number of entries.
+    pub entries: u32,
+    /// Associativity; `None` when the processor does not say.
+    pub ways: Option<u32>,
+}
+
+/// Huge pages of one size, on the whole host or on one NUMA node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pool {
+    /// The size of one page.
+    pub size_bytes: Bytes,
+    /// The NUMA node; `None` for the sum over the host.
+    pub node: Option<u32>,
+    /// Pages in the pool, surplus ones included.
+    pub total: Reading<u64>,
+    /// Pages that nobody has faulted in.
+    pub free: Reading<u64>,
+    /// Free pages that a mapping was promised; the kernel counts them for the host only.
+    pub reserved: Reading<u64>,
+    /// Pages beyond the configured number, given back when they become free.
+    pub surplus: Reading<u64>,
+}
+
+/// Transparent huge pages. Texts are the word in brackets of the sysfs file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Thp {
+    /// `always`, `madvise` or `never`.
+    pub enabled: String,
+    /// `always`, `defer`, `defer+madvise`, `madvise` or `never`.
+    pub defrag: Reading<String>,
+    /// For shared memory: `always`, `within_size`, `advise`, `never`, `deny` or `force`.
+    pub shmem_enabled: Reading<String>,
+    /// Size of the page that `enabled` is about.
+    pub pmd_bytes: Reading<Bytes>,
+    /// Settings of each size, where the kernel has them (6.8 and newer), ascending.
+    pub sizes: Reading<Vec<ThpSize>>,
+    /// Whether khugepaged may allocate with reclaim and compaction.
+    pub khugepaged_defrag: Reading<bool>,
+    /// How many pages khugepaged scans in one go.
+    pub khugepaged_pages_to_scan: Reading<u64>,
+    /// How many empty base pages a huge page may be made of.
+    pub khugepaged_max_ptes_none: Reading<u64>,
+}
+
+/// One size of transparent huge page.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ThpSize {
+    /// The size.
+    pub size_bytes: Bytes,
+    /// `always`, `inherit`, `madvise` or `never`.
+    pub enabled: String,
+}
+
+/// One NUMA node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NumaNode {
+    /// Its number.
+    pub node: u32,
+    /// Its CPUs as the kernel lists them, such as `0-15,32-47`.
+    pub cpus: Reading<String>,
+    /// All of its memory.
+    pub total_bytes: Reading<Bytes>,
+    /// What is free of it.
+    pub free_bytes: Reading<Bytes>,
+    /// Distance to each node, itself included, in the order of their numbers.
+    pub distances: Reading<Vec<u32>>,
+}
+
+/// Memory of the machine, from `/proc/meminfo`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Memory {
+    /// Usable memory.
+    pub total_bytes: Bytes,
+    /// An estimate of what can be allocated without swapping.
+    pub available_bytes: Reading<Bytes>,
+    /// Unused memory.
+    pub free_bytes: Reading<Bytes>,
+    /// Page tables of all processes.
+    pub page_table_bytes: Reading<Bytes>,
+    /// Anonymous memory in transparent huge pages.
+    pub anon_huge_bytes: Reading<Bytes>,
+    /// Shared memory in transparent huge pages.
+    pub shmem_huge_bytes: Reading<Bytes>,
+    /// All pools of huge pages together.
+    pub hugetlb_bytes: Reading<Bytes>,
+    /// Swap space.
+    pub swap_total_bytes: Reading<Bytes>,
+}
+
+/// The distribution and how it boots.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Distribution {
+    /// `ID` of os-release, such as `debian`.
+    pub id: String,
+    /// `VERSION_ID`, such as `12`; rolling distributions have none.
+    pub version: Option<String>,
+    /// `PRETTY_NAME`.
+    pub name: String,
+    /// What sets the kernel's command line: `grub`, `grub-bls`, `systemd-boot`, `bottlerocket`,
+    /// `transactional`.
+    pub boot_loader: Reading<String>,
+}
+
+/// Which control groups there are.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CgroupLayout {
+    /// `v1`, `v2` or `hybrid`.
+    pub version: String,
+    /// Where each v1 controller, and `unified` for v2, is mounted.
+    pub mounts: Vec<CgroupMount>,
+    /// Whether huge pages count in `memory.max` (mount option `memory_hugetlb_accounting`).
+    pub memory_hugetlb_accounting: bool,
+}
+
+/// One mounted cgroup hierarchy.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CgroupMount {
+    /// v1 controllers of the hierarchy, or `unified`.
+    pub controllers: Vec<String>,
+    /// The mount point.
+    pub path: String,
+}
+
+/// Processor time of the whole machine since boot, from `/proc/stat`.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct CpuTime {
+    /// Time on CPU of any kind.
+    pub busy_s: Seconds,
+    /// Time with nothing to run, waiting for disks included.
+    pub idle_s: Seconds,
+    /// Time the hypervisor ran something else.
+    pub steal_s: Seconds,
+}

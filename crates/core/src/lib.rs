@@ -1,0 +1,27 @@
+//! The vocabulary of untax as plain data, and the statistics every verdict stands on.
+//!
+//! Nothing here reads the host or writes anywhere: every type can be saved, printed as JSON and
+//! replayed.
+
+pub mod bench;
+pub mod calibration;
+pub mod check;
+pub mod database;
+pub mod finding;
+pub mod host;
+pub mod interval;
+pub mod reading;
+pub mod snapshot;
+pub mod stats;
+pub mod units;
+pub mod window;
+
+pub use calibration::Calibration;
+pub use check::Check;
+pub use database::Database;
+pub use finding::{Diagnosis, Evidence, Finding, Gain, Severity, Tax, Unmeasured};
+pub use interval::Interval;
+pub use reading::Reading;
+pub use snapshot::Snapshot;
+pub use units::{Bytes, Seconds};
+pub use window::Window;

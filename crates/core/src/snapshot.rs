@@ -1,0 +1,19 @@
+//! All facts at one moment.
+
+use crate::database::Database;
+use crate::host::HostFacts;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+/// All facts of the host and its databases at one moment; plain data.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Snapshot {
+    /// When it was taken (wall clock).
+    pub taken_at: Timestamp,
+    /// Seconds of the monotonic clock since boot: differences between snapshots are exact.
+    pub uptime_s: f64,
+    /// The machine.
+    pub host: HostFacts,
+    /// The databases found, in ascending order of their pid.
+    pub databases: Vec<Database>,
+}

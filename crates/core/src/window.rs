@@ -1,0 +1,66 @@
+//! What was seen between two moments.
+
+use crate::{Calibration, Database, Reading, Snapshot};
+use serde::{Deserialize, Serialize};
+
+/// The snapshots at both ends of an observation, and what was sampled between them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Window {
+    /// The facts when the window opened.
+    pub start: Snapshot,
+    /// The facts when it closed.
+    pub end: Snapshot,
+    /// What page faults and page walks cost on this host.
+    pub calibration: Reading<Calibration>,
+}
+
+impl Window {
+    /// Length in seconds; zero for a window without duration.
+    pub fn seconds(&self) -> f64 {
+        (self.end.uptime_s - self.start.uptime_s).max(0.0)
+    }
+
+    /// The databases that were there at both ends: the same process, not one that reuses its pid.
+    pub fn databases(&self) -> impl Iterator<Item = Pair<'_>> {
+        self.end.databases.iter().map(|end| Pair {
+            start: self.start.databases.iter().find(|start| start.is_same_instance(end)),
+            end,
+            seconds: self.seconds(),
+        })
+    }
+}
+
+/// One database at both ends of a window.
+#[derive(Debug, Clone, Copy)]
+pub struct Pair<'a> {
+    /// At the start, unless it was started during the window.
+    pub start: Option<&'a Database>,
+    /// At the end.
+    pub end: &'a Database,
+    /// Length of the window, seconds.
+    pub seconds: f64,
+}
+
+impl Pair<'_> {
+    /// How much a growing counter grew over the window.
+    ///
+    /// A counter that went backwards (processes left and took their counts with them, or the
+    /// server was restarted) is a gap, not a zero.
+    pub fn growth(&self, name: &str, read: impl Fn(&Database) -> Reading<f64>) -> Reading<f64> {
+        let Some(start) = self.start else {
+            return Reading::Absent("the database was started during the window".to_owned());
+        };
+        if self.seconds <= 0.0 {
+            return Reading::Absent("the check had no window; use --window 10s".to_owned());
+        }
+        read(self.end).and_then(|end| {
+            read(start).and_then(|start| {
+                if end < start {
+                    Reading::Failed(format!("{name} went backwards during the window"))
+                } else {
+                    Reading::Present(end - start)
+                }
+            })
+        })
+    }
+}

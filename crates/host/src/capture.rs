@@ -1,0 +1,203 @@
+//! Captures: what a check read on one host, saved so that it replays elsewhere.
+//!
+//! A capture is a folder, or the same folder as `.tar.gz`:
+//! `capture.json` (schema, window), and for each moment (`start`, `end`) `gaps.json` with what was
+//! denied or absent, `answers.json`-like observations in the same file, and the files below `fs/`.
+
+use crate::live::CapturedMoment;
+use crate::record::{Kind, Record};
+use crate::Host;
+use serde::{Deserialize, Serialize};
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The schema's name and version.
+const SCHEMA: &str = "untax.capture/1";
+
+/// The most that an unpacked capture may hold: a capture of 10,000 processes takes about 200 MiB.
+const MAX_UNPACKED_BYTES: u64 = 1 << 30;
+
+/// Why a capture could not be written or read.
+#[derive(Debug, thiserror::Error)]
+pub enum CaptureError {
+    /// A file of the capture could not be written or read.
+    #[error("{}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What went wrong.
+        source: io::Error,
+    },
+    /// A file of the capture has an unexpected form.
+    #[error("{} is not part of a capture; make one with 'untax capture FILE'", path.display())]
+    Form {
+        /// The file.
+        path: PathBuf,
+        /// What was unexpected.
+        source: serde_json::Error,
+    },
+    /// The capture is of another version.
+    #[error("the capture has schema {found}, this version of untax reads {SCHEMA}")]
+    Schema {
+        /// What it says of itself.
+        found: String,
+    },
+    /// The archive unpacks to more than a capture ever holds.
+    #[error("the archive unpacks to more than {} MiB: not a capture", MAX_UNPACKED_BYTES >> 20)]
+    TooLarge,
+    /// A capture is never written over something else.
+    #[error("{} exists; choose another name or remove it", path.display())]
+    Exists {
+        /// What is there.
+        path: PathBuf,
+    },
+}
+
+/// A capture that was opened: a host at the start and at the end of a window.
+pub struct Capture {
+    /// The host when the window opened.
+    pub start: Host,
+    /// The host when the window closed.
+    pub end: Host,
+    /// Where an archive was unpacked; removed with the capture.
+    _unpacked: Option<tempfile::TempDir>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Manifest {
+    schema: String,
+}
+
+impl Capture {
+    /// Whether a path looks like a capture rather than a saved run.
+    pub fn is_at(path: &Path) -> bool {
+        is_archive(path) || path.join("capture.json").is_file()
+    }
+
+    /// Opens a capture: a folder, or a `.tar.gz` of one.
+    pub fn open(path: &Path) -> Result<Self, CaptureError> {
+        if is_archive(path) {
+            let unpacked = unpack(path)?;
+            let mut capture = Self::open_folder(unpacked.path())?;
+            capture._unpacked = Some(unpacked);
+            return Ok(capture);
+        }
+        Self::open_folder(path)
+    }
+
+    fn open_folder(folder: &Path) -> Result<Self, CaptureError> {
+        let manifest: Manifest = read_json(&folder.join("capture.json"))?;
+        if manifest.schema != SCHEMA {
+            return Err(CaptureError::Schema { found: manifest.schema });
+        }
+        Ok(Self {
+            start: open_moment(&folder.join("start"))?,
+            end: open_moment(&folder.join("end"))?,
+            _unpacked: None,
+        })
+    }
+
+    /// Writes a capture to `path`: a `.tar.gz` archive if it is named so, a folder otherwise.
+    pub fn write(path: &Path, start: &Record, end: &Record) -> Result<(), CaptureError> {
+        if path.exists() {
+            return Err(CaptureError::Exists { path: path.to_owned() });
+        }
+        if !is_archive(path) {
+            return write_folder(path, start, end);
+        }
+        let folder = tempfile::tempdir().map_err(at(path))?;
+        write_folder(folder.path(), start, end)?;
+        pack(folder.path(), path).map_err(at(path))
+    }
+}
+
+fn open_moment(folder: &Path) -> Result<Host, CaptureError> {
+    let record = read_json(&folder.join("observed.json"))?;
+    Ok(Host::captured(CapturedMoment { root: folder.join("fs"), record }))
+}
+
+fn is_archive(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    name.ends_with(".tar.gz") || name.ends_with(".tgz")
+}
+
+fn write_folder(folder: &Path, start: &Record, end: &Record) -> Result<(), CaptureError> {
+    make_directory(folder)?;
+    let manifest = Manifest { schema: SCHEMA.to_owned() };
+    write_json(&folder.join("capture.json"), &manifest)?;
+    write_moment(&folder.join("start"), start)?;
+    write_moment(&folder.join("end"), end)
+}
+
+fn write_moment(folder: &Path, record: &Record) -> Result<(), CaptureError> {
+    let root = folder.join("fs");
+    make_directory(&root)?;
+    write_json(&folder.join("observed.json"), record)?;
+    for directory in &record.directories {
+        make_directory(&below(&root, directory))?;
+    }
+    for (path, (kind, content)) in &record.entries {
+        let place = below(&root, path);
+        if let Some(parent) = place.parent() {
+            make_directory(parent)?;
+        }
+        match kind {
+            Kind::File => fs::write(&place, content).map_err(at(&place))?,
+            Kind::Link => std::os::unix::fs::symlink(content, &place).map_err(at(&place))?,
+        }
+    }
+    Ok(())
+}
+
+fn pack(folder: &Path, archive: &Path) -> io::Result<()> {
+    let file = File::create_new(archive)?;
+    let zipped = flate2::write::GzEncoder::new(file, flate2::Compression::default());
+    let mut tar = tar::Builder::new(zipped);
+    tar.follow_symlinks(false);
+    tar.append_dir_all(".", folder)?;
+    tar.into_inner()?.finish()?.sync_all()
+}
+
+fn unpack(archive: &Path) -> Result<tempfile::TempDir, CaptureError> {
+    let folder = tempfile::tempdir().map_err(at(archive))?;
+    let file = File::open(archive).map_err(at(archive))?;
+    let mut tar = tar::Archive::new(flate2::read::GzDecoder::new(file));
+    let mut bytes = 0_u64;
+    for entry in tar.entries().map_err(at(archive))? {
+        let mut entry = entry.map_err(at(archive))?;
+        bytes = bytes.saturating_add(entry.size());
+        if bytes > MAX_UNPACKED_BYTES {
+            return Err(CaptureError::TooLarge);
+        }
+        // Refuses names that lead outside the folder, also through links.
+        entry.unpack_in(folder.path()).map_err(at(archive))?;
+    }
+    Ok(folder)
+}
+
+fn below(root: &Path, path: &str) -> PathBuf {
+    root.join(path.trim_start_matches('/'))
+}
+
+fn make_directory(path: &Path) -> Result<(), CaptureError> {
+    fs::create_dir_all(path).map_err(at(path))
+}
+
+fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<(), CaptureError> {
+    let form = |source| CaptureError::Form { path: path.to_owned(), source };
+    let json = serde_json::to_string_pretty(value).map_err(form)?;
+    fs::write(path, json + "\n").map_err(at(path))
+}
+
+#[expect(clippy::disallowed_methods, reason = "reads the capture, not the host")]
+fn read_json<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, CaptureError> {
+    let json = fs::read_to_string(path).map_err(at(path))?;
+    serde_json::from_str(&json)
+        .map_err(|source| CaptureError::Form { path: path.to_owned(), source })
+}
+
+fn at(path: &Path) -> impl FnOnce(io::Error) -> CaptureError {
+    let path = path.to_owned();
+    move |source| CaptureError::Io { path, source }
+}

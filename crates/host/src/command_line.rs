@@ -1,0 +1,65 @@
+//! Command lines of processes, with secrets left out.
+
+use crate::Host;
+use untax_core::Reading;
+
+/// Words in the name of an argument whose value is never kept.
+const SECRET_WORDS: [&str; 6] = ["pass", "pwd", "secret", "token", "auth", "key"];
+
+/// What stands in the place of a secret.
+const LEFT_OUT: &str = "(left out)";
+
+/// The arguments of a process, secrets left out. A process that rewrote its command line (as
+/// PostgreSQL and Redis do) gives one argument with the whole title; a kernel thread none.
+pub fn arguments(host: &Host, pid: u32) -> Reading<Vec<String>> {
+    host.filtered(&format!("/proc/{pid}/cmdline"), |text| redact(&text))
+        .map(|text| split(&text))
+}
+
+fn split(text: &str) -> Vec<String> {
+    text.trim_end_matches('\0').split('\0').map(str::to_owned).filter(|a| !a.is_empty()).collect()
+}
+
+/// Replaces the values of arguments that look secret: `--requirepass x`, `--password=x`, `-px`.
+fn redact(text: &str) -> String {
+    let mut hide_next = false;
+    let arguments: Vec<String> = text
+        .trim_end_matches('\0')
+        .split('\0')
+        .map(|argument| {
+            if std::mem::take(&mut hide_next) && !argument.starts_with("--") {
+                return LEFT_OUT.to_owned();
+            }
+            let (name, value) = argument.split_once('=').unwrap_or((argument, ""));
+            let lower = name.to_lowercase();
+            if !name.starts_with('-') || !SECRET_WORDS.iter().any(|w| lower.contains(w)) {
+                return argument.to_owned();
+            }
+            hide_next = value.is_empty();
+            if value.is_empty() { name.to_owned() } else { format!("{name}={LEFT_OUT}") }
+        })
+        .collect();
+    arguments.join("\0")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_are_left_out_and_the_rest_is_kept() {
+        let line = "redis-server\0--port\x006379\0--requirepass\0hunter2\0--masterauth=x\0--save\0\0";
+        assert_eq!(
+            split(&redact(line)),
+            [
+                "redis-server",
+                "--port",
+                "6379",
+                "--requirepass",
+                "(left out)",
+                "--masterauth=(left out)",
+                "--save"
+            ]
+        );
+    }
+}

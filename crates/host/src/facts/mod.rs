@@ -1,0 +1,1 @@
+//! Facts of the host, one file per fact.

@@ -1,0 +1,12 @@
+//! The host, read through one injected [`Host`]: the live machine or a captured tree.
+
+pub mod capture;
+pub mod command_line;
+pub mod facts;
+mod live;
+pub mod process;
+mod record;
+
+pub use capture::{Capture, CaptureError};
+pub use live::{Host, Snooped};
+pub use record::Record;

@@ -1,0 +1,96 @@
+//! Processes: `/proc/PID/stat`, `status`, `schedstat` and `maps`, parsed by hand because a check
+//! reads them for every process of the host.
+
+mod maps;
+mod stat;
+mod status;
+
+use crate::Host;
+pub use maps::{Mapping, parse as parse_maps};
+pub use stat::{Stat, parse as parse_stat};
+pub use status::{Status, parse as parse_status};
+use untax_core::Reading::{self, Present};
+use untax_core::Seconds;
+
+/// The `stat` of every process, in ascending order of pid. Processes that end while the list is
+/// read are left out, like those that ended before.
+pub fn all(host: &Host) -> Reading<Vec<Stat>> {
+    host.names("/proc").map(|names| {
+        let mut pids: Vec<u32> = names.iter().filter_map(|name| name.parse().ok()).collect();
+        pids.sort_unstable();
+        pids.into_iter().filter_map(|pid| stat(host, pid).into_value()).collect()
+    })
+}
+
+/// `/proc/PID/stat`.
+pub fn stat(host: &Host, pid: u32) -> Reading<Stat> {
+    let path = format!("/proc/{pid}/stat");
+    host.text(&path).parse(&path, |text| stat::parse(text))
+}
+
+/// `/proc/PID/status`.
+pub fn status(host: &Host, pid: u32) -> Reading<Status> {
+    host.text(&format!("/proc/{pid}/status")).map(|text| status::parse(&text))
+}
+
+/// `/proc/PID/maps`. Takes the process's `mmap_lock` for reading; ask for one process of a
+/// database, not for all.
+pub fn maps(host: &Host, pid: u32) -> Reading<Vec<Mapping>> {
+    host.text(&format!("/proc/{pid}/maps")).map(|text| maps::parse(&text))
+}
+
+/// Time on CPU and time runnable of one thread group's threads.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct SchedTime {
+    /// Time on CPU.
+    pub on_cpu_s: Seconds,
+    /// Time runnable without a CPU, throttling included.
+    pub runnable_s: Seconds,
+}
+
+/// Sums `/proc/PID/task/*/schedstat`. A single-threaded process needs no listing.
+pub fn sched_time(host: &Host, pid: u32, threads: u32) -> Reading<SchedTime> {
+    if threads <= 1 {
+        return schedstat(host, &format!("/proc/{pid}/schedstat"));
+    }
+    host.names(&format!("/proc/{pid}/task")).map(|threads| {
+        let living = threads.iter().filter_map(|tid| {
+            schedstat(host, &format!("/proc/{pid}/task/{tid}/schedstat")).into_value()
+        });
+        living.fold(SchedTime::default(), |sum, one| SchedTime {
+            on_cpu_s: sum.on_cpu_s + one.on_cpu_s,
+            runnable_s: sum.runnable_s + one.runnable_s,
+        })
+    })
+}
+
+fn schedstat(host: &Host, path: &str) -> Reading<SchedTime> {
+    host.text(path).parse(path, |text| parse_schedstat(text))
+}
+
+/// Parses `on-cpu-ns runnable-ns slices`.
+pub fn parse_schedstat(text: &str) -> Option<SchedTime> {
+    let mut fields = text.split_ascii_whitespace().map(|f| f.parse::<u64>().ok());
+    Some(SchedTime {
+        on_cpu_s: Seconds::from_ns(fields.next()??),
+        runnable_s: Seconds::from_ns(fields.next()??),
+    })
+}
+
+/// Clock ticks per second, the unit of times in `stat`.
+pub fn ticks_per_second(host: &Host) -> Reading<u64> {
+    host.observe("clock_ticks_per_second", || Present(rustix::param::clock_ticks_per_second()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn schedstat_needs_two_numbers() {
+        let time = parse_schedstat("2000000000 500000000 7\n").unwrap();
+        assert_eq!(time, SchedTime { on_cpu_s: Seconds(2.0), runnable_s: Seconds(0.5) });
+        assert!(parse_schedstat("2000000000").is_none());
+        assert!(parse_schedstat("x y z").is_none());
+    }
+}

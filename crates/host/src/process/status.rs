@@ -1,0 +1,64 @@
+//! `/proc/PID/status`.
+
+use untax_core::Bytes;
+
+/// The fields of `/proc/PID/status` that untax uses; `None` where the kernel has none (a kernel
+/// thread or a zombie has no memory) or the line is garbage.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Status {
+    /// Real user.
+    pub uid: Option<u32>,
+    /// The pid in each nested pid namespace, outermost first.
+    pub namespace_pids: Vec<u32>,
+    /// Resident memory.
+    pub resident: Option<Bytes>,
+    /// Page tables, all levels of the last one counted by the kernel.
+    pub page_tables: Option<Bytes>,
+    /// Huge pages from a pool.
+    pub hugetlb: Option<Bytes>,
+    /// Number of threads.
+    pub threads: Option<u32>,
+}
+
+/// Parses a `status` file, skipping what it does not know.
+pub fn parse(text: &str) -> Status {
+    let mut status = Status::default();
+    for line in text.lines() {
+        let Some((key, value)) = line.split_once(':') else { continue };
+        let mut words = value.split_ascii_whitespace();
+        match key {
+            "Uid" => status.uid = words.next().and_then(|w| w.parse().ok()),
+            "NSpid" => status.namespace_pids = words.filter_map(|w| w.parse().ok()).collect(),
+            "VmRSS" => status.resident = kib(words),
+            "VmPTE" => status.page_tables = kib(words),
+            "HugetlbPages" => status.hugetlb = kib(words),
+            "Threads" => status.threads = words.next().and_then(|w| w.parse().ok()),
+            _ => {}
+        }
+    }
+    status
+}
+
+fn kib<'a>(mut words: impl Iterator<Item = &'a str>) -> Option<Bytes> {
+    let number = words.next()?.parse().ok()?;
+    (words.next()? == "kB").then_some(Bytes::from_kib(number))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn known_fields_are_read_and_garbage_is_not_zero() {
+        let status = parse(
+            "Name:\tpostgres\nUid:\t105\t105\t105\t105\nNSpid:\t4012\t17\nVmRSS:\t  8192 kB\n\
+             VmPTE:\t 12 kB\nHugetlbPages:\tgarbage kB\nThreads:\t1\n",
+        );
+        assert_eq!(status.uid, Some(105));
+        assert_eq!(status.namespace_pids, [4012, 17]);
+        assert_eq!(status.resident, Some(Bytes(8 << 20)));
+        assert_eq!(status.page_tables, Some(Bytes(12 << 10)));
+        assert_eq!(status.hugetlb, None);
+        assert_eq!(status.threads, Some(1));
+    }
+}
