@@ -136,6 +136,9 @@ pub struct DatabaseMemory {
     pub page_size_bytes: Reading<Bytes>,
     /// Page tables of all its processes (the sum of `VmPTE`).
     pub page_table_bytes: Reading<Bytes>,
+    /// Shared memory that its processes have mapped, counted once for each process (the sum of
+    /// `RssShmem`): every 64 KiB of it on base pages was a minor fault once.
+    pub mapped_shared_bytes: Reading<Bytes>,
     /// Resident memory of the main process.
     pub resident_bytes: Reading<Bytes>,
     /// Huge pages from a pool mapped by the main process (`HugetlbPages`).

@@ -12,6 +12,8 @@ pub struct Status {
     pub namespace_pids: Vec<u32>,
     /// Resident memory.
     pub resident: Option<Bytes>,
+    /// Resident shared memory: what this process has mapped of it.
+    pub resident_shared: Option<Bytes>,
     /// Page tables, all levels of the last one counted by the kernel.
     pub page_tables: Option<Bytes>,
     /// Huge pages from a pool.
@@ -30,6 +32,7 @@ pub fn parse(text: &str) -> Status {
             "Uid" => status.uid = words.next().and_then(|w| w.parse().ok()),
             "NSpid" => status.namespace_pids = words.filter_map(|w| w.parse().ok()).collect(),
             "VmRSS" => status.resident = kib(words),
+            "RssShmem" => status.resident_shared = kib(words),
             "VmPTE" => status.page_tables = kib(words),
             "HugetlbPages" => status.hugetlb = kib(words),
             "Threads" => status.threads = words.next().and_then(|w| w.parse().ok()),
