@@ -20,7 +20,8 @@ pub struct PagesBench {
     pub cpu_model: String,
     /// The kernel.
     pub kernel_release: String,
-    /// Rows in the table.
+    /// Rows in the table; when they were chosen by memory, those of the narrowest rows (each cell
+    /// says its own).
     pub rows: u64,
     /// `hash` or `direct`.
     pub access: String,
@@ -28,6 +29,12 @@ pub struct PagesBench {
     pub model: String,
     /// Length of one trial, seconds.
     pub trial_s: f64,
+    /// What the order of the trials and the keys were drawn from; the same seed gives the same.
+    #[serde(default)]
+    pub seed: u64,
+    /// How it was measured, in sentences for a person.
+    #[serde(default)]
+    pub method: Vec<String>,
     /// Every combination of page, row width and connections.
     pub cells: Vec<Cell>,
     /// Each page size over 4k, paired trial by trial.
@@ -53,11 +60,17 @@ pub struct Cell {
     pub connections: u32,
     /// `process` or `thread`.
     pub model: String,
+    /// Rows in this cell's table.
+    #[serde(default)]
+    pub rows: u64,
+    /// The memory of the table, its index included.
+    #[serde(default)]
+    pub table_bytes: Bytes,
     /// Reads per second of each trial, in order.
     pub trials: Vec<f64>,
     /// Median of the trials with its 95 % bootstrap interval.
     pub reads_per_s: Estimate,
-    /// Page tables of all readers after the trials.
+    /// Page tables of all readers, measured while they lived.
     pub page_table_bytes: Bytes,
 }
 

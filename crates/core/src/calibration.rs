@@ -18,9 +18,20 @@ pub struct Calibration {
     /// Nanoseconds of one minor fault on shared memory that is already in memory, 4 KiB pages:
     /// what a new backend pays.
     pub minor_fault_ns: Interval,
+    /// The same for a fault on a write: one page each, where a fault on a read maps up to 16.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub write_fault_ns: Option<Interval>,
+    /// Nanoseconds that the end of a backend costs for each minor fault on a read that it took:
+    /// unmapping what was mapped. Only connections that end pay it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unmap_ns: Option<Interval>,
     /// Extra nanoseconds of one random touch on 4 KiB pages compared with 2 MiB pages, by how
-    /// much memory is touched; ascending.
+    /// much memory is touched; ascending. Each touch waits for the one before it, as the steps of
+    /// a database from hash bucket to buffer to row do.
     pub touches: Vec<TouchPenalty>,
+    /// Why there are no touches, when there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub touches_missing: Option<String>,
 }
 
 /// The penalty of small pages for a working set of one size.
