@@ -87,7 +87,7 @@ pub enum Model {
 pub struct Container {
     /// Its id.
     pub id: String,
-    /// `docker`, `containerd`, `cri-o`, `podman`, `runc`, or `unknown`.
+    /// `docker`, `containerd`, `cri-o`, `podman`, `runc`, `crun`, `lxc`, or `unknown`.
     pub runtime: String,
 }
 

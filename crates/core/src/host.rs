@@ -26,7 +26,8 @@ pub struct HostFacts {
     pub memory: Reading<Memory>,
     /// The distribution and how it boots.
     pub distribution: Reading<Distribution>,
-    /// The hypervisor or container that the host itself is, `none` on bare metal.
+    /// The hypervisor or container that the host itself is, such as `kvm` or `docker on kvm`;
+    /// `none` on bare metal.
     pub virtualization: Reading<String>,
     /// Control groups.
     pub cgroup: Reading<CgroupLayout>,
@@ -70,13 +71,13 @@ pub struct Cpu {
 pub struct Tlb {
     /// 1 or 2.
     pub level: u8,
-    /// `data`, `instruction` or `unified`.
+    /// `data` (loads, or loads and stores), `store`, `instruction` or `unified`.
     pub kind: String,
     /// The page sizes that share these entries.
     pub page_sizes_bytes: Vec<Bytes>,
     /// Number of entries.
     pub entries: u32,
-    /// Associativity; `None` when the processor does not say.
+    /// Associativity, the number of entries when full; `None` when the processor does not say.
     pub ways: Option<u32>,
 }
 
@@ -195,6 +196,8 @@ pub struct CgroupMount {
     pub controllers: Vec<String>,
     /// The mount point.
     pub path: String,
+    /// The group that is seen at the mount point; not `/` in a container that sees a part only.
+    pub root: String,
 }
 
 /// Processor time of the whole machine since boot, from `/proc/stat`.
