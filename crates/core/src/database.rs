@@ -145,6 +145,9 @@ pub struct DatabaseMemory {
     pub hugetlb_bytes: Reading<Bytes>,
     /// Anonymous memory in transparent huge pages.
     pub anon_huge_bytes: Reading<Bytes>,
+    /// Whether the kernel may give the main process transparent huge pages (a process can switch
+    /// them off for itself, as Redis does).
+    pub thp_allowed: Reading<bool>,
     /// The large mappings, largest first.
     pub segments: Reading<Vec<Segment>>,
 }

@@ -8,10 +8,14 @@ use untax_core::Bytes;
 pub struct Status {
     /// Real user.
     pub uid: Option<u32>,
+    /// Real group.
+    pub gid: Option<u32>,
     /// The pid in each nested pid namespace, outermost first.
     pub namespace_pids: Vec<u32>,
     /// Resident memory.
     pub resident: Option<Bytes>,
+    /// Resident private memory that no file stands behind.
+    pub resident_anonymous: Option<Bytes>,
     /// Resident shared memory: what this process has mapped of it.
     pub resident_shared: Option<Bytes>,
     /// Page tables, all levels of the last one counted by the kernel.
@@ -20,6 +24,8 @@ pub struct Status {
     pub hugetlb: Option<Bytes>,
     /// Number of threads.
     pub threads: Option<u32>,
+    /// Whether transparent huge pages are not switched off for the process.
+    pub thp_enabled: Option<bool>,
 }
 
 /// Parses a `status` file, skipping what it does not know.
@@ -30,16 +36,27 @@ pub fn parse(text: &str) -> Status {
         let mut words = value.split_ascii_whitespace();
         match key {
             "Uid" => status.uid = words.next().and_then(|w| w.parse().ok()),
+            "Gid" => status.gid = words.next().and_then(|w| w.parse().ok()),
             "NSpid" => status.namespace_pids = words.filter_map(|w| w.parse().ok()).collect(),
             "VmRSS" => status.resident = kib(words),
+            "RssAnon" => status.resident_anonymous = kib(words),
             "RssShmem" => status.resident_shared = kib(words),
             "VmPTE" => status.page_tables = kib(words),
             "HugetlbPages" => status.hugetlb = kib(words),
+            "THP_enabled" => status.thp_enabled = words.next().and_then(flag),
             "Threads" => status.threads = words.next().and_then(|w| w.parse().ok()),
             _ => {}
         }
     }
     status
+}
+
+fn flag(word: &str) -> Option<bool> {
+    match word {
+        "0" => Some(false),
+        "1" => Some(true),
+        _ => None,
+    }
 }
 
 fn kib<'a>(mut words: impl Iterator<Item = &'a str>) -> Option<Bytes> {
