@@ -200,7 +200,9 @@ pub struct Counters {
     pub system_s: Reading<Seconds>,
     /// Minor page faults of all processes, those of ended ones included.
     pub minor_faults: Reading<u64>,
-    /// Page faults that waited for a disk, likewise.
+    /// Minor page faults of the living processes alone.
+    pub minor_faults_living: Reading<u64>,
+    /// Page faults that waited for a disk, of all processes, those of ended ones included.
     pub major_faults: Reading<u64>,
     /// Accesses to cached data, as the engine counts them.
     pub accesses: Reading<Accesses>,
