@@ -1,12 +1,12 @@
 //! Captures: what a check read on one host, saved so that it replays elsewhere.
 //!
-//! A capture is a folder, or the same folder as `.tar.gz`:
-//! `capture.json` (schema, window), and for each moment (`start`, `end`) `gaps.json` with what was
-//! denied or absent, `answers.json`-like observations in the same file, and the files below `fs/`.
+//! A capture is a folder, or the same folder as `.tar.gz`: `capture.json` with the schema, and for
+//! each moment (`start`, `end`) the files below `fs/`, and `observed.json` with what was denied or
+//! absent, where links point, and what was answered other than by files.
 
-use crate::live::CapturedMoment;
-use crate::record::{Kind, Record};
-use crate::Host;
+use crate::moment::Moment;
+use crate::record::Record;
+use crate::{Host, files};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
 use std::io;
@@ -17,6 +17,9 @@ const SCHEMA: &str = "untax.capture/1";
 
 /// The most that an unpacked capture may hold: a capture of 10,000 processes takes about 200 MiB.
 const MAX_UNPACKED_BYTES: u64 = 1 << 30;
+
+/// What an entry of an archive takes beside its content: a tar header.
+const ENTRY_BYTES: u64 = 512;
 
 /// Why a capture could not be written or read.
 #[derive(Debug, thiserror::Error)]
@@ -46,6 +49,12 @@ pub enum CaptureError {
     /// The archive unpacks to more than a capture ever holds.
     #[error("the archive unpacks to more than {} MiB: not a capture", MAX_UNPACKED_BYTES >> 20)]
     TooLarge,
+    /// The archive holds what no capture holds: a link, a device, or a name that leads outside.
+    #[error("the archive holds {}, which is no file of a capture", name.display())]
+    Entry {
+        /// Its name.
+        name: PathBuf,
+    },
     /// A capture is never written over something else.
     #[error("{} exists; choose another name or remove it", path.display())]
     Exists {
@@ -114,7 +123,9 @@ impl Capture {
 
 fn open_moment(folder: &Path) -> Result<Host, CaptureError> {
     let record = read_json(&folder.join("observed.json"))?;
-    Ok(Host::captured(CapturedMoment { root: folder.join("fs"), record }))
+    let root = folder.join("fs");
+    let root = files::stand(&root).map_err(at(&root))?;
+    Ok(Host::captured(Moment { record, folder: Some(root) }))
 }
 
 fn is_archive(path: &Path) -> bool {
@@ -137,15 +148,12 @@ fn write_moment(folder: &Path, record: &Record) -> Result<(), CaptureError> {
     for directory in &record.directories {
         make_directory(&below(&root, directory))?;
     }
-    for (path, (kind, content)) in &record.entries {
+    for (path, text) in &record.files {
         let place = below(&root, path);
         if let Some(parent) = place.parent() {
             make_directory(parent)?;
         }
-        match kind {
-            Kind::File => fs::write(&place, content).map_err(at(&place))?,
-            Kind::Link => std::os::unix::fs::symlink(content, &place).map_err(at(&place))?,
-        }
+        fs::write(&place, text).map_err(at(&place))?;
     }
     Ok(())
 }
@@ -166,12 +174,17 @@ fn unpack(archive: &Path) -> Result<tempfile::TempDir, CaptureError> {
     let mut bytes = 0_u64;
     for entry in tar.entries().map_err(at(archive))? {
         let mut entry = entry.map_err(at(archive))?;
-        bytes = bytes.saturating_add(entry.size());
+        bytes = bytes.saturating_add(entry.size()).saturating_add(ENTRY_BYTES);
         if bytes > MAX_UNPACKED_BYTES {
             return Err(CaptureError::TooLarge);
         }
-        // Refuses names that lead outside the folder, also through links.
-        entry.unpack_in(folder.path()).map_err(at(archive))?;
+        let kind = entry.header().entry_type();
+        let is_plain = kind.is_file() || kind.is_dir();
+        // `unpack_in` says false to a name that leads outside the folder.
+        if !is_plain || !entry.unpack_in(folder.path()).map_err(at(archive))? {
+            let name = entry.path().map_err(at(archive))?.into_owned();
+            return Err(CaptureError::Entry { name });
+        }
     }
     Ok(folder)
 }

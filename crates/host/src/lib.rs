@@ -3,7 +3,9 @@
 pub mod capture;
 pub mod command_line;
 pub mod facts;
+mod files;
 mod live;
+mod moment;
 pub mod process;
 mod record;
 

@@ -9,7 +9,7 @@ use crate::Host;
 pub use maps::{Mapping, parse as parse_maps};
 pub use stat::{Stat, parse as parse_stat};
 pub use status::{Status, parse as parse_status};
-use untax_core::Reading::{self, Present};
+use untax_core::Reading::{self, Absent, Present};
 use untax_core::Seconds;
 
 /// The `stat` of every process, in ascending order of pid. Processes that end while the list is
@@ -53,27 +53,39 @@ pub fn sched_time(host: &Host, pid: u32, threads: u32) -> Reading<SchedTime> {
     if threads <= 1 {
         return schedstat(host, &format!("/proc/{pid}/schedstat"));
     }
-    host.names(&format!("/proc/{pid}/task")).map(|threads| {
-        let living = threads.iter().filter_map(|tid| {
-            schedstat(host, &format!("/proc/{pid}/task/{tid}/schedstat")).into_value()
-        });
-        living.fold(SchedTime::default(), |sum, one| SchedTime {
-            on_cpu_s: sum.on_cpu_s + one.on_cpu_s,
-            runnable_s: sum.runnable_s + one.runnable_s,
-        })
+    let task = format!("/proc/{pid}/task");
+    host.names(&task).and_then(|threads| {
+        let mut readings =
+            threads.iter().map(|tid| schedstat(host, &format!("{task}/{tid}/schedstat")));
+        // Threads that ended meanwhile are left out. None that answers is no sum of zero.
+        let Some(first) = readings.next() else { return Absent(format!("{task} is empty")) };
+        readings.fold(first, SchedTime::sum)
     })
+}
+
+impl SchedTime {
+    fn sum(a: Reading<Self>, b: Reading<Self>) -> Reading<Self> {
+        match (a, b) {
+            (Present(a), Present(b)) => Present(Self {
+                on_cpu_s: a.on_cpu_s + b.on_cpu_s,
+                runnable_s: a.runnable_s + b.runnable_s,
+            }),
+            (a, b) => a.or_else(|| b),
+        }
+    }
 }
 
 fn schedstat(host: &Host, path: &str) -> Reading<SchedTime> {
     host.text(path).parse(path, |text| parse_schedstat(text))
 }
 
-/// Parses `on-cpu-ns runnable-ns slices`.
+/// Parses `on-cpu-ns runnable-ns slices`. The last tells that the others are whole.
 pub fn parse_schedstat(text: &str) -> Option<SchedTime> {
     let mut fields = text.split_ascii_whitespace().map(|f| f.parse::<u64>().ok());
+    let (on_cpu, runnable, _slices) = (fields.next()??, fields.next()??, fields.next()??);
     Some(SchedTime {
-        on_cpu_s: Seconds::from_ns(fields.next()??),
-        runnable_s: Seconds::from_ns(fields.next()??),
+        on_cpu_s: Seconds::from_ns(on_cpu),
+        runnable_s: Seconds::from_ns(runnable),
     })
 }
 
@@ -85,12 +97,26 @@ pub fn ticks_per_second(host: &Host) -> Reading<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Record;
 
     #[test]
-    fn schedstat_needs_two_numbers() {
+    fn schedstat_needs_all_its_numbers() {
         let time = parse_schedstat("2000000000 500000000 7\n").unwrap();
         assert_eq!(time, SchedTime { on_cpu_s: Seconds(2.0), runnable_s: Seconds(0.5) });
         assert!(parse_schedstat("2000000000").is_none());
+        assert!(parse_schedstat("2000000000 5").is_none(), "may be cut off");
         assert!(parse_schedstat("x y z").is_none());
+    }
+
+    #[test]
+    fn threads_that_do_not_answer_are_not_zero() {
+        let thread = |tid: u32| format!("/proc/7/task/{tid}/schedstat");
+        let one = Record::default().with_file(&thread(7), "3 4 1\n").with_file(&thread(8), "?");
+        let one = Host::replaying(one);
+        let time = SchedTime { on_cpu_s: Seconds::from_ns(3), runnable_s: Seconds::from_ns(4) };
+        assert_eq!(sched_time(&one, 7, 2), Present(time));
+
+        let none = Record::default().with_file(&thread(7), "?").with_file(&thread(8), "");
+        assert!(matches!(sched_time(&Host::replaying(none), 7, 2), Reading::Failed(_)));
     }
 }

@@ -42,6 +42,8 @@ pub fn parse(text: &str) -> Option<Stat> {
     let fields: Vec<&str> = text.get(close + 1..)?.split_ascii_whitespace().collect();
     // Field N of proc(5) is at N - 3: the state is field 3.
     let number = |n: usize| fields.get(n - 3)?.parse::<u64>().ok();
+    // What follows the last field that is used tells that it is whole.
+    number(23)?;
     Some(Stat {
         pid,
         comm,
@@ -82,7 +84,7 @@ mod tests {
     fn every_truncation_is_refused_or_whole() {
         for end in (0..LINE.len()).filter(|end| LINE.is_char_boundary(*end)) {
             if let Some(stat) = parse(&LINE[..end]) {
-                assert_eq!(stat.minor_faults, 1500);
+                assert_eq!((stat.minor_faults, stat.started_ticks), (1500, 31337));
             }
         }
     }

@@ -1,0 +1,63 @@
+//! One moment of a captured host.
+
+use crate::files;
+use crate::record::{Kind, Record, leaves, left};
+use std::os::fd::OwnedFd;
+use untax_core::Reading::{self, Absent, Present};
+use untax_core::reading::Gap;
+
+/// What was read at one moment: in memory, or in the folder of a capture.
+pub(crate) struct Moment {
+    /// Gaps, answers and links; files too, when there is no folder.
+    pub(crate) record: Record,
+    /// The folder with the files. A capture may come from anyone: nothing outside is read, and
+    /// no link in it is followed.
+    pub(crate) folder: Option<OwnedFd>,
+}
+
+impl Moment {
+    pub(crate) fn text(&self, path: &str) -> Reading<String> {
+        self.record
+            .known(path, Kind::File)
+            .unwrap_or_else(|| self.look(path, |folder| files::text_below(folder, path)))
+    }
+
+    pub(crate) fn link(&self, path: &str) -> Reading<String> {
+        self.record
+            .known(path, Kind::Link)
+            .unwrap_or_else(|| self.look(path, |folder| files::link_below(folder, path)))
+    }
+
+    /// The names of what was read below a directory.
+    pub(crate) fn names(&self, path: &str) -> Reading<Vec<String>> {
+        if let Some(gap) = self.record.gaps.get(path) {
+            return Err(gap.clone()).into();
+        }
+        let mut names = self.record.names_below(path);
+        let folder = self.look(path, |folder| files::names_below(folder, path));
+        match folder.into_result() {
+            Ok(there) => names.extend(there),
+            // Nothing was read below it, but it was listed.
+            Err(_) if !names.is_empty() || self.record.directories.contains(path) => {}
+            Err(gap) => return Err(gap).into(),
+        }
+        Present(names.into_iter().collect())
+    }
+
+    /// Whether something is at a path; for captures made by hand, which hold files alone.
+    pub(crate) fn exists(&self, path: &str) -> bool {
+        self.text(path).is_present()
+            || self.link(path).is_present()
+            || self.names(path).is_present()
+    }
+
+    fn look<T>(&self, path: &str, look: impl FnOnce(&OwnedFd) -> Reading<T>) -> Reading<T> {
+        if leaves(path) {
+            return Err::<T, Gap>(left(path)).into();
+        }
+        match &self.folder {
+            Some(folder) => look(folder),
+            None => Absent(format!("{path} is not in the capture")),
+        }
+    }
+}
