@@ -1,0 +1,130 @@
+//! Where a database's time went, and what a share of it is worth.
+
+use untax_core::check::TimeShares;
+use untax_core::window::Pair;
+use untax_core::{Interval, Reading, Seconds, Window};
+
+/// The processor time that a database used, waited for, and shared with others.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CpuDemand {
+    /// Its threads' time on CPU.
+    pub on_cpu_s: f64,
+    /// Its threads' time waiting for a CPU.
+    pub runnable_s: f64,
+    /// The whole machine's time on CPU.
+    pub busy_s: f64,
+    /// What the machine's CPUs could have done: busy and idle time.
+    pub capacity_s: f64,
+}
+
+impl CpuDemand {
+    /// The demand of one database over a window.
+    pub fn of(window: &Window, pair: &Pair) -> Reading<Self> {
+        let demand = || {
+            let on_cpu_s = on_cpu(pair).into_result()?;
+            let runnable_s = runnable(pair).into_result()?;
+            let start = window.start.host.cpu_time.clone().into_result()?;
+            let end = window.end.host.cpu_time.clone().into_result()?;
+            // The machine cannot have been busy for less than one of its databases was: the two
+            // are counted by different clocks.
+            let busy_s = (end.busy_s - start.busy_s).0.max(on_cpu_s);
+            let idle_s = (end.idle_s - start.idle_s).0.max(0.0);
+            Ok(Self { on_cpu_s, runnable_s, busy_s, capacity_s: busy_s + idle_s })
+        };
+        Reading::from(demand()).and_then(|demand| {
+            if demand.on_cpu_s > 0.0 {
+                Reading::Present(demand)
+            } else {
+                Reading::Absent("the database used no CPU during the window".to_owned())
+            }
+        })
+    }
+
+    /// The share of the database's demand (on CPU and runnable) that `taken_s` seconds on CPU
+    /// account for. Waiting for a CPU is charged to what occupied the CPUs, in proportion: of
+    /// every second that the machine was busy, `taken_s / busy_s` was this cause.
+    pub fn share_of(&self, taken_s: Interval) -> Interval {
+        let demand = self.on_cpu_s + self.runnable_s;
+        taken_s.map(|taken| {
+            let taken = taken.min(self.on_cpu_s);
+            (taken + self.runnable_s * taken / self.busy_s) / demand
+        })
+    }
+
+    /// The throughput factor of a closed loop if `taken_s` seconds on CPU were not needed.
+    ///
+    /// The middle takes the busy time as what limits the loop (true when the CPUs are saturated
+    /// or clients and server take turns on them); the lower bound takes the whole capacity, the
+    /// upper one the database's own demand, which is the most that removing a share can bring.
+    pub fn gain_of(&self, taken_s: Interval) -> Interval {
+        let factor = |share: f64| 1.0 / (1.0 - share.clamp(0.0, 0.95));
+        Interval::new(
+            factor(taken_s.low / self.capacity_s),
+            factor(taken_s.mid.min(self.on_cpu_s) / self.busy_s),
+            factor(self.share_of(taken_s).high),
+        )
+    }
+}
+
+fn on_cpu(pair: &Pair) -> Reading<f64> {
+    pair.growth("time on CPU", |d| d.counters.on_cpu_s.clone().map(|s| s.0))
+}
+
+fn runnable(pair: &Pair) -> Reading<f64> {
+    // Threads that ended took their waiting with them, so the sum over the living may shrink;
+    // what is known then is that the remaining ones waited for this long.
+    pair.growth("time runnable", |d| d.counters.runnable_s.clone().map(|s| s.0)).or_else(|| {
+        if pair.start.is_some() && pair.seconds > 0.0 {
+            pair.end.counters.runnable_s.clone().map(|_| 0.0)
+        } else {
+            Reading::Absent(String::new())
+        }
+    })
+}
+
+/// Where the time of a database's threads went.
+pub fn time_shares(pair: &Pair) -> TimeShares {
+    let untold = |what: &str| {
+        Reading::Absent(format!("{what} is not told apart from idle time by this version"))
+    };
+    TimeShares {
+        active_s: untold("time stalled on disk, locks or network"),
+        on_cpu_s: on_cpu(pair).map(Seconds),
+        runnable_s: runnable(pair).map(Seconds),
+        throttled_s: Reading::Absent(
+            "the kernel counts throttling inside runnable time; telling them apart needs tracing"
+                .to_owned(),
+        ),
+        disk_s: untold("time waiting for disks"),
+        reclaim_s: untold("time reclaiming memory"),
+        lock_s: untold("time waiting for locks"),
+        network_s: untold("time sending"),
+        idle_s: untold("time stalled"),
+        unaccounted_s: Reading::Absent("blocked time is not classified".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SATURATED: CpuDemand =
+        CpuDemand { on_cpu_s: 12.0, runnable_s: 300.0, busy_s: 20.0, capacity_s: 20.0 };
+
+    #[test]
+    fn waiting_is_charged_to_what_occupied_the_cpus() {
+        // 4 of 20 busy seconds: about a fifth of all waiting, and of the demand.
+        let share = SATURATED.share_of(Interval::exact(4.0));
+        assert!((share.mid - (4.0 + 60.0) / 312.0).abs() < 1e-12);
+        let gain = SATURATED.gain_of(Interval::exact(4.0));
+        assert!((gain.mid - 1.25).abs() < 1e-12);
+        assert!(gain.high >= gain.mid && gain.high < 1.27);
+    }
+
+    #[test]
+    fn a_cause_cannot_take_more_than_there_was() {
+        let share = SATURATED.share_of(Interval::exact(1e9));
+        assert!(share.high <= 1.0);
+        assert!(SATURATED.gain_of(Interval::exact(1e9)).high.is_finite());
+    }
+}

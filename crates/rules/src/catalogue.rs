@@ -1,0 +1,79 @@
+//! All rules, in the order in which help and reports name them.
+
+use crate::{
+    hugepage_limit, hugepages_idle, hugepages_short, page_table_bloat, small_pages, thp_mode,
+};
+use untax_core::{Diagnosis, Window};
+
+/// One diagnosis. Its id is the name of its file, with hyphens.
+pub struct Rule {
+    /// What users script against.
+    pub id: &'static str,
+    /// One line.
+    pub summary: &'static str,
+    /// What happens in the machine, and why it costs the database time or memory.
+    pub what: &'static str,
+    /// How it is found, how its tax and gain are measured, and what they leave out.
+    pub measured: &'static str,
+    /// What to change.
+    pub fix: &'static str,
+    /// Where the facts come from.
+    pub sources: &'static [&'static str],
+    /// What it needs beyond an ordinary user.
+    pub privilege: &'static str,
+    /// The oldest kernel on which it says anything.
+    pub minimum_kernel: &'static str,
+    /// What measuring it costs the database.
+    pub cost: &'static str,
+    /// The diagnosis itself.
+    pub evaluate: fn(&Window) -> Vec<Diagnosis>,
+}
+
+/// Every rule.
+pub static RULES: &[Rule] = &[
+    small_pages::RULE,
+    page_table_bloat::RULE,
+    hugepage_limit::RULE,
+    hugepages_idle::RULE,
+    hugepages_short::RULE,
+    thp_mode::RULE,
+];
+
+/// The rule of that id.
+pub fn find(id: &str) -> Option<&'static Rule> {
+    RULES.iter().find(|rule| rule.id == id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_window;
+
+    #[test]
+    fn every_rule_is_complete_and_found_by_its_id() {
+        for rule in RULES {
+            assert!(std::ptr::eq(find(rule.id).unwrap(), rule), "{} twice", rule.id);
+            let file =
+                format!("{}/src/{}.rs", env!("CARGO_MANIFEST_DIR"), rule.id.replace('-', "_"));
+            assert!(std::path::Path::new(&file).exists(), "{file}");
+            for text in [rule.summary, rule.what, rule.measured, rule.fix, rule.privilege] {
+                assert!(!text.is_empty(), "{}", rule.id);
+            }
+            assert!(!rule.sources.is_empty(), "{} names no source", rule.id);
+        }
+    }
+
+    #[test]
+    fn a_window_without_databases_or_readings_gives_no_finding() {
+        let window = test_window::unread();
+        for rule in RULES {
+            for diagnosis in (rule.evaluate)(&window) {
+                assert!(
+                    matches!(diagnosis.says, untax_core::finding::Says::Unmeasured(_)),
+                    "{} found something in nothing",
+                    rule.id
+                );
+            }
+        }
+    }
+}

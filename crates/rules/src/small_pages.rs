@@ -1,0 +1,358 @@
+//! `small-pages`: the data of a database sits on base pages.
+
+use crate::accounting::CpuDemand;
+use crate::catalogue::Rule;
+use crate::pools::{on_base_pages, page_name};
+use untax_core::database::{Accesses, Model};
+use untax_core::finding::Says;
+use untax_core::window::Pair;
+use untax_core::{
+    Bytes, Database, Diagnosis, Evidence, Finding, Interval, Reading, Severity, Tax, Unmeasured,
+    Window,
+};
+
+pub const RULE: Rule = Rule {
+    id: "small-pages",
+    summary: "the database's memory is mapped with base pages instead of huge pages",
+    what: "Every access to memory goes through the TLB, a small cache of page addresses. With \
+           4 KiB pages its reach is a few MiB, so random reads of a buffer pool miss it and the \
+           processor walks the page tables; with 2 MiB pages the same entries reach GiB. And every \
+           new server process faults the shared memory into its own page tables again, one fault \
+           for 64 KiB at best.",
+    measured: "Found when the mapping that holds the data is on base pages and larger than the \
+               TLB reaches. Tax = minor faults on shared memory x penalty of a fault + accesses \
+               to cached data x pages touched per access x penalty of a touch on small pages. \
+               Both penalties are calibrated on this host; faults come from /proc/PID/stat (ended \
+               connections included), the part of them that shared memory caused from RssShmem \
+               and the kernel's 64 KiB fault-around; accesses from the engine's own counter. \
+               Waiting for a CPU is charged in proportion. Where one part cannot be measured the \
+               tax is a lower bound and says so. No hardware counters are used.",
+    fix: "Reserve a pool of huge pages for the whole shared memory (PostgreSQL: SHOW \
+          shared_memory_size_in_huge_pages) with vm.nr_hugepages, set huge_pages = on \
+          (PostgreSQL) or large-pages (MySQL, MariaDB), restart the database.",
+    sources: &[
+        "kernel.org: admin-guide/mm/hugetlbpage",
+        "postgresql.org: 19.4.5 Linux Huge Pages",
+        "mariadb.com: System Variables for Large Pages",
+        "kernel.org: filesystems/proc, RssShmem; mm/memory.c, fault_around_bytes",
+    ],
+    privilege: "root, or the database's own user: maps and status of its processes",
+    minimum_kernel: "4.5 (RssShmem)",
+    cost: "one status and one stat per process, maps of one process; no smaps",
+    evaluate,
+};
+
+/// Shared memory smaller than this gains nothing that could be told from noise: the second-level
+/// TLB of any current server processor reaches 4 to 12 MiB with 4 KiB pages.
+const WORTH_BYTES: Bytes = Bytes::from_mib(64);
+
+/// `fault_around_bytes` of mm/memory.c: a read fault on shared memory maps this much at once.
+const FAULT_AROUND: Bytes = Bytes(64 << 10);
+
+/// How far the estimate of the shared part of the faults may be off, down and up: `RssShmem`
+/// counts 64 KiB for a read fault, but 4 KiB for a write fault.
+const SHARED_FAULTS_OFF: (f64, f64) = (0.8, 1.25);
+
+fn evaluate(window: &Window) -> Vec<Diagnosis> {
+    window.databases().flat_map(|pair| evaluate_one(window, &pair)).collect()
+}
+
+/// Redis takes no huge pages from a pool and MongoDB none either: `thp-mode` speaks for them.
+fn uses_pools(engine: &str) -> bool {
+    !matches!(engine, "redis" | "mongodb")
+}
+
+fn evaluate_one(window: &Window, pair: &Pair) -> Vec<Diagnosis> {
+    let database = pair.end;
+    if !uses_pools(&database.engine) {
+        return Vec::new();
+    }
+    let says = |says| Diagnosis { database: Some(database.id.clone()), says };
+    let unmeasured =
+        |why: String| says(Says::Unmeasured(Unmeasured { rule: RULE.id.to_owned(), why }));
+    let memory = &database.memory;
+    let (Some(bytes), Some(page), Some(base)) = (
+        memory.shared_bytes.value().copied(),
+        memory.page_size_bytes.value().copied(),
+        on_base_pages(&window.end.host, database),
+    ) else {
+        let why = memory.shared_bytes.why().or(memory.page_size_bytes.why()).unwrap_or_default();
+        return vec![unmeasured(format!("which pages the data is on is not known: {why}"))];
+    };
+    if !base || bytes < WORTH_BYTES {
+        return Vec::new();
+    }
+    let cost = Cost::of(window, pair);
+    let mut gaps: Vec<Diagnosis> = cost.gaps().into_iter().map(unmeasured).collect();
+    gaps.insert(0, says(Says::Found(cost.finding(window, pair, bytes, page))));
+    gaps
+}
+
+/// The two parts of the tax in seconds on CPU, and what they are shares of.
+struct Cost {
+    demand: Reading<CpuDemand>,
+    faults: Reading<Part>,
+    walks: Reading<Part>,
+}
+
+/// One part of the tax with its evidence.
+struct Part {
+    taken_s: Interval,
+    how: String,
+    evidence: Vec<Evidence>,
+}
+
+impl Cost {
+    fn of(window: &Window, pair: &Pair) -> Self {
+        Self {
+            demand: CpuDemand::of(window, pair),
+            faults: fault_part(window, pair),
+            walks: walk_part(window, pair),
+        }
+    }
+
+    fn gaps(&self) -> Vec<String> {
+        if let Some(why) = self.demand.why() {
+            return vec![format!("tax: {why}")];
+        }
+        let part = |name: &str, part: &Reading<Part>| Some(format!("{name}: {}", part.why()?));
+        [part("minor faults", &self.faults), part("page walks", &self.walks)]
+            .into_iter()
+            .flatten()
+            .collect()
+    }
+
+    fn finding(self, window: &Window, pair: &Pair, bytes: Bytes, page: Bytes) -> Finding {
+        let parts: Vec<Part> =
+            [self.faults, self.walks].into_iter().filter_map(Reading::into_value).collect();
+        let whole = parts.len() == 2;
+        let taken = parts.iter().map(|part| part.taken_s).reduce(Interval::plus);
+        let priced = self.demand.into_value().zip(taken);
+        let method = || {
+            let hows: Vec<&str> = parts.iter().map(|part| part.how.as_str()).collect();
+            let bound = if whole { "" } else { "; a lower bound, see unmeasured" };
+            format!("{}, over time on CPU or runnable{bound}", hows.join(" + "))
+        };
+        let tax = priced.map(|(demand, taken)| Tax::new(demand.share_of(taken), method()));
+        let gain = priced.map(|(demand, taken)| demand.gain_of(taken).into());
+        let name = page_name(page);
+        let mut evidence = memory_evidence(pair, bytes, page);
+        evidence.extend(tlb_reach(window, page));
+        evidence.extend(parts.into_iter().flat_map(|part| part.evidence));
+        Finding {
+            rule: RULE.id.to_owned(),
+            severity: severity(tax.as_ref(), bytes),
+            summary: format!("{bytes} of data on {name} pages"),
+            fix: fix(pair, bytes),
+            evidence,
+            tax,
+            gain,
+            remedy: Some("hugepage-pool".to_owned()),
+        }
+    }
+}
+
+fn severity(tax: Option<&Tax>, bytes: Bytes) -> Severity {
+    match tax {
+        Some(tax) if tax.share >= 0.15 => Severity::High,
+        Some(tax) if tax.share >= 0.05 => Severity::Medium,
+        Some(tax) if tax.share >= 0.01 => Severity::Low,
+        None if bytes >= Bytes::GIB_1 => Severity::Low,
+        Some(_) | None => Severity::Info,
+    }
+}
+
+fn fix(pair: &Pair, bytes: Bytes) -> String {
+    let database = pair.end;
+    let needed = database.huge_pages.value().and_then(|asked| asked.needed_pages.value().copied());
+    let pages = needed.or(bytes.pages_of(Bytes::MIB_2)).unwrap_or_default();
+    let setting = match database.engine.as_str() {
+        "postgres" => "huge_pages = on",
+        "mysql" => "large_pages = ON",
+        "oracle" => "USE_LARGE_PAGES = ONLY",
+        _ => "its setting for huge pages",
+    };
+    format!("reserve {pages} huge pages of 2 MiB, set {setting}, restart the database")
+}
+
+fn memory_evidence(pair: &Pair, bytes: Bytes, page: Bytes) -> Vec<Evidence> {
+    let maps = format!("/proc/{}/maps", pair.end.pid);
+    vec![
+        Evidence::new("memory that holds the data", bytes.0, "bytes", maps.clone()),
+        Evidence::new("page size behind it", page.0, "bytes", maps),
+    ]
+}
+
+/// How much memory the largest data TLB covers with pages of that size.
+fn tlb_reach(window: &Window, page: Bytes) -> Option<Evidence> {
+    let tlbs = window.end.host.tlb.value()?;
+    let data = tlbs.iter().filter(|tlb| tlb.kind != "instruction");
+    let fitting = data.filter(|tlb| tlb.page_sizes_bytes.contains(&page));
+    let reach = fitting.map(|tlb| u64::from(tlb.entries) * page.0).max()?;
+    Some(Evidence::new("TLB reach at that page size", reach, "bytes", "CPUID"))
+}
+
+fn fault_part(window: &Window, pair: &Pair) -> Reading<Part> {
+    if pair.end.model != Model::Process {
+        return Reading::Present(Part {
+            taken_s: Interval::exact(0.0),
+            how: "no faults of new processes (one process serves all)".to_owned(),
+            evidence: Vec::new(),
+        });
+    }
+    let part = || {
+        let faults = pair
+            .growth("minor faults", |d| d.counters.minor_faults.clone().map(|n| n as f64))
+            .into_result()?;
+        let shared = shared_share(pair).into_result()?;
+        let penalty = window.calibration.as_ref().map(|c| c.minor_fault_ns).into_result()?;
+        let system_s = pair
+            .growth("system time", |d| d.counters.system_s.clone().map(|s| s.0))
+            .into_result()?;
+        let ended =
+            pair.growth("faults of ended processes", ended_faults).into_value().unwrap_or_default();
+        // What a process mapped is unmapped again when it ends: connections that stay never pay.
+        let unmapping = window.calibration.value().and_then(|calibration| calibration.unmap_ns);
+        let unmapping = unmapping.unwrap_or(Interval::exact(0.0)).scale(ended / faults.max(1.0));
+        let each = penalty.plus(unmapping);
+        let taken =
+            Interval::new(shared.low * each.low, shared.mid * each.mid, shared.high * each.high);
+        // Faults are served in the kernel: they cannot have taken more than the system time.
+        Ok(Part {
+            taken_s: taken.scale(faults / 1e9).clamp(0.0, system_s),
+            how: "minor faults on shared memory x calibrated penalty".to_owned(),
+            evidence: fault_evidence(pair, faults, shared.mid, penalty),
+        })
+    };
+    part().into()
+}
+
+fn ended_faults(database: &Database) -> Reading<f64> {
+    let counters = &database.counters;
+    counters.minor_faults.as_ref().and_then(|all| {
+        counters.minor_faults_living.clone().map(|living| all.saturating_sub(living) as f64)
+    })
+}
+
+fn fault_evidence(pair: &Pair, faults: f64, shared: f64, penalty: Interval) -> Vec<Evidence> {
+    let per_second = faults / pair.seconds;
+    vec![
+        Evidence::new("minor faults", per_second, "1/s", "/proc/PID/stat, ended ones included"),
+        Evidence::new("of them on shared memory", shared, "share", "RssShmem of the processes"),
+        Evidence::new("penalty of one minor fault", penalty.mid / 1e9, "s", "calibrated here"),
+    ]
+}
+
+/// The share of a database's minor faults that mapping the shared memory caused.
+fn shared_share(pair: &Pair) -> Reading<Interval> {
+    let database = pair.end;
+    database.memory.mapped_shared_bytes.as_ref().and_then(|mapped| {
+        database.counters.minor_faults_living.as_ref().and_then(|faults| {
+            if *faults == 0 {
+                return Reading::Absent("its living processes had no minor faults".to_owned());
+            }
+            let shared = mapped.0 as f64 / FAULT_AROUND.0 as f64 / *faults as f64;
+            let (down, up) = SHARED_FAULTS_OFF;
+            Reading::Present(Interval::new(shared * down, shared, shared * up).clamp(0.0, 1.0))
+        })
+    })
+}
+
+fn walk_part(window: &Window, pair: &Pair) -> Reading<Part> {
+    let part = || {
+        let accesses = accesses(pair).into_result()?;
+        let growth = pair
+            .growth("accesses", |d| d.counters.accesses.clone().map(|a| a.count as f64))
+            .into_result()?;
+        let working_set = pair.end.memory.shared_bytes.clone().into_result()?;
+        let penalty = window
+            .calibration
+            .as_ref()
+            .and_then(|calibration| match calibration.touch_penalty(working_set) {
+                Some(penalty) => Reading::Present(penalty),
+                None => Reading::Absent(
+                    "the penalty of small pages could not be calibrated without huge pages; run \
+                     untax bench pages"
+                        .to_owned(),
+                ),
+            })
+            .into_result()?;
+        let (each, extra) = (accesses.pages_each, penalty.extra_ns.clamp(0.0, f64::INFINITY));
+        let taken =
+            Interval::new(each.low * extra.low, each.mid * extra.mid, each.high * extra.high);
+        Ok(Part {
+            taken_s: taken.scale(growth / 1e9),
+            how: format!("{} x pages touched x calibrated penalty", accesses.counter),
+            evidence: vec![
+                Evidence::new(
+                    "accesses to cached data",
+                    growth / pair.seconds,
+                    "1/s",
+                    accesses.counter.clone(),
+                ),
+                Evidence::new("pages touched by an access", each.mid, "pages", "engine model"),
+                Evidence::new(
+                    "penalty of a touch on small pages",
+                    extra.mid / 1e9,
+                    "s",
+                    format!("calibrated here over {}", penalty.working_set_bytes),
+                ),
+            ],
+        })
+    };
+    part().into()
+}
+
+fn accesses(pair: &Pair) -> Reading<Accesses> {
+    pair.end.counters.accesses.clone()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_window::{found, postgres};
+
+    #[test]
+    fn the_tax_is_faults_and_walks_over_what_the_cpus_did() {
+        let findings = found(evaluate(&postgres()));
+        let tax = findings[0].tax.as_ref().unwrap();
+        // 2e6 faults, all of them shared (64 GiB / 64 KiB = 2^20 of 2^20 living ones), 1 us each;
+        // 4e6 accesses x 2 pages x 30 ns: 2.0 s + 0.24 s of 20 busy seconds.
+        let expected = (2.24 + 300.0 * 2.24 / 20.0) / 312.0;
+        assert!((tax.share - expected).abs() < 1e-9, "{} against {expected}", tax.share);
+        assert!(tax.low < tax.share && tax.share < tax.high);
+        let gain = findings[0].gain.unwrap();
+        assert!((gain.factor - 1.0 / (1.0 - 2.24 / 20.0)).abs() < 1e-9);
+    }
+
+    #[test]
+    fn faults_cannot_take_more_than_the_system_time() {
+        let mut window = postgres();
+        window.end.databases[0].counters.system_s = Reading::Present(untax_core::Seconds(0.5));
+        window.end.databases[0].counters.accesses = Reading::Absent("not asked".to_owned());
+        let findings = found(evaluate(&window));
+        let tax = findings[0].tax.as_ref().unwrap();
+        assert!(tax.high <= (0.5 + 300.0 * 0.5 / 20.0) / 312.0 + 1e-9);
+        assert!(tax.method.contains("lower bound"));
+    }
+
+    #[test]
+    fn huge_pages_and_small_databases_are_clean() {
+        let mut window = postgres();
+        window.end.databases[0].memory.page_size_bytes = Reading::Present(Bytes::MIB_2);
+        assert!(evaluate(&window).is_empty());
+        let mut window = postgres();
+        window.end.databases[0].memory.shared_bytes = Reading::Present(Bytes::from_mib(32));
+        assert!(evaluate(&window).is_empty());
+    }
+
+    #[test]
+    fn without_calibration_the_finding_stands_but_its_tax_is_unmeasured() {
+        let mut window = postgres();
+        window.calibration = Reading::Denied("no memory for it".to_owned());
+        let diagnoses = evaluate(&window);
+        assert_eq!(diagnoses.len(), 3, "a finding and a reason for each part");
+        let findings = found(diagnoses);
+        assert!(findings[0].tax.is_none() && findings[0].gain.is_none());
+    }
+}

@@ -1,0 +1,233 @@
+//! Windows for the tests of rules: one where nothing was read, and one with a busy PostgreSQL
+//! whose readings a test then changes.
+
+use Reading::{Absent, Present};
+use jiff::Timestamp;
+use untax_core::calibration::TouchPenalty;
+use untax_core::database::{
+    Accesses, Cgroup, Counters, DatabaseMemory, HugePageUse, HugetlbLimit, Model, Segment,
+};
+use untax_core::finding::Says;
+use untax_core::host::{CpuTime, HostFacts, Memory, Pool, Thp};
+use untax_core::{
+    Bytes, Calibration, Database, Diagnosis, Finding, Interval, Reading, Seconds, Snapshot, Window,
+};
+
+fn gap<T>() -> Reading<T> {
+    Absent("not read".to_owned())
+}
+
+fn unread_host() -> HostFacts {
+    HostFacts {
+        kernel: gap(),
+        cpu: gap(),
+        tlb: gap(),
+        base_page_bytes: gap(),
+        page_sizes_bytes: gap(),
+        hugepages: gap(),
+        thp: gap(),
+        numa: gap(),
+        memory: gap(),
+        distribution: gap(),
+        virtualization: gap(),
+        cgroup: gap(),
+        cpu_time: gap(),
+    }
+}
+
+fn unread_database() -> Database {
+    Database {
+        id: "postgres:7".to_owned(),
+        engine: "postgres".to_owned(),
+        product: "PostgreSQL".to_owned(),
+        version: gap(),
+        pid: 7,
+        started_ticks: gap(),
+        executable: gap(),
+        executable_deleted: gap(),
+        uid: gap(),
+        namespace_pid: None,
+        model: Model::Process,
+        processes: 1,
+        threads: gap(),
+        connections: gap(),
+        container: None,
+        pod: None,
+        cgroup: gap(),
+        data_directory: gap(),
+        memory: DatabaseMemory {
+            shared_bytes: gap(),
+            page_size_bytes: gap(),
+            page_table_bytes: gap(),
+            mapped_shared_bytes: gap(),
+            resident_bytes: gap(),
+            hugetlb_bytes: gap(),
+            anon_huge_bytes: gap(),
+            thp_allowed: gap(),
+            segments: gap(),
+        },
+        huge_pages: gap(),
+        settings: gap(),
+        counters: Counters {
+            on_cpu_s: gap(),
+            runnable_s: gap(),
+            system_s: gap(),
+            minor_faults: gap(),
+            minor_faults_living: gap(),
+            major_faults: gap(),
+            accesses: gap(),
+        },
+    }
+}
+
+fn snapshot(uptime_s: f64, host: HostFacts, databases: Vec<Database>) -> Snapshot {
+    Snapshot { taken_at: Timestamp::UNIX_EPOCH, uptime_s, host, databases }
+}
+
+/// A window of ten seconds over a database of which nothing could be read.
+pub fn unread() -> Window {
+    let at = |uptime| snapshot(uptime, unread_host(), vec![unread_database()]);
+    Window { start: at(100.0), end: at(110.0), calibration: gap() }
+}
+
+fn host(busy_s: f64) -> HostFacts {
+    HostFacts {
+        base_page_bytes: Present(Bytes::KIB_4),
+        hugepages: Present(vec![pool(0, 0, 0)]),
+        thp: Present(Thp {
+            enabled: "madvise".to_owned(),
+            defrag: gap(),
+            shmem_enabled: gap(),
+            pmd_bytes: Present(Bytes::MIB_2),
+            sizes: gap(),
+            khugepaged_defrag: gap(),
+            khugepaged_pages_to_scan: gap(),
+            khugepaged_max_ptes_none: gap(),
+        }),
+        memory: Present(Memory {
+            total_bytes: Bytes(24 << 30),
+            available_bytes: gap(),
+            free_bytes: gap(),
+            page_table_bytes: gap(),
+            anon_huge_bytes: gap(),
+            shmem_huge_bytes: gap(),
+            hugetlb_bytes: gap(),
+            swap_total_bytes: gap(),
+        }),
+        cpu_time: Present(CpuTime {
+            busy_s: Seconds(busy_s),
+            idle_s: Seconds(50.0),
+            steal_s: Seconds(0.0),
+        }),
+        ..unread_host()
+    }
+}
+
+/// The 2 MiB pool of a host.
+pub fn pool(total: u64, free: u64, reserved: u64) -> Pool {
+    Pool {
+        size_bytes: Bytes::MIB_2,
+        node: None,
+        total: Present(total),
+        free: Present(free),
+        reserved: Present(reserved),
+        surplus: Present(0),
+    }
+}
+
+fn database(scale: f64) -> Database {
+    let blank = unread_database();
+    Database {
+        started_ticks: Present(1),
+        processes: 70,
+        memory: DatabaseMemory {
+            shared_bytes: Present(Bytes(6 << 30)),
+            page_size_bytes: Present(Bytes::KIB_4),
+            page_table_bytes: Present(Bytes::from_mib(522)),
+            mapped_shared_bytes: Present(Bytes(64 << 30)),
+            segments: Present(vec![segment(Bytes(6 << 30), Bytes::KIB_4)]),
+            ..blank.memory
+        },
+        huge_pages: Present(HugePageUse {
+            asked: "try".to_owned(),
+            size_bytes: Present(Bytes::MIB_2),
+            needed_pages: Present(3170),
+            source: "shared_memory_size_in_huge_pages".to_owned(),
+        }),
+        counters: Counters {
+            on_cpu_s: Present(Seconds(12.0 * scale)),
+            runnable_s: Present(Seconds(300.0 * scale)),
+            system_s: Present(Seconds(6.0 * scale)),
+            minor_faults: Present((2e6 * scale) as u64),
+            minor_faults_living: Present(1 << 20),
+            major_faults: Present(0),
+            accesses: Present(Accesses {
+                count: (4e6 * scale) as u64,
+                counter: "pg_stat_database.blks_hit".to_owned(),
+                pages_each: Interval::new(1.0, 2.0, 4.0),
+            }),
+        },
+        ..blank
+    }
+}
+
+/// A mapping shared by server processes.
+pub fn segment(bytes: Bytes, page: Bytes) -> Segment {
+    Segment {
+        name: "/dev/zero (deleted)".into(),
+        bytes,
+        shared: true,
+        page_size_bytes: Present(page),
+    }
+}
+
+/// A limit of the group `cgroup` on 2 MiB pages.
+pub fn limit(cgroup: &str, max: Bytes, usage: Bytes) -> HugetlbLimit {
+    HugetlbLimit {
+        cgroup: cgroup.to_owned(),
+        size_bytes: Bytes::MIB_2,
+        max_bytes: Present(max),
+        rsvd_max_bytes: gap(),
+        usage_bytes: Present(usage),
+    }
+}
+
+/// Groups with those limits, nearest first.
+pub fn cgroup(limits: Vec<HugetlbLimit>) -> Reading<Cgroup> {
+    Present(Cgroup {
+        paths: [("unified".to_owned(), limits[0].cgroup.clone())].into(),
+        hugetlb: Present(limits),
+        memory_limit_bytes: gap(),
+    })
+}
+
+/// A window of ten seconds over a saturated PostgreSQL with 6 GiB on 4 KiB pages.
+pub fn postgres() -> Window {
+    Window {
+        start: snapshot(100.0, host(0.0), vec![database(0.0)]),
+        end: snapshot(110.0, host(20.0), vec![database(1.0)]),
+        calibration: Present(Calibration {
+            taken_at: Timestamp::UNIX_EPOCH,
+            cpu_model: "test".to_owned(),
+            kernel_release: "6.1".to_owned(),
+            source: "check".to_owned(),
+            write_fault_ns: None,
+            unmap_ns: None,
+            touches_missing: None,
+            minor_fault_ns: Interval::new(800.0, 1000.0, 1200.0),
+            touches: vec![TouchPenalty {
+                working_set_bytes: Bytes::GIB_1,
+                extra_ns: Interval::new(20.0, 30.0, 40.0),
+            }],
+        }),
+    }
+}
+
+/// The findings among the diagnoses.
+pub fn found(diagnoses: Vec<Diagnosis>) -> Vec<Finding> {
+    let finding = |diagnosis: Diagnosis| match diagnosis.says {
+        Says::Found(finding) => Some(finding),
+        Says::Unmeasured(_) => None,
+    };
+    diagnoses.into_iter().filter_map(finding).collect()
+}
