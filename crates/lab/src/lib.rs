@@ -1,1 +1,45 @@
-//! (being written)
+//! Scratch databases, loads and host settings for tests, benches and demonstrations.
+//!
+//! Everything here takes care of itself: a shell in a process group of its own holds the other end
+//! of a pipe and cleans up as soon as that pipe closes, be it because the value was dropped or
+//! because this process was killed in any way, SIGKILL included (see `shell.rs`). So nothing is
+//! left running, mounted, set or lying about.
+//!
+//! ```no_run
+//! use untax_lab::{HugePages, Pgbench, Place, Postgres, Turn};
+//!
+//! # fn main() -> Result<(), untax_lab::LabError> {
+//! let _turn = Turn::wait()?;
+//! let _pool = HugePages::reserve(600)?;
+//! let settings = [("shared_buffers", "1GB"), ("huge_pages", "on")];
+//! let postgres = Postgres::start(Place::Host, &settings)?;
+//! postgres.pgbench_fill(10, 100)?;
+//! let load = postgres.pgbench(&Pgbench { clients: 16, seconds: 10, ..Pgbench::default() })?;
+//! let transactions_per_s = load.finish()?;
+//! # Ok(())
+//! # }
+//! ```
+
+mod account;
+mod container;
+mod error;
+mod load;
+mod mariadb;
+mod postgres;
+mod program;
+mod redis;
+mod scratch;
+mod server;
+mod setting;
+mod shell;
+
+pub use error::LabError;
+pub use load::{Load, Pgbench, RedisBenchmark, Sysbench};
+pub use mariadb::MariaDb;
+pub use postgres::Postgres;
+pub use redis::Redis;
+pub use server::Place;
+pub use setting::{HugePages, Thp, Turn};
+
+/// Settings of a server by name, in the server's own words; later ones win.
+pub type Settings<'a> = &'a [(&'a str, &'a str)];

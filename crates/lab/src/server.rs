@@ -1,0 +1,157 @@
+//! What the servers of all engines have in common: started, waited for, stopped.
+
+use crate::account::{self, Account};
+use crate::container::Container;
+use crate::program;
+use crate::scratch::Scratch;
+use crate::shell::{Shell, TICK};
+use crate::{LabError, Settings};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// The longest that a server may take to answer.
+const READY: Duration = Duration::from_secs(120);
+
+/// Where a scratch server runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// As an ordinary process.
+    Host,
+    /// In a container of runc that sees this machine's programs and the server's own directory.
+    Runc,
+}
+
+/// One kind of server, as far as starting and stopping it goes.
+pub(crate) struct Kind {
+    /// The OS user of the Debian package.
+    pub(crate) user: &'static str,
+    /// The signal after which it goes soon and leaves nothing in the kernel; not SIGKILL, which
+    /// runc would not pass on.
+    pub(crate) abrupt: &'static str,
+    /// The signal after which it saves its data and goes.
+    pub(crate) orderly: &'static str,
+}
+
+/// A scratch server. Fields are dropped in this order: the process, its container, its files.
+pub(crate) struct Server {
+    running: Option<Running>,
+    pub(crate) scratch: Scratch,
+    pub(crate) account: Account,
+    place: Place,
+    kind: &'static Kind,
+}
+
+struct Running {
+    shell: Shell,
+    container: Option<Container>,
+    pid: u32,
+    log: PathBuf,
+}
+
+impl Server {
+    /// Prepares the directory; nothing runs yet.
+    pub(crate) fn new(place: Place, kind: &'static Kind) -> Result<Self, LabError> {
+        if place == Place::Runc && !account::is_root() {
+            return Err(LabError::NeedsRoot { what: "a server in a container" });
+        }
+        let account = Account::for_server(kind.user)?;
+        let scratch = Scratch::new(&account)?;
+        Ok(Self { running: None, scratch, account, place, kind })
+    }
+
+    /// Runs a program to its end as the server's user.
+    pub(crate) fn prepare(&self, words: &[String]) -> Result<String, LabError> {
+        self.scratch.run(&[&self.account.prefix("KILL"), words].concat())
+    }
+
+    /// Starts the server and waits until the `ready` program succeeds.
+    pub(crate) fn start(&mut self, words: &[String], ready: &[String]) -> Result<(), LabError> {
+        self.running = None;
+        let log = self.scratch.log(words);
+        let container = match self.place {
+            Place::Host => None,
+            Place::Runc => Some(Container::new(&self.scratch, &self.account, words)?),
+        };
+        let whole = match &container {
+            None => [self.account.prefix(self.kind.abrupt), words.to_vec()].concat(),
+            Some(container) => container.command(),
+        };
+        let shell = Shell::run(&whole, self.kind.abrupt, &log, self.scratch.path())?;
+        let mut running = Running { shell, container, pid: 0, log };
+        running.wait_until_ready(ready, &program::name(words))?;
+        self.running = Some(running);
+        Ok(())
+    }
+
+    /// The main process; `None` when it was stopped.
+    pub(crate) fn pid(&self) -> Option<u32> {
+        self.running.as_ref().map(|running| running.pid)
+    }
+
+    /// The id of its container, when it runs in one.
+    pub(crate) fn container_id(&self) -> Option<&str> {
+        self.running.as_ref()?.container.as_ref().map(Container::id)
+    }
+
+    /// Stops the server in good order; its files stay until it is dropped.
+    pub(crate) fn stop(&mut self) {
+        if let Some(running) = self.running.take() {
+            running.shell.stop(self.kind.orderly);
+        }
+    }
+}
+
+impl Running {
+    fn wait_until_ready(&mut self, ready: &[String], program: &str) -> Result<(), LabError> {
+        let since = Instant::now();
+        while since.elapsed() < READY {
+            if let Some(status) = self.shell.ended() {
+                let (program, status) = (program.to_owned(), status.to_string());
+                return Err(LabError::Failed { program, status, said: program::tail(&self.log) });
+            }
+            if answers(ready)? {
+                return self.find_pid();
+            }
+            std::thread::sleep(TICK);
+        }
+        Err(LabError::Late {
+            program: program.to_owned(),
+            what: "ready",
+            seconds: READY.as_secs(),
+            said: program::tail(&self.log),
+        })
+    }
+
+    fn find_pid(&mut self) -> Result<(), LabError> {
+        let said = &self.shell.said;
+        let unexpected = |_| LabError::Host { why: format!("'{said}' is no process id") };
+        self.pid = match &self.container {
+            None => said.parse().map_err(unexpected)?,
+            Some(container) => container.pid()?,
+        };
+        Ok(())
+    }
+}
+
+fn answers(ready: &[String]) -> Result<bool, LabError> {
+    let Some((program, arguments)) = ready.split_first() else { return Ok(true) };
+    let status = Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .map_err(|source| LabError::Start { program: program.clone(), source })?;
+    Ok(status.success())
+}
+
+/// The lines of a configuration file, one for each setting, as `line` writes it.
+pub(crate) fn lines(settings: Settings, line: impl Fn(&str, &str) -> String) -> String {
+    settings.iter().map(|(name, value)| line(name, value) + "\n").collect()
+}
+
+/// Words of a command line.
+pub(crate) fn words<const N: usize>(words: [&str; N]) -> Vec<String> {
+    words.map(str::to_owned).to_vec()
+}

@@ -1,0 +1,130 @@
+//! Shells that clean up after us.
+//!
+//! A process that is killed with SIGKILL runs no destructor, and the kernel's parent-death signal
+//! is cleared when a program changes its user and belongs to a thread rather than to a process. So
+//! whatever must not outlive us is left to a shell that waits for the end of a pipe: the kernel
+//! closes our end whichever way we end. Dropping the value does the same, so that there is one way
+//! to clean up and not two.
+
+use crate::LabError;
+use std::ffi::OsStr;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+/// How often an end is looked for.
+pub(crate) const TICK: Duration = Duration::from_millis(20);
+
+/// Runs `$3…` with its output in file `$2`, says its pid, and ends as it ends. When a line comes
+/// down the pipe, the program gets the signal named there; when the pipe closes, signal `$1`; and
+/// after a minute SIGKILL. The shell being the parent, the pid cannot have passed to another.
+const RUN: &str = r#"
+signal=$1 log=$2
+shift 2
+exec 3<&0
+"$@" >>"$log" 2>&1 </dev/null 3<&- &
+program=$!
+echo "$program"
+{
+    read -r asked <&3
+    kill -s "${asked:-$signal}" "$program"
+    ticks=600
+    while [ "$ticks" -gt 0 ] && kill -0 "$program"; do
+        sleep 0.1
+        ticks=$((ticks - 1))
+    done
+    kill -s KILL "$program"
+} 2>/dev/null &
+reader=$!
+wait "$program" 2>/dev/null
+status=$?
+kill "$reader" 2>/dev/null
+exit "$status"
+"#;
+
+/// A shell that acts when this value is dropped or this process ends.
+pub(crate) struct Shell {
+    child: Child,
+    pipe: Option<ChildStdin>,
+    /// The first line that the shell printed.
+    pub(crate) said: String,
+}
+
+impl Shell {
+    /// Does `prepare`, which prints one line, and later, whatever happens, `cleanup`. Both see
+    /// `arguments` as `$1`, `$2` …
+    pub(crate) fn guard<S: AsRef<OsStr>>(
+        prepare: &str,
+        cleanup: &str,
+        arguments: &[S],
+    ) -> Result<Self, LabError> {
+        let script = format!("{prepare}\nread -r end\n{cleanup}");
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", &script, "untax-lab"]).args(arguments);
+        Self::start(command)
+    }
+
+    /// Runs a program until it ends, or until this value is dropped: then it gets `signal`.
+    pub(crate) fn run<S: AsRef<OsStr>>(
+        program: &[S],
+        signal: &str,
+        log: &Path,
+        directory: &Path,
+    ) -> Result<Self, LabError> {
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", RUN, "untax-lab", signal]).arg(log).args(program);
+        command.current_dir(directory);
+        Self::start(command)
+    }
+
+    fn start(mut command: Command) -> Result<Self, LabError> {
+        // A group of its own, so that Ctrl-C in a terminal does not stop the cleaning up.
+        command.process_group(0).env("LC_ALL", "C").stdin(Stdio::piped()).stdout(Stdio::piped());
+        let failed = |source| LabError::Start { program: "/bin/sh".to_owned(), source };
+        let mut child = command.spawn().map_err(failed)?;
+        let pipe = child.stdin.take();
+        let mut shell = Self { child, pipe, said: String::new() };
+        if let Some(output) = shell.child.stdout.take() {
+            BufReader::new(output).read_line(&mut shell.said).map_err(failed)?;
+        }
+        shell.said.truncate(shell.said.trim_end().len());
+        Ok(shell)
+    }
+
+    /// How the program ended, if it has.
+    pub(crate) fn ended(&mut self) -> Option<ExitStatus> {
+        self.child.try_wait().ok().flatten()
+    }
+
+    /// Waits until the program ends by itself.
+    pub(crate) fn wait(&mut self, deadline: Duration) -> Option<ExitStatus> {
+        let since = Instant::now();
+        loop {
+            if let Some(status) = self.ended() {
+                return Some(status);
+            }
+            if since.elapsed() >= deadline {
+                return None;
+            }
+            std::thread::sleep(TICK);
+        }
+    }
+
+    /// Stops the program with another signal than the one for an abrupt end, and waits for it.
+    pub(crate) fn stop(mut self, signal: &str) {
+        if let Some(pipe) = &mut self.pipe {
+            // The program may have ended just now, and its shell with it: then all is done.
+            let _ = writeln!(pipe, "{signal}");
+        }
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for Shell {
+    fn drop(&mut self) {
+        drop(self.pipe.take());
+        let _ = self.child.wait();
+    }
+}
