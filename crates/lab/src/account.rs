@@ -1,7 +1,7 @@
 //! The OS user that a server runs as: database servers refuse to run as root.
 
 use crate::LabError;
-use untax_host::Host;
+use crate::program::host_text;
 
 /// A user of this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,7 +15,7 @@ impl Account {
     /// Who runs this program.
     pub(crate) fn own() -> Result<Self, LabError> {
         let uid = rustix::process::getuid().as_raw();
-        let own = find(&passwd()?, |account| account.uid == uid);
+        let own = find(&host_text("/etc/passwd")?, |account| account.uid == uid);
         // A user without an entry, as containers have them, gets along without a name.
         Ok(own.unwrap_or_else(|| Self {
             name: uid.to_string(),
@@ -29,7 +29,7 @@ impl Account {
         if !is_root() {
             return Self::own();
         }
-        let text = passwd()?;
+        let text = host_text("/etc/passwd")?;
         [name, "nobody"]
             .iter()
             .find_map(|name| find(&text, |account| account.name == *name))
@@ -54,11 +54,6 @@ impl Account {
 /// Whether this program may do everything.
 pub(crate) fn is_root() -> bool {
     rustix::process::geteuid().is_root()
-}
-
-fn passwd() -> Result<String, LabError> {
-    let host = Host::live();
-    host.text("/etc/passwd").into_result().map_err(|gap| LabError::Host { why: format!("{gap:?}") })
 }
 
 fn find(passwd: &str, wanted: impl Fn(&Account) -> bool) -> Option<Account> {

@@ -68,10 +68,19 @@ pub(crate) fn name(words: &[String]) -> String {
     path.rsplit('/').next().unwrap_or(path).to_owned()
 }
 
+/// The text of a file of this machine.
+pub(crate) fn host_text(path: &str) -> Result<String, LabError> {
+    let reading = Host::live().text(path);
+    match reading.why() {
+        Some(why) => Err(LabError::Host { why }),
+        None => Ok(reading.into_value().unwrap_or_default()),
+    }
+}
+
 /// What a program printed; empty when that cannot be read, as it only goes into messages and
 /// parsers that look for something in it.
 pub(crate) fn text(log: &Path) -> String {
-    Host::live().text(&log.to_string_lossy()).into_value().unwrap_or_default()
+    host_text(&log.to_string_lossy()).unwrap_or_default()
 }
 
 /// The end of what a program printed, on one line.

@@ -1,12 +1,12 @@
 //! Settings of the host, put back whatever happens.
 
+use crate::program::host_text;
 use crate::shell::{Shell, TICK};
 use crate::{LabError, error::at};
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
-use untax_host::Host;
 
 const SETTINGS: &str = "/sys/kernel/mm";
 const POOL: &str = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages";
@@ -47,14 +47,6 @@ impl Setting {
     }
 }
 
-fn read(path: &str) -> Result<String, LabError> {
-    let reading = Host::live().text(path);
-    match reading.why() {
-        Some(why) => Err(LabError::Host { why }),
-        None => Ok(reading.into_value().unwrap_or_default().trim().to_owned()),
-    }
-}
-
 /// A pool of huge pages of 2 MiB, given back when dropped.
 ///
 /// Two at the same time would put back each other's numbers: take a [`Turn`] first.
@@ -86,8 +78,8 @@ impl HugePages {
 }
 
 fn read_pool() -> Result<u64, LabError> {
-    let text = read(POOL)?;
-    text.parse().map_err(|_| LabError::Host { why: format!("{POOL} says '{text}'") })
+    let text = host_text(POOL)?;
+    text.trim().parse().map_err(|_| LabError::Host { why: format!("{POOL} says '{text}'") })
 }
 
 /// The mode of transparent huge pages, put back when dropped. Take a [`Turn`] first.
@@ -98,7 +90,7 @@ pub struct Thp {
 impl Thp {
     /// Sets `always`, `madvise` or `never`.
     pub fn set(mode: &str) -> Result<Self, LabError> {
-        let prior = in_brackets(&read(THP)?)?;
+        let prior = in_brackets(&host_text(THP)?)?;
         Ok(Self { _setting: Setting::set(THP, &prior, mode)? })
     }
 }
