@@ -1,6 +1,88 @@
 //! The command line: arguments, dispatch and exit codes.
 
+mod args;
+mod commands;
+mod hidden;
+mod observe;
+mod own_cost;
+mod progress;
+mod screen;
+mod state;
+
+use args::{Args, Bench, Command};
+use clap::error::ErrorKind;
+use clap::{CommandFactory, Parser};
+use std::io::Write;
+use std::process::ExitCode;
+
+/// How a command ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Outcome {
+    /// Nothing to say.
+    Clean,
+    /// Findings, or a failed guard of a benchmark.
+    Findings,
+}
+
+/// Exit codes that users script against.
+const FINDINGS: u8 = 1;
+const COULD_NOT: u8 = 2;
+const BAD_USAGE: u8 = 3;
+
+/// An error that is the user's to mend on the command line.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Usage(String);
+
+/// The definition of the command line, for documentation and completions.
+pub fn command() -> clap::Command {
+    Args::command()
+}
+
 /// Runs the program.
-pub fn main() -> std::process::ExitCode {
-    std::process::ExitCode::SUCCESS
+pub fn main() -> ExitCode {
+    if let Some(code) = hidden::run() {
+        return code;
+    }
+    let args = match Args::try_parse() {
+        Ok(args) => args,
+        Err(error) => return refuse(&error),
+    };
+    match run(args) {
+        Ok(Outcome::Clean) => ExitCode::SUCCESS,
+        Ok(Outcome::Findings) => ExitCode::from(FINDINGS),
+        Err(error) => {
+            let usage = error.is::<Usage>();
+            // The chain, printed once: each error's text leaves its source to the next.
+            let _ = writeln!(anstream::stderr(), "untax: {error:#}");
+            ExitCode::from(if usage { BAD_USAGE } else { COULD_NOT })
+        }
+    }
+}
+
+fn run(args: Args) -> anyhow::Result<Outcome> {
+    let state = state::State::new(args.state_dir);
+    match args.command {
+        Command::Check(args) => commands::check::run(&args, &state),
+        Command::Explain(args) => commands::explain::run(&args),
+        Command::Bench(Bench::Pages(args)) => commands::bench_pages::run(&args, &state),
+        Command::Capture(args) => commands::capture::run(&args, &state),
+    }
+}
+
+fn refuse(error: &clap::Error) -> ExitCode {
+    // Writing help into a closed pipe is not an error of ours.
+    let _ = error.print();
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => ExitCode::SUCCESS,
+        _ => ExitCode::from(BAD_USAGE),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_definition_is_sound() {
+        super::command().debug_assert();
+    }
 }

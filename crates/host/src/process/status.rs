@@ -16,6 +16,8 @@ pub struct Status {
     pub resident: Option<Bytes>,
     /// Resident private memory that no file stands behind.
     pub resident_anonymous: Option<Bytes>,
+    /// The most that was ever resident.
+    pub peak_resident: Option<Bytes>,
     /// Resident shared memory: what this process has mapped of it.
     pub resident_shared: Option<Bytes>,
     /// Page tables, all levels of the last one counted by the kernel.
@@ -40,6 +42,7 @@ pub fn parse(text: &str) -> Status {
             "NSpid" => status.namespace_pids = words.filter_map(|w| w.parse().ok()).collect(),
             "VmRSS" => status.resident = kib(words),
             "RssAnon" => status.resident_anonymous = kib(words),
+            "VmHWM" => status.peak_resident = kib(words),
             "RssShmem" => status.resident_shared = kib(words),
             "VmPTE" => status.page_tables = kib(words),
             "HugetlbPages" => status.hugetlb = kib(words),

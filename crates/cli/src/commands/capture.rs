@@ -1,0 +1,41 @@
+//! `untax capture`.
+
+use crate::Outcome;
+use crate::observe::Watching;
+use crate::screen::say;
+use crate::state::State;
+use std::path::PathBuf;
+use untax_host::{Capture, Host};
+
+/// Saves every file that a check reads on this host, with those that were denied or absent marked,
+/// and without passwords or texts of queries: to report a wrong diagnosis, or to keep as a test.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  untax capture host.tar.gz\n  \
+                        untax check --replay host.tar.gz   on any other machine\n  \
+                        untax capture tests/cases/my-host  a folder, as the project's tests take it")]
+pub struct Args {
+    /// Where to save it: an archive if the name ends in .tar.gz, a folder otherwise
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    #[command(flatten)]
+    watching: Watching,
+}
+
+/// Runs the command.
+pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
+    let (start, end) = (Host::recorded(), Host::recorded());
+    let window = args.watching.observe(state, &start, &end)?;
+    // Without a window the end was not read: it is the start.
+    let (start, mut end) = (start.into_record(), end.into_record());
+    if args.watching.window.is_zero() {
+        end = start.clone();
+    }
+    Capture::write(&args.file, &start, &end)?;
+    say(&format!(
+        "captured {} databases in {}; untax check --replay {} shows what it holds",
+        window.end.databases.len(),
+        args.file.display(),
+        args.file.display()
+    ));
+    Ok(Outcome::Clean)
+}

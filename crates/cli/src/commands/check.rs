@@ -1,0 +1,88 @@
+//! `untax check`.
+
+use crate::observe::{self, Watching};
+use crate::screen::{print, print_json, say, style, write_file};
+use crate::state::State;
+use crate::{Outcome, own_cost};
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+use untax_core::{Check, Reading, Severity, Window};
+use untax_host::{Capture, Host};
+use untax_report::{html, terminal};
+
+/// Watches the databases for a while and says what the platform takes from them.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  untax check                        every database, ten seconds\n  \
+                        untax check --pid 4012 --window 1m one database, a minute\n  \
+                        untax check --html tax.html        also as a page to pass on\n  \
+                        untax check --replay host.tar.gz   what a capture shows")]
+pub struct Args {
+    #[command(flatten)]
+    watching: Watching,
+    /// Print the result as JSON
+    #[arg(long)]
+    json: bool,
+    /// Also write the result as a self-contained web page
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Apply the rules again to a saved run, its file, or a capture
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["which", "window"])]
+    replay: Option<String>,
+}
+
+/// A check as it is saved: its result, and the window it was made from.
+#[derive(Serialize, Deserialize)]
+struct Saved {
+    check: Check,
+    window: Window,
+}
+
+/// Runs the command.
+pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
+    let check = match &args.replay {
+        Some(run) => replayed(run, state)?,
+        None => watched(args, state)?,
+    };
+    if let Some(path) = &args.html {
+        write_file(path, &html::check(&check))?;
+    }
+    if args.json {
+        print_json(&check)?;
+    } else {
+        print(&terminal::check(&check, style()))?;
+    }
+    Ok(outcome(&check))
+}
+
+fn watched(args: &Args, state: &State) -> anyhow::Result<Check> {
+    let window = args.watching.observe(state, &Host::live(), &Host::live())?;
+    let run = State::new_run("check");
+    let check = untax_rules::check(&window, run.clone(), own_cost::read());
+    let saved = Saved { check, window };
+    // A full disk or a read-only one must not cost the user the result.
+    if let Err(error) = state.save_run(&run, &saved) {
+        say(&format!("untax: this run is not saved: {error:#}"));
+    }
+    Ok(saved.check)
+}
+
+fn replayed(run: &str, state: &State) -> anyhow::Result<Check> {
+    let own = || Reading::Absent("replayed".to_owned());
+    if Capture::is_at(Path::new(run)) {
+        let capture = Capture::open(Path::new(run))?;
+        let window = observe::replay(&capture.start, &capture.end)?;
+        return Ok(untax_rules::check(&window, State::new_run("replay"), own()));
+    }
+    let saved: Saved = state.load_run(run)?;
+    Ok(untax_rules::check(&saved.window, saved.check.run, saved.check.own))
+}
+
+fn outcome(check: &Check) -> Outcome {
+    let of_databases = check.databases.iter().flat_map(|database| &database.findings);
+    let mut all = of_databases.chain(&check.findings);
+    if all.any(|finding| finding.severity > Severity::Info) {
+        Outcome::Findings
+    } else {
+        Outcome::Clean
+    }
+}

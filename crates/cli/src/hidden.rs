@@ -1,0 +1,13 @@
+//! Parts that run as children of this program: they are started by it alone, and no user sees
+//! them in the help.
+
+use std::process::ExitCode;
+
+/// Runs a hidden part if this process was started as one.
+pub fn run() -> Option<ExitCode> {
+    let mut arguments = std::env::args_os().skip(1);
+    match arguments.next()?.to_str()? {
+        "__ask" => Some(untax_engines::answer_main()),
+        _ => None,
+    }
+}

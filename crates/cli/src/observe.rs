@@ -1,0 +1,171 @@
+//! Watching the live host for a window: what `check` and `capture` have in common.
+
+use crate::progress;
+use crate::screen::say;
+use crate::state::State;
+use anyhow::bail;
+use clap::Args;
+use std::time::Duration;
+use untax_core::{Calibration, Database, Reading, Snapshot, Window};
+use untax_engines::{Asker, Selection};
+use untax_host::Host;
+
+/// What `bench pages` saves its calibration as.
+pub const CALIBRATION: &str = "calibration";
+
+/// Which databases to look at, and for how long.
+#[derive(Debug, Args)]
+pub struct Watching {
+    /// Check the database that this process belongs to, or this process whatever it is
+    #[arg(long, value_name = "N", group = "which")]
+    pid: Option<u32>,
+    /// Check the databases in this container (its id or the beginning of it)
+    #[arg(long, value_name = "ID", group = "which")]
+    container: Option<String>,
+    /// Check the databases in this Kubernetes pod of this node
+    #[arg(long, value_name = "NS/NAME", group = "which")]
+    pod: Option<String>,
+    /// Check every database on this host (the default)
+    #[arg(long, group = "which")]
+    all: bool,
+    /// How long to watch: 10s, 500ms, 2m; 0s takes one look and measures no rates
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration)]
+    pub window: Duration,
+    /// Do not measure what page faults and page walks cost here; taxes that need it are unmeasured
+    #[arg(long)]
+    no_calibration: bool,
+}
+
+impl Watching {
+    fn selection(&self, host: &Host) -> anyhow::Result<Selection> {
+        if let Some(pid) = self.pid {
+            return Ok(Selection::Pid(pid));
+        }
+        if let Some(id) = &self.container {
+            return Ok(Selection::Container(id.clone()));
+        }
+        match &self.pod {
+            Some(name) => Ok(Selection::Pod(pod_uid(host, name)?)),
+            None => Ok(Selection::All),
+        }
+    }
+
+    /// Watches the host through two `Host`s, one for each end of the window.
+    pub fn observe(&self, state: &State, start: &Host, end: &Host) -> anyhow::Result<Window> {
+        let asker = Asker::this_program();
+        let selection = self.selection(start)?;
+        let opening = taken(untax_probes::snapshot(start, &asker, &selection))?;
+        if opening.databases.is_empty() && !matches!(selection, Selection::All) {
+            bail!("no database is selected by that; untax check --all lists what runs here");
+        }
+        let closing = if self.window.is_zero() {
+            opening.clone()
+        } else {
+            progress::wait(self.window);
+            let closing = untax_probes::snapshot(end, &asker, &selection);
+            closing_or_gone(closing, &opening)?
+        };
+        let calibration = end.observe("calibration", || self.calibration(state, &closing));
+        Ok(untax_probes::window(opening, closing, calibration))
+    }
+
+    /// What pages cost here: as `bench pages` measured it once, or measured now when a database
+    /// is found whose tax needs it.
+    fn calibration(&self, state: &State, snapshot: &Snapshot) -> Reading<Calibration> {
+        if self.no_calibration {
+            return Reading::Absent("switched off with --no-calibration".to_owned());
+        }
+        if self.window.is_zero() || !snapshot.databases.iter().any(on_small_pages) {
+            return Reading::Absent("no database here needs it".to_owned());
+        }
+        match state.load::<Calibration>(CALIBRATION).filter(|saved| holds_here(saved, snapshot)) {
+            Some(saved) => Reading::Present(saved),
+            None => untax_experiments::calibrate_in_child(),
+        }
+    }
+}
+
+/// Replays a capture: the same readings, from its files.
+pub fn replay(start: &Host, end: &Host) -> anyhow::Result<Window> {
+    let asker = Asker::this_program();
+    let opening = taken(untax_probes::snapshot(start, &asker, &Selection::All))?;
+    let closing = taken(untax_probes::snapshot(end, &asker, &Selection::All))?;
+    let unknown = || Reading::Absent("the capture has no calibration".to_owned());
+    let calibration = end.observe("calibration", unknown);
+    Ok(untax_probes::window(opening, closing, calibration))
+}
+
+fn taken(snapshot: Reading<Snapshot>) -> anyhow::Result<Snapshot> {
+    let why = snapshot.why().unwrap_or_default();
+    match snapshot.into_value() {
+        Some(snapshot) => Ok(snapshot),
+        None => bail!("the host cannot be read: {why}"),
+    }
+}
+
+/// The snapshot at the end; a selected database that ended meanwhile leaves one without it.
+fn closing_or_gone(closing: Reading<Snapshot>, opening: &Snapshot) -> anyhow::Result<Snapshot> {
+    if let Reading::Absent(why) = &closing {
+        say(&format!("untax: gone during the check: {why}"));
+        return Ok(Snapshot { databases: Vec::new(), ..opening.clone() });
+    }
+    taken(closing)
+}
+
+fn on_small_pages(database: &Database) -> bool {
+    database.memory.page_size_bytes.value().is_some_and(|page| page.0 <= 64 << 10)
+}
+
+fn holds_here(saved: &Calibration, snapshot: &Snapshot) -> bool {
+    let host = &snapshot.host;
+    host.cpu.value().is_some_and(|cpu| cpu.model == saved.cpu_model)
+        && host.kernel.value().is_some_and(|kernel| kernel.release == saved.kernel_release)
+}
+
+/// The uid of a pod on this node, from the folders in which the kubelet keeps its logs.
+fn pod_uid(host: &Host, name: &str) -> anyhow::Result<String> {
+    let Some((namespace, pod)) = name.split_once('/') else {
+        return Err(crate::Usage(format!("--pod wants NAMESPACE/NAME, not {name}")).into());
+    };
+    let folders = host.names("/var/log/pods");
+    let why = folders.why();
+    let prefix = format!("{namespace}_{pod}_");
+    let found = folders.into_value().and_then(|folders| {
+        folders.iter().find_map(|folder| folder.strip_prefix(&prefix).map(str::to_owned))
+    });
+    match (found, why) {
+        (Some(uid), _) => Ok(uid),
+        (None, Some(why)) => bail!("pods of this node are not known: {why}"),
+        (None, None) => bail!("no pod {name} on this node; kubectl get pods -o wide says where"),
+    }
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    let wrong = || format!("{text} is not a time such as 10s, 500ms or 2m");
+    let split = text.find(|c: char| c.is_ascii_alphabetic()).ok_or_else(wrong)?;
+    let (number, unit) = text.split_at(split);
+    let seconds_each = match unit {
+        "ms" => 0.001,
+        "s" => 1.0,
+        "m" => 60.0,
+        "h" => 3600.0,
+        _ => return Err(wrong()),
+    };
+    let seconds = number.parse::<f64>().map_err(|_| wrong())? * seconds_each;
+    Duration::try_from_secs_f64(seconds).map_err(|_| wrong())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_units() {
+        assert_eq!(duration("10s"), Ok(Duration::from_secs(10)));
+        assert_eq!(duration("1.5m"), Ok(Duration::from_secs(90)));
+        assert_eq!(duration("0s"), Ok(Duration::ZERO));
+        for wrong in ["10", "s", "-1s", "1y", "", "1e999s"] {
+            assert!(duration(wrong).is_err(), "{wrong}");
+        }
+    }
+}

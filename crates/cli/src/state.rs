@@ -1,0 +1,139 @@
+//! The state directory: saved runs and calibrations.
+
+use anyhow::Context;
+use jiff::Timestamp;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// Where the superuser's state is kept.
+const ROOT_DIRECTORY: &str = "/var/lib/untax";
+
+/// How many runs are kept: at some 50 KiB each they stay below 10 MiB.
+const KEPT_RUNS: usize = 200;
+
+/// The state directory; made when something is first saved.
+pub struct State {
+    directory: PathBuf,
+}
+
+impl State {
+    /// The given directory, or the user's own.
+    pub fn new(directory: Option<PathBuf>) -> Self {
+        Self { directory: directory.unwrap_or_else(default_directory) }
+    }
+
+    /// The directory itself, made if need be.
+    pub fn directory(&self) -> anyhow::Result<&Path> {
+        fs::create_dir_all(&self.directory).with_context(|| {
+            format!("cannot make {}; choose another with --state-dir", self.directory.display())
+        })?;
+        Ok(&self.directory)
+    }
+
+    /// A new run's id: what was done, and when.
+    pub fn new_run(kind: &str) -> String {
+        let now = Timestamp::now().strftime("%Y%m%dT%H%M%S%.3fZ").to_string();
+        format!("{kind}-{}", now.replace('.', ""))
+    }
+
+    /// Saves a run, whole or not at all.
+    pub fn save_run<T: Serialize>(&self, run: &str, value: &T) -> anyhow::Result<PathBuf> {
+        self.directory()?;
+        let runs = self.directory.join("runs");
+        fs::create_dir_all(&runs).with_context(|| runs.display().to_string())?;
+        let path = runs.join(format!("{run}.json"));
+        save(&path, value)?;
+        prune(&runs);
+        Ok(path)
+    }
+
+    /// Finds a saved run by its id or by the path of its file, and reads it.
+    pub fn load_run<T: DeserializeOwned>(&self, run: &str) -> anyhow::Result<T> {
+        let named = self.directory.join("runs").join(format!("{run}.json"));
+        let path = if named.is_file() { named } else { PathBuf::from(run) };
+        load(&path).with_context(|| {
+            format!("{run} is neither a saved run, nor a file of one, nor a capture")
+        })
+    }
+
+    /// Saves something under a fixed name.
+    pub fn save<T: Serialize>(&self, name: &str, value: &T) -> anyhow::Result<()> {
+        save(&self.directory()?.join(format!("{name}.json")), value)
+    }
+
+    /// Reads what was saved under a fixed name; `None` if there is nothing of that form.
+    pub fn load<T: DeserializeOwned>(&self, name: &str) -> Option<T> {
+        load(&self.directory.join(format!("{name}.json"))).ok()
+    }
+}
+
+fn default_directory() -> PathBuf {
+    if rustix::process::geteuid().is_root() {
+        return PathBuf::from(ROOT_DIRECTORY);
+    }
+    let home = std::env::home_dir().unwrap_or_else(std::env::temp_dir);
+    home.join(".local/state/untax")
+}
+
+fn save<T: Serialize>(path: &Path, value: &T) -> anyhow::Result<()> {
+    let write = || -> anyhow::Result<()> {
+        let folder = path.parent().unwrap_or(Path::new("."));
+        let mut file = tempfile::NamedTempFile::new_in(folder)?;
+        serde_json::to_writer(&mut file, value)?;
+        file.flush()?;
+        file.persist(path)?;
+        Ok(())
+    };
+    write().with_context(|| format!("cannot save {}", path.display()))
+}
+
+#[expect(clippy::disallowed_methods, reason = "reads our own saved state, not the host")]
+fn load<T: DeserializeOwned>(path: &Path) -> anyhow::Result<T> {
+    let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
+    serde_json::from_str(&text).with_context(|| path.display().to_string())
+}
+
+/// Removes the oldest runs beyond those kept. Their names sort by time within a kind; whatever
+/// cannot be removed is tried again next time.
+#[expect(clippy::disallowed_methods, reason = "lists our own saved state, not the host")]
+fn prune(runs: &Path) {
+    let Ok(entries) = fs::read_dir(runs) else { return };
+    let mut dated: Vec<_> = entries
+        .flatten()
+        .filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path())))
+        .collect();
+    dated.sort();
+    let extra = dated.len().saturating_sub(KEPT_RUNS);
+    for (_, path) in &dated[..extra] {
+        let _ = fs::remove_file(path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_is_found_by_id_and_by_path() {
+        let folder = tempfile::tempdir().unwrap();
+        let state = State::new(Some(folder.path().to_owned()));
+        let path = state.save_run("check-1", &vec![1, 2]).unwrap();
+        assert_eq!(state.load_run::<Vec<u8>>("check-1").unwrap(), [1, 2]);
+        assert_eq!(state.load_run::<Vec<u8>>(path.to_str().unwrap()).unwrap(), [1, 2]);
+        assert!(state.load_run::<Vec<u8>>("check-2").is_err());
+    }
+
+    #[test]
+    fn old_runs_are_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let state = State::new(Some(folder.path().to_owned()));
+        for n in 0..KEPT_RUNS + 3 {
+            state.save_run(&format!("check-{n:04}"), &n).unwrap();
+        }
+        let kept = fs::read_dir(folder.path().join("runs")).unwrap().count();
+        assert_eq!(kept, KEPT_RUNS);
+    }
+}

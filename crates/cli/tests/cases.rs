@@ -1,0 +1,52 @@
+//! Captured hosts: each folder or archive in tests/cases is replayed and compared with the result
+//! that stands beside it. Dropping a capture in adds a test; `UNTAX_BLESS=1` writes its result,
+//! for a person to read and commit.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+#[test]
+fn captured_hosts_are_diagnosed_as_before() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/cases");
+    let cases = captures(&folder);
+    assert!(!cases.is_empty(), "no capture in {}", folder.display());
+    let failed: Vec<String> = cases.iter().filter_map(|case| check(case).err()).collect();
+    assert!(failed.is_empty(), "{}", failed.join("\n\n"));
+}
+
+#[expect(clippy::disallowed_methods, reason = "lists the project's own files")]
+fn captures(folder: &Path) -> Vec<PathBuf> {
+    let mut paths: Vec<PathBuf> =
+        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.retain(|path| path.is_dir() || path.to_string_lossy().ends_with(".tar.gz"));
+    paths.sort();
+    paths
+}
+
+#[expect(clippy::disallowed_methods, reason = "reads the project's own files and its one switch")]
+fn check(case: &Path) -> Result<(), String> {
+    let output = Command::new(env!("CARGO_BIN_EXE_untax"))
+        .args(["check", "--json", "--replay"])
+        .arg(case)
+        .output()
+        .unwrap();
+    let name = case.display();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    let mut result: serde_json::Value = serde_json::from_slice(&output.stdout)
+        .map_err(|error| format!("{name}: no JSON ({error}): {errors}"))?;
+    result["run"] = "".into();
+    let mut found = serde_json::to_string_pretty(&result).unwrap();
+    found.push('\n');
+    let stem = case.to_string_lossy().trim_end_matches(".tar.gz").to_owned();
+    let expected = PathBuf::from(format!("{stem}.expected.json"));
+    if std::env::var("UNTAX_BLESS").is_ok() {
+        std::fs::write(&expected, found).unwrap();
+        return Ok(());
+    }
+    let wanted = std::fs::read_to_string(&expected).unwrap_or_default();
+    if found == wanted {
+        return Ok(());
+    }
+    let differs = found.lines().zip(wanted.lines()).find(|(a, b)| a != b);
+    Err(format!("{name} differs from {}: {differs:?}", expected.display()))
+}
