@@ -3,7 +3,7 @@
 use crate::database::{Container, DatabaseMemory, HugePageUse, Model, Pod, Settings};
 use crate::finding::{Finding, Tax, Unmeasured};
 use crate::host::HostFacts;
-use crate::{Bytes, Reading, Seconds};
+use crate::{Bytes, Calibration, Reading, Seconds};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -26,6 +26,8 @@ pub struct Check {
     pub own: Reading<OwnCost>,
     /// The machine.
     pub host: HostFacts,
+    /// What page faults and page walks cost on the machine; the taxes stand on it.
+    pub calibration: Reading<Calibration>,
     /// The databases, and what the rules say of each.
     pub databases: Vec<Checked>,
     /// What the rules say of the host.

@@ -81,6 +81,18 @@ pub struct Tlb {
     pub ways: Option<u32>,
 }
 
+/// How much memory the data side of the TLB covers with pages of one size: the entries of the
+/// last level that holds such pages for loads. `None` when no level does.
+pub fn tlb_reach(tlb: &[Tlb], page: Bytes) -> Option<Bytes> {
+    let holds = |t: &&Tlb| {
+        matches!(t.kind.as_str(), "data" | "unified") && t.page_sizes_bytes.contains(&page)
+    };
+    let level = tlb.iter().filter(holds).map(|t| t.level).max()?;
+    let last = tlb.iter().filter(holds).filter(|t| t.level == level);
+    let entries: u64 = last.map(|t| u64::from(t.entries)).sum();
+    Some(Bytes(entries.saturating_mul(page.0)))
+}
+
 /// Huge pages of one size, on the whole host or on one NUMA node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pool {
@@ -209,4 +221,29 @@ pub struct CpuTime {
     pub idle_s: Seconds,
     /// Time the hypervisor ran something else.
     pub steal_s: Seconds,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tlb(level: u8, kind: &str, pages: &[Bytes], entries: u32) -> Tlb {
+        Tlb { level, kind: kind.into(), page_sizes_bytes: pages.into(), entries, ways: None }
+    }
+
+    #[test]
+    fn reach_adds_up_the_last_level_that_holds_the_page() {
+        let ice_lake = [
+            tlb(1, "data", &[Bytes::KIB_4], 64),
+            tlb(1, "store", &[Bytes::KIB_4, Bytes::MIB_2], 16),
+            tlb(1, "data", &[Bytes::GIB_1], 8),
+            tlb(1, "instruction", &[Bytes::MIB_2], 16),
+            tlb(2, "unified", &[Bytes::KIB_4, Bytes::MIB_2], 1024),
+            tlb(2, "unified", &[Bytes::KIB_4], 1024),
+        ];
+        assert_eq!(tlb_reach(&ice_lake, Bytes::KIB_4), Some(Bytes(8 << 20)));
+        assert_eq!(tlb_reach(&ice_lake, Bytes::MIB_2), Some(Bytes(2 << 30)));
+        assert_eq!(tlb_reach(&ice_lake, Bytes::GIB_1), Some(Bytes(8 << 30)));
+        assert_eq!(tlb_reach(&ice_lake[3..4], Bytes::MIB_2), None);
+    }
 }

@@ -35,10 +35,7 @@ pub fn mean(values: &[f64]) -> Option<f64> {
 ///
 /// With fewer than three values there is no interval worth the name: the bounds are then the
 /// smallest and the largest value.
-pub fn bootstrap(
-    values: &[f64],
-    statistic: impl Fn(&[f64]) -> Option<f64>,
-) -> Option<Interval> {
+pub fn bootstrap(values: &[f64], statistic: impl Fn(&[f64]) -> Option<f64>) -> Option<Interval> {
     let mid = statistic(values)?;
     if values.len() < 3 {
         return Some(Interval::new(quantile(values, 0.0)?, mid, quantile(values, 1.0)?));
@@ -58,8 +55,12 @@ pub fn bootstrap(
 /// that a ratio and its inverse are treated alike. Pairs with a value that is not positive are
 /// left out; `None` when no pair is left.
 pub fn paired_ratio(a: &[f64], b: &[f64]) -> Option<Interval> {
-    let logs: Vec<f64> =
-        a.iter().zip(b).filter(|(a, b)| **a > 0.0 && **b > 0.0).map(|(a, b)| (a / b).ln()).collect();
+    let logs: Vec<f64> = a
+        .iter()
+        .zip(b)
+        .filter(|(a, b)| **a > 0.0 && **b > 0.0)
+        .map(|(a, b)| (a / b).ln())
+        .collect();
     bootstrap(&logs, median).map(|i| i.map(f64::exp))
 }
 

@@ -25,6 +25,7 @@ pub fn check(window: &Window, run: String, own: Reading<OwnCost>) -> Check {
         window_s: window.seconds(),
         own,
         host: window.end.host.clone(),
+        calibration: window.calibration.clone(),
         databases: window.databases().map(|pair| checked(&pair, &diagnoses)).collect(),
         findings,
         unmeasured,

@@ -5,6 +5,7 @@ use crate::catalogue::Rule;
 use crate::pools::{on_base_pages, page_name};
 use untax_core::database::{Accesses, Model};
 use untax_core::finding::Says;
+use untax_core::host::tlb_reach;
 use untax_core::window::Pair;
 use untax_core::{
     Bytes, Database, Diagnosis, Evidence, Finding, Interval, Reading, Severity, Tax, Unmeasured,
@@ -137,7 +138,7 @@ impl Cost {
         let gain = priced.map(|(demand, taken)| demand.gain_of(taken).into());
         let name = page_name(page);
         let mut evidence = memory_evidence(pair, bytes, page);
-        evidence.extend(tlb_reach(window, page));
+        evidence.extend(reach(window, page));
         evidence.extend(parts.into_iter().flat_map(|part| part.evidence));
         Finding {
             rule: RULE.id.to_owned(),
@@ -183,13 +184,11 @@ fn memory_evidence(pair: &Pair, bytes: Bytes, page: Bytes) -> Vec<Evidence> {
     ]
 }
 
-/// How much memory the largest data TLB covers with pages of that size.
-fn tlb_reach(window: &Window, page: Bytes) -> Option<Evidence> {
+/// How much memory the data TLB covers with pages of that size.
+fn reach(window: &Window, page: Bytes) -> Option<Evidence> {
     let tlbs = window.end.host.tlb.value()?;
-    let data = tlbs.iter().filter(|tlb| tlb.kind != "instruction");
-    let fitting = data.filter(|tlb| tlb.page_sizes_bytes.contains(&page));
-    let reach = fitting.map(|tlb| u64::from(tlb.entries) * page.0).max()?;
-    Some(Evidence::new("TLB reach at that page size", reach, "bytes", "CPUID"))
+    let reach = tlb_reach(tlbs, page)?;
+    Some(Evidence::new("TLB reach at that page size", reach.0, "bytes", "CPUID"))
 }
 
 fn fault_part(window: &Window, pair: &Pair) -> Reading<Part> {
