@@ -4,13 +4,15 @@
 //! each moment (`start`, `end`) the files below `fs/`, and `observed.json` with what was denied or
 //! absent, where links point, and what was answered other than by files.
 
-use crate::moment::Moment;
+use crate::moment::{Folder, Moment};
 use crate::record::Record;
 use crate::{Host, files};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tempfile::TempDir;
 
 /// The schema's name and version.
 const SCHEMA: &str = "untax.capture/1";
@@ -69,8 +71,6 @@ pub struct Capture {
     pub start: Host,
     /// The host when the window closed.
     pub end: Host,
-    /// Where an archive was unpacked; removed with the capture.
-    _unpacked: Option<tempfile::TempDir>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -87,24 +87,27 @@ impl Capture {
     /// Opens a capture: a folder, or a `.tar.gz` of one.
     pub fn open(path: &Path) -> Result<Self, CaptureError> {
         if is_archive(path) {
-            let unpacked = unpack(path)?;
-            let mut capture = Self::open_folder(unpacked.path())?;
-            capture._unpacked = Some(unpacked);
-            return Ok(capture);
+            let unpacked = Arc::new(unpack(path)?);
+            return Self::open_folder(unpacked.path(), Some(&unpacked));
         }
-        Self::open_folder(path)
+        Self::open_folder(path, None)
     }
 
-    fn open_folder(folder: &Path) -> Result<Self, CaptureError> {
+    /// `unpacked` is removed with the last of the hosts that read from it.
+    fn open_folder(folder: &Path, unpacked: Option<&Arc<TempDir>>) -> Result<Self, CaptureError> {
         let manifest: Manifest = read_json(&folder.join("capture.json"))?;
         if manifest.schema != SCHEMA {
             return Err(CaptureError::Schema { found: manifest.schema });
         }
-        Ok(Self {
-            start: open_moment(&folder.join("start"))?,
-            end: open_moment(&folder.join("end"))?,
-            _unpacked: None,
-        })
+        let moment = |name: &str| -> Result<Host, CaptureError> {
+            let folder = folder.join(name);
+            let record = read_json(&folder.join("observed.json"))?;
+            let root = folder.join("fs");
+            let root = files::stand(&root).map_err(at(&root))?;
+            let folder = Some(Folder { root, _unpacked: unpacked.cloned() });
+            Ok(Host::captured(Moment { record, folder }))
+        };
+        Ok(Self { start: moment("start")?, end: moment("end")? })
     }
 
     /// Writes a capture to `path`: a `.tar.gz` archive if it is named so, a folder otherwise.
@@ -121,16 +124,10 @@ impl Capture {
     }
 }
 
-fn open_moment(folder: &Path) -> Result<Host, CaptureError> {
-    let record = read_json(&folder.join("observed.json"))?;
-    let root = folder.join("fs");
-    let root = files::stand(&root).map_err(at(&root))?;
-    Ok(Host::captured(Moment { record, folder: Some(root) }))
-}
-
 fn is_archive(path: &Path) -> bool {
-    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    name.ends_with(".tar.gz") || name.ends_with(".tgz")
+    let is = |path: &Path, kind| path.extension().is_some_and(|found| found == kind);
+    let is_tar = || path.file_stem().is_some_and(|stem| is(Path::new(stem), "tar"));
+    is(path, "tgz") || (is(path, "gz") && is_tar())
 }
 
 fn write_folder(folder: &Path, start: &Record, end: &Record) -> Result<(), CaptureError> {
@@ -167,7 +164,7 @@ fn pack(folder: &Path, archive: &Path) -> io::Result<()> {
     tar.into_inner()?.finish()?.sync_all()
 }
 
-fn unpack(archive: &Path) -> Result<tempfile::TempDir, CaptureError> {
+fn unpack(archive: &Path) -> Result<TempDir, CaptureError> {
     let folder = tempfile::tempdir().map_err(at(archive))?;
     let file = File::open(archive).map_err(at(archive))?;
     let mut tar = tar::Archive::new(flate2::read::GzDecoder::new(file));

@@ -1,6 +1,7 @@
 //! The host, read through one injected [`Host`]: the live machine or a captured tree.
 
 pub mod capture;
+pub mod cgroup;
 pub mod command_line;
 pub mod facts;
 mod files;

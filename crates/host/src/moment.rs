@@ -3,6 +3,8 @@
 use crate::files;
 use crate::record::{Kind, Record, leaves, left};
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use tempfile::TempDir;
 use untax_core::Reading::{self, Absent, Present};
 use untax_core::reading::Gap;
 
@@ -10,9 +12,16 @@ use untax_core::reading::Gap;
 pub(crate) struct Moment {
     /// Gaps, answers and links; files too, when there is no folder.
     pub(crate) record: Record,
-    /// The folder with the files. A capture may come from anyone: nothing outside is read, and
-    /// no link in it is followed.
-    pub(crate) folder: Option<OwnedFd>,
+    /// The files.
+    pub(crate) folder: Option<Folder>,
+}
+
+/// The folder with the files of a moment. A capture may come from anyone: nothing outside is
+/// read, and no link in it is followed.
+pub(crate) struct Folder {
+    pub(crate) root: OwnedFd,
+    /// Where an archive was unpacked, held until nobody reads from it any more.
+    pub(crate) _unpacked: Option<Arc<TempDir>>,
 }
 
 impl Moment {
@@ -56,7 +65,7 @@ impl Moment {
             return Err::<T, Gap>(left(path)).into();
         }
         match &self.folder {
-            Some(folder) => look(folder),
+            Some(folder) => look(&folder.root),
             None => Absent(format!("{path} is not in the capture")),
         }
     }

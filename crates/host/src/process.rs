@@ -83,10 +83,7 @@ fn schedstat(host: &Host, path: &str) -> Reading<SchedTime> {
 pub fn parse_schedstat(text: &str) -> Option<SchedTime> {
     let mut fields = text.split_ascii_whitespace().map(|f| f.parse::<u64>().ok());
     let (on_cpu, runnable, _slices) = (fields.next()??, fields.next()??, fields.next()??);
-    Some(SchedTime {
-        on_cpu_s: Seconds::from_ns(on_cpu),
-        runnable_s: Seconds::from_ns(runnable),
-    })
+    Some(SchedTime { on_cpu_s: Seconds::from_ns(on_cpu), runnable_s: Seconds::from_ns(runnable) })
 }
 
 /// Clock ticks per second, the unit of times in `stat`.

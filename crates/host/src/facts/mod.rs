@@ -1,1 +1,117 @@
-//! Facts of the host, one file per fact.
+//! Facts of the machine: one file each, listed in [`FACTS`]. Facts read, they never judge.
+
+mod cgroup;
+mod cpu;
+mod cpu_time;
+mod cpuid;
+mod cpuinfo;
+mod distribution;
+mod form;
+mod hugepages;
+mod kernel;
+mod memory;
+mod numa;
+mod page_sizes;
+mod thp;
+mod tlb;
+mod virtualization;
+
+use crate::Host;
+use untax_core::Reading;
+use untax_core::host::HostFacts;
+
+/// Something true of the host that changes rarely, and how to read it.
+pub struct Fact {
+    /// Its name, and the name of its file here.
+    pub id: &'static str,
+    /// What it says of the host.
+    pub summary: &'static str,
+    /// The files, instruction or call it is read from.
+    pub source: &'static str,
+    /// What one must be to read it.
+    pub privilege: &'static str,
+    /// The first kernel that has its source.
+    pub minimum_kernel: &'static str,
+    /// What reading it costs.
+    pub cost: &'static str,
+    /// Fills its own fields and no others.
+    pub read: fn(&Host, &mut HostFacts),
+}
+
+/// All facts.
+pub static FACTS: &[Fact] = &[
+    kernel::FACT,
+    cpu::FACT,
+    tlb::FACT,
+    page_sizes::FACT,
+    hugepages::FACT,
+    thp::FACT,
+    numa::FACT,
+    memory::FACT,
+    distribution::FACT,
+    virtualization::FACT,
+    cgroup::FACT,
+    cpu_time::FACT,
+];
+
+/// Reads all facts of a host.
+pub fn read_all(host: &Host) -> HostFacts {
+    let mut facts = unread();
+    for fact in FACTS {
+        (fact.read)(host, &mut facts);
+    }
+    facts
+}
+
+fn unread() -> HostFacts {
+    fn not_read<T>() -> Reading<T> {
+        Reading::Absent("not read".to_owned())
+    }
+    HostFacts {
+        kernel: not_read(),
+        cpu: not_read(),
+        tlb: not_read(),
+        base_page_bytes: not_read(),
+        page_sizes_bytes: not_read(),
+        hugepages: not_read(),
+        thp: not_read(),
+        numa: not_read(),
+        memory: not_read(),
+        distribution: not_read(),
+        virtualization: not_read(),
+        cgroup: not_read(),
+        cpu_time: not_read(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Record;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn the_list_is_complete_and_says_everything() {
+        let ids: BTreeSet<&str> = FACTS.iter().map(|fact| fact.id).collect();
+        assert_eq!(ids.len(), FACTS.len(), "an id is used twice");
+        for fact in FACTS {
+            let words = [fact.summary, fact.source, fact.privilege, fact.minimum_kernel, fact.cost];
+            assert!(words.iter().all(|word| !word.is_empty()), "{}", fact.id);
+        }
+    }
+
+    #[test]
+    fn together_they_fill_every_field() {
+        let facts = read_all(&Host::live());
+        let json = serde_json::to_string(&facts).unwrap();
+        assert!(!json.contains("not read"), "{json}");
+    }
+
+    #[test]
+    fn a_host_of_which_nothing_is_known_has_no_values() {
+        let facts = serde_json::to_value(read_all(&Host::replaying(Record::default()))).unwrap();
+        for (field, reading) in facts.as_object().unwrap() {
+            assert!(reading.get("absent").is_some(), "{field}: {reading}");
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! Processor time of the whole machine since boot.
+
+use super::Fact;
+use crate::{Host, process};
+use untax_core::Seconds;
+use untax_core::host::{CpuTime, HostFacts};
+
+pub(super) const FACT: Fact = Fact {
+    id: "cpu_time",
+    summary: "time busy, idle and stolen by the hypervisor",
+    source: "/proc/stat",
+    privilege: "none",
+    minimum_kernel: "2.6.24",
+    cost: "one file; the kernel sums interrupts of all CPUs for it",
+    read,
+};
+
+fn read(host: &Host, facts: &mut HostFacts) {
+    let path = "/proc/stat";
+    let total = |line: &str| line.starts_with("cpu ").then(|| line.to_owned());
+    facts.cpu_time = process::ticks_per_second(host)
+        .and_then(|ticks| host.kept(path, total).parse(path, |text| parse(text, ticks)));
+}
+
+/// Parses `cpu user nice system idle iowait irq softirq steal …`, in ticks. What follows, the
+/// time of guests, is part of user and nice already.
+fn parse(text: &str, ticks_per_second: u64) -> Option<CpuTime> {
+    let line = text.lines().find_map(|line| line.strip_prefix("cpu "))?;
+    let ticks: Vec<u64> =
+        line.split_ascii_whitespace().map(|field| field.parse().ok()).collect::<Option<_>>()?;
+    let &[user, nice, system, idle, iowait, irq, softirq, steal, _guest, ..] = ticks.as_slice()
+    else {
+        return None;
+    };
+    let seconds = |parts: &[u64]| {
+        let ticks: f64 = parts.iter().map(|part| *part as f64).sum();
+        Seconds(ticks / ticks_per_second as f64)
+    };
+    (ticks_per_second > 0).then(|| CpuTime {
+        busy_s: seconds(&[user, nice, system, irq, softirq]),
+        idle_s: seconds(&[idle, iowait]),
+        steal_s: seconds(&[steal]),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steal_is_apart_and_guests_count_once() {
+        let text = "cpu  1000 200 300 5000 100 10 20 70 900 0\ncpu0 1 1 1 1 1 1 1 1 1 1\n";
+        let time = parse(text, 100).unwrap();
+        assert_eq!(time.busy_s, Seconds(15.3));
+        assert_eq!(time.idle_s, Seconds(51.0));
+        assert_eq!(time.steal_s, Seconds(0.7));
+    }
+
+    #[test]
+    fn a_line_that_is_cut_off_is_refused() {
+        assert!(parse("cpu  1 2 3 4 5 6 7 8", 100).is_none(), "steal may be cut off");
+        assert!(parse("cpu  1 2 3 4 5 6 7 x 9", 100).is_none());
+        assert!(parse("cpu0 1 2 3 4 5 6 7 8 9", 100).is_none());
+        assert!(parse("cpu  1 2 3 4 5 6 7 8 9", 0).is_none());
+        assert!(parse(&format!("cpu {0} {0} {0} {0} {0} {0} {0} {0} 0", u64::MAX), 100).is_some());
+    }
+}
