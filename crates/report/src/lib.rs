@@ -1,1 +1,12 @@
-//! (being written)
+//! Reports from saved data: a screen for the terminal and a page for the browser.
+//!
+//! Everything here is pure: a result goes in, a `String` comes out; nothing is read, no clock is
+//! asked. Names of processes, containers and mappings are other people's text, so whatever is
+//! shown passes through [`format::clean`] on the way out.
+
+mod facts;
+pub mod format;
+pub mod html;
+mod svg;
+mod tell;
+pub mod terminal;

@@ -1,0 +1,325 @@
+//! Facts of the host and of a database in words: one place for both kinds of report.
+
+use crate::format::{THIN, bytes, count, counted, known, seconds};
+use untax_core::check::{Checked, TimeShares};
+use untax_core::database::{HugePageUse, Model, Settings};
+use untax_core::host::{
+    Cpu, Distribution, HostFacts, Kernel, Memory, NumaNode, Pool, Thp, Tlb, tlb_reach,
+};
+use untax_core::{Bytes, Calibration, Interval, Reading, Seconds};
+
+/// A fact with its name, or why it is not known.
+pub struct Fact {
+    pub name: &'static str,
+    pub value: Reading<String>,
+}
+
+fn fact(name: &'static str, value: Reading<String>) -> Fact {
+    Fact { name, value }
+}
+
+fn said<T>(reading: &Reading<T>, f: impl FnOnce(&T) -> String) -> Reading<String> {
+    reading.as_ref().map(f)
+}
+
+/// Everything known of the host, for a table.
+pub fn host(host: &HostFacts) -> Vec<Fact> {
+    vec![
+        fact("Processor", said(&host.cpu, cpu_in_full)),
+        fact("Hardware counters", host.cpu.as_ref().and_then(|cpu| cpu.pmu.clone())),
+        fact("TLB", said(&host.tlb, |tlb| join(tlb.iter().map(tlb_line)))),
+        fact("TLB reach", reach_of_all(host)),
+        fact("Base page", said(&host.base_page_bytes, |b| bytes(*b))),
+        fact("Page sizes", said(&host.page_sizes_bytes, |all| join(all.iter().map(|b| bytes(*b))))),
+        fact("Huge-page pools", said(&host.hugepages, |pools| pools_in_full(pools))),
+        fact("Transparent huge pages", said(&host.thp, thp_in_full)),
+        fact("Memory", said(&host.memory, memory_in_full)),
+        fact("NUMA", said(&host.numa, |nodes| join(nodes.iter().map(node)))),
+        fact("Kernel", said(&host.kernel, |k| format!("{} ({})", k.release, k.arch))),
+        fact("Boot parameters", host.kernel.as_ref().and_then(parameters)),
+        fact("Distribution", said(&host.distribution, distribution)),
+        fact("Virtualisation", host.virtualization.clone()),
+        fact(
+            "Control groups",
+            said(&host.cgroup, |c| {
+                let counted = if c.memory_hugetlb_accounting { "count" } else { "do not count" };
+                format!("{}; huge pages {counted} in memory limits", c.version)
+            }),
+        ),
+    ]
+}
+
+/// The host in one line's worth of segments.
+pub fn host_line(host: &HostFacts) -> Vec<String> {
+    let mut line = vec![
+        known(&host.cpu, |c| short_model(&c.model)),
+        known(&host.cpu, |c| counted(c.logical.into(), "CPU")),
+        known(&host.memory, |m| bytes(m.total_bytes)),
+        format!("kernel{THIN}{}", known(&host.kernel, |k| k.release.clone())),
+    ];
+    line.extend(host.virtualization.value().filter(|v| *v != "none").cloned());
+    line.dedup();
+    let reach = reach_of_all(host);
+    line.push(format!("TLB reach {}", known(&reach, Clone::clone)));
+    match &host.hugepages {
+        Reading::Present(pools) => {
+            line.extend(pools.iter().filter(|p| p.node.is_none()).map(pool_in_short));
+        }
+        _ => line.push("huge-page pools not known".to_owned()),
+    }
+    line.push(format!("THP {}", known(&host.thp, |t| t.enabled.clone())));
+    line
+}
+
+/// Everything known of a database, for a table.
+pub fn database(db: &Checked) -> Vec<Fact> {
+    let memory = &db.memory;
+    let mut facts = vec![
+        fact("Main process", Reading::Present(format!("pid {}", db.pid))),
+        fact("Serves clients by", Reading::Present(model(db.model).to_owned())),
+        fact("Processes", Reading::Present(count(db.processes.into()))),
+        fact("Connections", said(&db.connections, |n| count((*n).into()))),
+        fact("Shared memory", said(&memory.shared_bytes, |b| bytes(*b))),
+        fact("On pages of", said(&memory.page_size_bytes, |b| bytes(*b))),
+        fact("Page tables", said(&memory.page_table_bytes, |b| bytes(*b))),
+        fact("Resident", said(&memory.resident_bytes, |b| bytes(*b))),
+        fact("From a huge-page pool", said(&memory.hugetlb_bytes, |b| bytes(*b))),
+        fact("Transparent huge pages", said(&memory.anon_huge_bytes, |b| bytes(*b))),
+        fact("Huge pages asked for", said(&db.huge_pages, huge_pages)),
+        fact("Settings read from", said(&db.settings, settings_source)),
+    ];
+    if let Some(container) = &db.container {
+        let named = format!("{} ({})", container.id, container.runtime);
+        facts.insert(1, fact("Container", Reading::Present(named)));
+    }
+    if let Some(pod) = &db.pod {
+        facts.insert(1, fact("Pod", Reading::Present(format!("{} ({})", pod.uid, pod.qos))));
+    }
+    facts
+}
+
+/// What names a database: product, version and process.
+pub fn name(db: &Checked) -> String {
+    db.version.value().map_or_else(|| db.product.clone(), |v| format!("{} {v}", db.product))
+}
+
+/// What a database is, in one line's worth of segments, its name left out.
+pub fn database_line(db: &Checked) -> Vec<String> {
+    let mut line = vec![format!("pid{THIN}{}", db.pid)];
+    if let Some(container) = &db.container {
+        let id: String = container.id.chars().take(12).collect();
+        line.push(format!("container {id}"));
+    }
+    line.push(match &db.connections {
+        Reading::Present(n) => counted((*n).into(), "connection"),
+        _ => "connections not known".to_owned(),
+    });
+    if db.processes > 1 {
+        line.push(format!("{}{THIN}processes", count(db.processes.into())));
+    }
+    let memory = &db.memory;
+    let kind = if db.model == Model::Process { "shared" } else { "cached" };
+    line.push(match (&memory.shared_bytes, &memory.page_size_bytes) {
+        (Reading::Present(size), Reading::Present(page)) => {
+            format!("{} {kind} on {} pages", bytes(*size), bytes(*page))
+        }
+        (Reading::Present(size), _) => format!("{} {kind}", bytes(*size)),
+        _ => "memory not known".to_owned(),
+    });
+    line.extend(memory.page_table_bytes.value().map(|b| format!("{} page tables", bytes(*b))));
+    line
+}
+
+/// Where the time went: name, and share of the active time once that is known.
+pub fn time(time: &TimeShares) -> Vec<(&'static str, &Reading<Seconds>)> {
+    vec![
+        ("On a CPU", &time.on_cpu_s),
+        ("Waiting for a CPU", &time.runnable_s),
+        ("Held back by a CPU limit", &time.throttled_s),
+        ("Disk", &time.disk_s),
+        ("Reclaiming memory", &time.reclaim_s),
+        ("Lock", &time.lock_s),
+        ("Network", &time.network_s),
+        ("Not accounted for", &time.unaccounted_s),
+        ("Idle", &time.idle_s),
+    ]
+}
+
+/// A time with its share of the active time.
+pub fn time_share(part: Seconds, active: Option<Seconds>) -> String {
+    match active {
+        Some(Seconds(all)) if all > 0.0 => {
+            format!("{} ({})", seconds(part), crate::format::percent(part.0 / all))
+        }
+        _ => seconds(part),
+    }
+}
+
+fn model(model: Model) -> &'static str {
+    match model {
+        Model::Process => "a process for each connection",
+        Model::Thread => "threads of one process",
+        Model::Loop => "one loop for all connections",
+        Model::Unknown => "not known",
+    }
+}
+
+fn huge_pages(wish: &HugePageUse) -> String {
+    let need = match (wish.needed_pages.value(), wish.size_bytes.value()) {
+        (Some(n), Some(size)) => format!(", needs {} pages of {}", count(*n), bytes(*size)),
+        (Some(n), None) => format!(", needs {} pages", count(*n)),
+        _ => String::new(),
+    };
+    format!("{}{need} ({})", wish.asked, wish.source)
+}
+
+fn settings_source(settings: &Settings) -> String {
+    match settings.instead_of.as_str() {
+        "" => settings.source.clone(),
+        why => format!("{} ({why})", settings.source),
+    }
+}
+
+/// The processor's name without trademark signs and the word CPU.
+pub fn short_model(model: &str) -> String {
+    let plain = model.replace("(R)", "").replace("(TM)", "").replace("(tm)", "");
+    plain.split_whitespace().filter(|w| *w != "CPU").collect::<Vec<_>>().join(" ")
+}
+
+fn cpu_in_full(cpu: &Cpu) -> String {
+    let mut parts = vec![short_model(&cpu.model), counted(cpu.logical.into(), "CPU")];
+    parts.extend(cpu.cores.value().map(|n| counted((*n).into(), "core")));
+    parts.extend(cpu.sockets.value().map(|n| counted((*n).into(), "socket")));
+    let cache = cpu.last_level_cache_bytes.value();
+    parts.extend(cache.map(|b| format!("{} last-level cache", bytes(*b))));
+    parts.join(", ")
+}
+
+fn tlb_line(tlb: &Tlb) -> String {
+    let sizes: Vec<_> = tlb.page_sizes_bytes.iter().map(|b| bytes(*b)).collect();
+    format!("L{} {}: {} × {}", tlb.level, tlb.kind, count(tlb.entries.into()), sizes.join(" or "))
+}
+
+fn reach_of_all(host: &HostFacts) -> Reading<String> {
+    host.tlb.as_ref().and_then(|tlb| {
+        let sizes = [Bytes::KIB_4, Bytes::MIB_2, Bytes::GIB_1];
+        let each: Vec<_> = sizes
+            .into_iter()
+            .filter_map(|page| Some((page, tlb_reach(tlb, page)?)))
+            .map(|(page, reach)| format!("{} on {}", bytes(reach), bytes(page)))
+            .collect();
+        if each.is_empty() {
+            Reading::Absent("the processor does not describe its data TLB".to_owned())
+        } else {
+            Reading::Present(format!("{} pages", each.join(", ")))
+        }
+    })
+}
+
+/// Every pool; those of a single node say nothing that the sums do not.
+fn pools_in_full(pools: &[Pool]) -> String {
+    let several = pools.iter().any(|p| p.node.is_some_and(|n| n > 0));
+    join(pools.iter().filter(|p| several || p.node.is_none()).map(pool))
+}
+
+fn pool(pool: &Pool) -> String {
+    let place = pool.node.map_or(String::new(), |n| format!(" on node {n}"));
+    let counts = [("free", &pool.free), ("reserved", &pool.reserved), ("surplus", &pool.surplus)];
+    let rest: Vec<_> =
+        counts.iter().filter_map(|(w, n)| Some(format!("{} {w}", count(*n.value()?)))).collect();
+    let size = bytes(pool.size_bytes);
+    let total = known(&pool.total, |n| counted(*n, "page"));
+    format!("{size}{place}: {total} ({})", rest.join(", "))
+}
+
+fn pool_in_short(pool: &Pool) -> String {
+    let size = bytes(pool.size_bytes);
+    match (pool.total.value(), pool.free.value()) {
+        (Some(0), _) => format!("{size} pool empty"),
+        (Some(total), Some(free)) => {
+            format!("{size} pool {}, {} free", counted(*total, "page"), count(*free))
+        }
+        (Some(total), None) => format!("{size} pool {}", counted(*total, "page")),
+        _ => format!("{size} pool not known"),
+    }
+}
+
+fn thp_in_full(thp: &Thp) -> String {
+    let mut parts = vec![thp.enabled.clone()];
+    parts.extend(thp.defrag.value().map(|v| format!("defrag {v}")));
+    parts.extend(thp.shmem_enabled.value().map(|v| format!("shared memory {v}")));
+    parts.extend(thp.pmd_bytes.value().map(|b| format!("page of {}", bytes(*b))));
+    let by_size = thp.sizes.value().into_iter().flatten();
+    parts.extend(by_size.map(|s| format!("{} {}", bytes(s.size_bytes), s.enabled)));
+    parts.join(", ")
+}
+
+fn memory_in_full(memory: &Memory) -> String {
+    let mut parts = vec![bytes(memory.total_bytes)];
+    let readings = [
+        ("available", &memory.available_bytes),
+        ("page tables", &memory.page_table_bytes),
+        ("in huge-page pools", &memory.hugetlb_bytes),
+        ("anonymous on THP", &memory.anon_huge_bytes),
+        ("shared on THP", &memory.shmem_huge_bytes),
+        ("swap", &memory.swap_total_bytes),
+    ];
+    parts.extend(readings.iter().filter_map(|(n, b)| Some(format!("{} {n}", bytes(*b.value()?)))));
+    parts.join(", ")
+}
+
+fn node(node: &NumaNode) -> String {
+    let size = known(&node.total_bytes, |b| bytes(*b));
+    format!("node {}: CPUs {}, {size}", node.node, known(&node.cpus, Clone::clone))
+}
+
+fn parameters(kernel: &Kernel) -> Reading<String> {
+    said(&kernel.parameters, |all| {
+        if all.is_empty() {
+            "none about memory, CPUs or isolation".to_owned()
+        } else {
+            all.join(" ")
+        }
+    })
+}
+
+fn distribution(d: &Distribution) -> String {
+    format!("{}, boot loader {}", d.name, known(&d.boot_loader, Clone::clone))
+}
+
+fn join(parts: impl Iterator<Item = String>) -> String {
+    let all = parts.collect::<Vec<_>>().join(" · ");
+    if all.is_empty() { "none".to_owned() } else { all }
+}
+
+/// What faults and touches cost here: what, and how much with its interval.
+pub fn penalties(calibration: &Calibration) -> Vec<(String, String)> {
+    let mut costs = vec![("minor fault, read".to_owned(), nanoseconds(calibration.minor_fault_ns))];
+    let write = calibration.write_fault_ns.map(nanoseconds);
+    costs.extend(write.map(|cost| ("minor fault, write".to_owned(), cost)));
+    let unmap = calibration.unmap_ns.map(nanoseconds);
+    costs.extend(unmap.map(|cost| ("unmapping it".to_owned(), cost)));
+    costs.extend(calibration.touches.iter().map(|t| {
+        let what = format!("touch within {}, extra on 4k", bytes(t.working_set_bytes));
+        (what, nanoseconds(t.extra_ns))
+    }));
+    let missing = calibration.touches_missing.clone();
+    costs.extend(missing.map(|why| ("touch, extra on 4k".to_owned(), why)));
+    costs
+}
+
+/// Nanoseconds with their interval, such as `620 ns (580–660)`.
+fn nanoseconds(i: Interval) -> String {
+    let decimals = usize::from(i.mid.abs() < 10.0);
+    format!("{:.decimals$}{THIN}ns ({:.decimals$}–{:.decimals$})", i.mid, i.low, i.high)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processors_lose_their_trademarks() {
+        assert_eq!(short_model("Intel(R) Xeon(R) CPU @ 2.80GHz"), "Intel Xeon @ 2.80GHz");
+    }
+}

@@ -1,0 +1,281 @@
+//! The page of `untax check`.
+
+use super::{document, fact_list, gap_in_words, head, line, moment, penalties};
+use crate::facts;
+use crate::format::{self, THIN, counted};
+use crate::{svg, tell};
+use maud::{Markup, html};
+use untax_core::check::{Check, Checked, TimeShares};
+use untax_core::finding::Evidence;
+use untax_core::{Finding, Reading, Tax};
+
+/// The result of a check as a self-contained page.
+pub fn check(check: &Check) -> String {
+    let title = tell::headline(check);
+    let scale = tell::scale(check);
+    let body = html! {
+        (head("untax check", &title, &conditions(check)))
+        @if check.databases.is_empty() {
+            p.lede {
+                "A database that runs as another user is only seen by root. Any other program "
+                "can be checked by its process: " code { "untax check --pid PID" } "."
+            }
+        }
+        (overview(check, scale))
+        @for db in tell::by_cost(check) { (database(db, scale)) }
+        section {
+            h2 { "This host" }
+            (figure(&check.findings, scale))
+            (findings(&check.findings))
+            (fact_list(&facts::host(&check.host)))
+        }
+        (calibration(check))
+        (unmeasured(check))
+        (own(check))
+    };
+    document(&title, &body, check)
+}
+
+fn conditions(check: &Check) -> Vec<String> {
+    let mut parts = vec![moment(&check.taken_at.to_string())];
+    parts.push(if check.window_s > 0.0 {
+        format!("window of {}{THIN}s", format::number(check.window_s))
+    } else {
+        "no window: facts only".to_owned()
+    });
+    parts.extend(facts::host_line(&check.host).into_iter().take(4));
+    parts
+}
+
+fn database(db: &Checked, scale: f64) -> Markup {
+    html! {
+        section.database {
+            div.title {
+                h2 { (facts::name(db)) }
+                p.cost { (tell::platform_tax(db)) }
+            }
+            (line(&facts::database_line(db)))
+            (figure(&db.findings, scale))
+            (findings(&db.findings))
+            div.columns {
+                div {
+                    h3 { "This database" }
+                    (fact_list(&facts::database(db)))
+                    (segments(db))
+                }
+                div {
+                    h3 { "Its settings" }
+                    (settings(db))
+                    h3 { "Where its time went" }
+                    (time(&db.time))
+                }
+            }
+        }
+    }
+}
+
+/// A row of a figure: the class that colours it, what it is called, and what it costs.
+type Row<'a> = (&'static str, String, Option<&'a Tax>, String);
+
+/// A bar for every cause, the dearest first, once one of them is measured.
+fn figure(all: &[Finding], scale: f64) -> Markup {
+    if all.iter().all(|f| f.tax.is_none()) {
+        return html! {};
+    }
+    let rows = tell::in_order(all).into_iter().map(|f| {
+        let tax = f.tax.as_ref();
+        (tell::severity(f.severity), f.rule.clone(), tax, format::tax_or_not(tax))
+    });
+    bars(&rows.collect::<Vec<_>>(), scale)
+}
+
+/// A bar for every database, where there are several.
+fn overview(check: &Check, scale: f64) -> Markup {
+    let rows = tell::by_cost(check)
+        .into_iter()
+        .map(|db| ("total", facts::name(db), db.tax.as_ref(), tell::cost_in_short(db)));
+    match check.databases.len() {
+        0 | 1 => html! {},
+        _ => bars(&rows.collect::<Vec<_>>(), scale),
+    }
+}
+
+fn bars(rows: &[Row<'_>], scale: f64) -> Markup {
+    html! {
+        @if !rows.is_empty() {
+            div.bars role="group" aria-label="Share of active time" {
+                @for (class, name, tax, cost) in rows {
+                    span class={ "rule " (class) } { (name) }
+                    span.value { (cost) }
+                    @match tax {
+                        Some(tax) => { (svg::bar(tax, scale, class)) },
+                        None => span.empty {},
+                    }
+                }
+                @if rows.iter().any(|(_, _, tax, _)| tax.is_some()) {
+                    span.value.quiet { "of active time" }
+                    (svg::bar_axis(scale))
+                }
+            }
+        }
+    }
+}
+
+fn findings(all: &[Finding]) -> Markup {
+    html! { @for f in tell::in_order(all) { (finding(f)) } }
+}
+
+fn finding(f: &Finding) -> Markup {
+    let severity = tell::severity(f.severity);
+    html! {
+        article class=(severity) {
+            h3 { (f.rule) " " span.severity { (severity) } }
+            p.summary { (f.summary) }
+            dl.points {
+                dt { "Fix" } dd { (f.fix) }
+                @if let Some(gain) = &f.gain {
+                    dt { "Gain" } dd { (format::gain(gain)) " throughput, predicted" }
+                }
+                dt { "Tax" }
+                @match &f.tax {
+                    Some(tax) => dd { (format::tax(tax)) span.method { " " (tax.method) } },
+                    None => dd.unknown { (format::NOT_MEASURED) },
+                }
+            }
+            @if !f.evidence.is_empty() { (evidence(&f.evidence)) }
+        }
+    }
+}
+
+fn evidence(items: &[Evidence]) -> Markup {
+    html! {
+        table.evidence {
+            thead { tr { th { "Evidence" } th.number { "Value" } th { "Read from" } } }
+            tbody {
+                @for e in items {
+                    tr {
+                        td { (e.name) }
+                        td.number { (format::evidence(e)) }
+                        td.source { (e.source) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn segments(db: &Checked) -> Markup {
+    let Some(all) = db.memory.segments.value().filter(|all| !all.is_empty()) else {
+        return html! {};
+    };
+    html! {
+        table {
+            thead { tr { th { "Mapping" } th.number { "Size" } th.number { "Page" } } }
+            tbody {
+                @for s in all {
+                    tr {
+                        td.source { @if s.name.is_empty() { "private memory" } @else { (s.name) } }
+                        td.number { (format::bytes(s.bytes)) }
+                        td.number { (format::known(&s.page_size_bytes, |b| format::bytes(*b))) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn settings(db: &Checked) -> Markup {
+    match &db.settings {
+        Reading::Present(settings) => html! {
+            p.quiet {
+                "Read from: " (settings.source)
+                @if !settings.instead_of.is_empty() { " (" (settings.instead_of) ")" }
+            }
+            dl.facts.code {
+                @for (name, value) in &settings.values { dt { (name) } dd { (value) } }
+            }
+        },
+        gap => html! { p.unknown { (gap_in_words(gap)) } },
+    }
+}
+
+fn time(time: &TimeShares) -> Markup {
+    let active = time.active_s.value().copied();
+    let rows = facts::time(time);
+    let mut gaps: Vec<(String, Vec<&str>)> = Vec::new();
+    for (name, reading) in &rows {
+        let Some(why) = reading.why() else { continue };
+        match gaps.iter_mut().find(|(known, _)| *known == why) {
+            Some((_, names)) => names.push(name),
+            None => gaps.push((why, vec![name])),
+        }
+    }
+    html! {
+        dl.facts {
+            @if let Some(all) = active { dt { "Active" } dd { (format::seconds(all)) } }
+            @for (name, reading) in &rows {
+                @if let Reading::Present(part) = reading {
+                    dt { (name) } dd { (facts::time_share(*part, active)) }
+                }
+            }
+            @for (why, names) in &gaps {
+                dt { (names.join(", ")) } dd.unknown { (format::NOT_MEASURED) ": " (why) }
+            }
+        }
+    }
+}
+
+fn calibration(check: &Check) -> Markup {
+    match &check.calibration {
+        Reading::Present(calibration) => penalties(calibration),
+        gap => html! {
+            section {
+                h2 { "What a fault and a touch cost here" }
+                p.unknown { (gap_in_words(gap)) }
+            }
+        },
+    }
+}
+
+fn unmeasured(check: &Check) -> Markup {
+    let reasons = tell::unmeasured(check);
+    html! {
+        @if !reasons.is_empty() {
+            section {
+                h2 { "Not measured" }
+                table {
+                    thead { tr { th { "What" } th { "Why" } } }
+                    tbody {
+                        @for blind in &reasons {
+                            tr {
+                                td.source { (blind.what()) }
+                                td { (blind.why) }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn own(check: &Check) -> Markup {
+    html! {
+        footer {
+            p {
+                "Run " code { (check.run) } ", " (counted(check.databases.len() as u64, "database")) ". "
+                @match &check.own {
+                    Reading::Present(own) => {
+                        "The check itself took " (format::seconds(own.cpu_s)) " of processor time and "
+                        (format::bytes(own.rss_bytes)) " of memory."
+                    },
+                    gap => { "What the check itself took is not known: " (gap.why().unwrap_or_default()) "." },
+                }
+            }
+            p {
+                "Active time is all time of the database’s threads but idle waiting. A tax is the "
+                "share of it that a cause takes; the interval is in brackets and drawn as a whisker."
+            }
+        }
+    }
+}

@@ -1,0 +1,281 @@
+//! What a report says first, in which order, and how it groups what is not known.
+
+use crate::facts;
+use crate::format::{self, THIN, counted, page};
+use std::cmp::Ordering;
+use untax_core::bench::{PagesBench, Ratio, RatioVerdict};
+use untax_core::check::{Check, Checked};
+use untax_core::{Finding, Severity, Tax, Unmeasured};
+
+/// What can be said of a database's tax as a whole.
+pub enum Cost<'a> {
+    /// Measured, though perhaps not for every cause.
+    Measured(&'a Tax),
+    /// Causes were found, none of them measured.
+    NotMeasured,
+    /// No cause was found, but some rules could not look.
+    NothingFound {
+        /// How many could not.
+        blind: usize,
+    },
+}
+
+/// What the platform costs a database.
+pub fn cost(db: &Checked) -> Cost<'_> {
+    match &db.tax {
+        Some(tax) => Cost::Measured(tax),
+        None if db.findings.is_empty() => Cost::NothingFound { blind: db.unmeasured.len() },
+        None => Cost::NotMeasured,
+    }
+}
+
+/// The same in a few words.
+pub fn cost_in_short(db: &Checked) -> String {
+    match cost(db) {
+        Cost::Measured(tax) => format::tax(tax),
+        Cost::NotMeasured => format::NOT_MEASURED.to_owned(),
+        Cost::NothingFound { blind: 0 } => "no cause found".to_owned(),
+        Cost::NothingFound { blind } => format!("no cause found, {blind} not measured"),
+    }
+}
+
+/// The same, to stand on its own.
+pub fn platform_tax(db: &Checked) -> String {
+    match cost(db) {
+        Cost::NothingFound { .. } => cost_in_short(db),
+        _ => format!("platform tax {}", cost_in_short(db)),
+    }
+}
+
+/// The answer in one sentence: the page's title.
+pub fn headline(check: &Check) -> String {
+    let Some(dearest) = by_cost(check).first().copied() else {
+        return "No database found on this host".to_owned();
+    };
+    let name = facts::name(dearest);
+    match cost(dearest) {
+        Cost::Measured(tax) => {
+            let share = format::percent(tax.share);
+            format!("The platform takes {share} of the active time of {name}")
+        }
+        Cost::NotMeasured => {
+            let causes = counted(dearest.findings.len() as u64, "cause");
+            format!("{causes} found for {name}; what they cost is not measured")
+        }
+        Cost::NothingFound { blind: 0 } => format!("The platform costs {name} nothing we can see"),
+        Cost::NothingFound { .. } => {
+            format!("No cause found for {name}, but not all could be measured")
+        }
+    }
+}
+
+/// The databases, the dearest first.
+pub fn by_cost(check: &Check) -> Vec<&Checked> {
+    let worst = |db: &Checked| db.findings.iter().map(|f| f.severity).max();
+    let mut databases: Vec<_> = check.databases.iter().collect();
+    databases
+        .sort_by(|a, b| by_share(b.tax.as_ref(), a.tax.as_ref()).then(worst(b).cmp(&worst(a))));
+    databases
+}
+
+/// Findings, the dearest first; those without a measured tax follow, the gravest first.
+pub fn in_order(findings: &[Finding]) -> Vec<&Finding> {
+    let mut ordered: Vec<_> = findings.iter().collect();
+    ordered
+        .sort_by(|a, b| by_share(b.tax.as_ref(), a.tax.as_ref()).then(b.severity.cmp(&a.severity)));
+    ordered
+}
+
+fn by_share(a: Option<&Tax>, b: Option<&Tax>) -> Ordering {
+    let share = |tax: Option<&Tax>| tax.map_or(-1.0, |t| t.share);
+    share(a).total_cmp(&share(b))
+}
+
+/// The end of the scale that all bars of a check share: a round share at or above every bound.
+pub fn scale(check: &Check) -> f64 {
+    let all = check.databases.iter().flat_map(|db| &db.findings).chain(&check.findings);
+    let several = check.databases.len() > 1;
+    let totals = check.databases.iter().filter(|_| several).filter_map(|db| db.tax.as_ref());
+    let taxes = all.filter_map(|f| f.tax.as_ref()).chain(totals);
+    let highest = taxes.map(|t| t.high).fold(0.0, f64::max);
+    [0.02, 0.04, 0.06, 0.1, 0.2, 0.3, 0.4, 0.6]
+        .into_iter()
+        .find(|end| highest <= *end)
+        .unwrap_or(1.0)
+}
+
+/// How much a finding matters, in one word.
+pub fn severity(severity: Severity) -> &'static str {
+    match severity {
+        Severity::High => "high",
+        Severity::Medium => "medium",
+        Severity::Low => "low",
+        Severity::Info => "info",
+    }
+}
+
+/// One reason, and everything that could not be measured because of it.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Blind<'a> {
+    pub why: &'a str,
+    pub rules: Vec<&'a str>,
+    /// The databases concerned; empty when it is all of them, or the host.
+    pub databases: Vec<&'a str>,
+}
+
+impl Blind<'_> {
+    /// The rules and whom they concern.
+    pub fn what(&self) -> String {
+        let rules = self.rules.join(", ");
+        if self.databases.is_empty() {
+            return rules;
+        }
+        format!("{rules} ({})", self.databases.join(", "))
+    }
+}
+
+/// What could not be measured, one entry per reason in order of appearance.
+pub fn unmeasured(check: &Check) -> Vec<Blind<'_>> {
+    let of_databases =
+        by_cost(check).into_iter().flat_map(|db| db.unmeasured.iter().map(|u| (u, Some(&*db.id))));
+    let of_host = check.unmeasured.iter().map(|u| (u, None));
+    let mut groups: Vec<Blind<'_>> = Vec::new();
+    for (Unmeasured { rule, why }, database) in of_databases.chain(of_host) {
+        let place = groups.iter().position(|g| g.why == why).unwrap_or(groups.len());
+        if place == groups.len() {
+            groups.push(Blind { why, rules: Vec::new(), databases: Vec::new() });
+        }
+        let group = &mut groups[place];
+        if !group.rules.contains(&rule.as_str()) {
+            group.rules.push(rule);
+        }
+        group.databases.extend(database.filter(|id| !group.databases.contains(id)));
+    }
+    for group in &mut groups {
+        if group.databases.len() == check.databases.len() {
+            group.databases.clear();
+        }
+    }
+    groups
+}
+
+/// The answer of a page-size bench in one sentence.
+pub fn pages_headline(bench: &PagesBench) -> String {
+    let best = bench
+        .ratios
+        .iter()
+        .filter(|r| r.verdict == RatioVerdict::Faster)
+        .max_by(|a, b| a.factor.total_cmp(&b.factor));
+    match best {
+        Some(r) => {
+            let (of, over) = (page(&r.of), page(&r.over));
+            format!("{of} pages read up to {:.2}× as fast as {over} pages here", r.factor)
+        }
+        None if bench.ratios.is_empty() => "Reads per second by page size".to_owned(),
+        None => "No page size beats the others beyond the noise here".to_owned(),
+    }
+}
+
+/// What each page size is worth: from its smallest to its largest ratio, and how many of them
+/// stand clear of the noise.
+pub fn pages_summary(bench: &PagesBench) -> Vec<String> {
+    let mut pairs: Vec<(&str, &str)> = Vec::new();
+    for r in &bench.ratios {
+        if !pairs.contains(&(&r.of, &r.over)) {
+            pairs.push((&r.of, &r.over));
+        }
+    }
+    pairs.into_iter().map(|(of, over)| one_summary(of, over, &bench.ratios)).collect()
+}
+
+fn one_summary(of: &str, over: &str, ratios: &[Ratio]) -> String {
+    let same: Vec<_> = ratios.iter().filter(|r| r.of == of && r.over == over).collect();
+    let least = same.iter().map(|r| r.factor).fold(f64::INFINITY, f64::min);
+    let most = same.iter().map(|r| r.factor).fold(0.0, f64::max);
+    let verdicts: Vec<_> = [RatioVerdict::Faster, RatioVerdict::Slower, RatioVerdict::Inconclusive]
+        .into_iter()
+        .map(|v| (same.iter().filter(|r| r.verdict == v).count(), verdict(v)))
+        .filter(|(n, _)| *n > 0)
+        .map(|(n, word)| format!("{word} in {n}"))
+        .collect();
+    let (all, verdicts) = (same.len(), verdicts.join(", "));
+    format!("{} over {}: {least:.2}–{most:.2}×; {verdicts} of {all}", page(of), page(over))
+}
+
+/// A verdict in one word.
+pub fn verdict(verdict: RatioVerdict) -> &'static str {
+    match verdict {
+        RatioVerdict::Faster => "faster",
+        RatioVerdict::Slower => "slower",
+        RatioVerdict::Inconclusive => "inconclusive",
+    }
+}
+
+/// The noise floor in words.
+pub fn noise(bench: &PagesBench) -> String {
+    let pairs = bench.noise.ratios.len();
+    if pairs == 0 {
+        return format::NOT_MEASURED.to_owned();
+    }
+    format!(
+        "±{}: 95{THIN}% of {} of one and the same cell differ by less",
+        format::percent(bench.noise.floor),
+        counted(pairs as u64, "pair")
+    )
+}
+
+/// The bench's conditions, in segments.
+pub fn conditions(bench: &PagesBench) -> Vec<String> {
+    let trials = bench.cells.iter().map(|c| c.trials.len()).max().unwrap_or(0);
+    vec![
+        rows(bench),
+        format!("{} access", bench.access),
+        format!("one {} per connection", bench.model),
+        format!("{} of {} per cell", counted(trials as u64, "trial"), seconds(bench.trial_s)),
+    ]
+}
+
+/// How many rows the tables have: one number, or a range where memory set it.
+fn rows(bench: &PagesBench) -> String {
+    let of_cells = || bench.cells.iter().map(|c| c.rows).filter(|n| *n > 0);
+    let least = of_cells().min().unwrap_or(bench.rows);
+    let most = of_cells().max().unwrap_or(bench.rows);
+    if least == most {
+        return format!("{}{THIN}rows", format::count(most));
+    }
+    format!("{}–{}{THIN}rows", format::count(least), format::count(most))
+}
+
+fn seconds(s: f64) -> String {
+    format!("{}{}s", format::number(s), THIN)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn finding(rule: &str, severity: Severity, share: Option<f64>) -> Finding {
+        Finding {
+            rule: rule.into(),
+            severity,
+            summary: String::new(),
+            fix: String::new(),
+            evidence: vec![],
+            tax: share.map(|s| Tax { share: s, low: s, high: s, method: String::new() }),
+            gain: None,
+            remedy: None,
+        }
+    }
+
+    #[test]
+    fn the_dearest_comes_first_and_the_gravest_of_the_unmeasured() {
+        let all = [
+            finding("info", Severity::Info, None),
+            finding("cheap", Severity::Low, Some(0.01)),
+            finding("grave", Severity::High, None),
+            finding("dear", Severity::Medium, Some(0.2)),
+        ];
+        let order: Vec<_> = in_order(&all).iter().map(|f| f.rule.as_str()).collect();
+        assert_eq!(order, ["dear", "cheap", "grave", "info"]);
+    }
+}

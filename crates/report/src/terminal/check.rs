@@ -1,0 +1,204 @@
+//! The screen of `untax check`.
+
+use super::Style;
+use super::screen::{Ink, Screen, bar, pack, pad, pad_left, span};
+use crate::{facts, format, tell};
+use unicode_width::UnicodeWidthStr;
+use untax_core::check::{Check, Checked};
+use untax_core::{Finding, Severity};
+
+/// More lines than this do not fit one screen; evidence then gives way.
+const SCREEN_LINES: usize = 40;
+
+/// Reasons shown before the rest is left to `--json`.
+const REASONS: usize = 5;
+
+/// Where text below a finding starts: two blanks, the severity, two blanks.
+const INDENT: usize = 10;
+
+/// Where the text of the closing sections starts.
+const COLUMN: usize = 14;
+
+/// The result of a check on one screen.
+pub fn check(check: &Check, style: Style) -> String {
+    let full = draw(check, style, true);
+    if full.lines().count() <= SCREEN_LINES { full } else { draw(check, style, false) }
+}
+
+fn draw(check: &Check, style: Style, evidence: bool) -> String {
+    let mut screen = Screen::new(style);
+    let columns = Columns::of(check, screen.width);
+    if check.databases.len() != 1 {
+        answer(&mut screen, check);
+    }
+    for db in tell::by_cost(check) {
+        database(&mut screen, db, &columns, evidence);
+    }
+    if !check.findings.is_empty() {
+        screen.line(&[span(Ink::Bold, "This host")]);
+        for finding in tell::in_order(&check.findings) {
+            cause(&mut screen, finding, &columns, evidence);
+        }
+        screen.blank();
+    }
+    closing(&mut screen, check);
+    screen.finish()
+}
+
+/// Widths that all rows of causes share.
+struct Columns {
+    rule: usize,
+    tax: usize,
+    bar: usize,
+    scale: f64,
+}
+
+impl Columns {
+    fn of(check: &Check, width: usize) -> Self {
+        let findings = || check.databases.iter().flat_map(|db| &db.findings).chain(&check.findings);
+        let rule = findings().map(|f| format::clean(&f.rule).width()).max().unwrap_or(0).min(25);
+        let tax = findings().map(|f| format::tax_or_not(f.tax.as_ref()).width()).max().unwrap_or(0);
+        let bar = width.saturating_sub(INDENT + rule + tax + 4);
+        Self { rule, tax, bar, scale: tell::scale(check) }
+    }
+}
+
+/// The first line, where there is not exactly one database.
+fn answer(screen: &mut Screen, check: &Check) {
+    screen.line(&[span(Ink::Bold, format!("{}.", tell::headline(check)))]);
+    if check.databases.is_empty() {
+        let help = [
+            "A database that runs as another user is only seen by root: use sudo.",
+            "Any other program can be checked by its process: untax check --pid PID",
+        ];
+        for line in help {
+            screen.line(&[span(Ink::Plain, format!("  {line}"))]);
+        }
+    }
+    screen.blank();
+}
+
+fn database(screen: &mut Screen, db: &Checked, columns: &Columns, evidence: bool) {
+    let (name, cost) = (facts::name(db), tell::platform_tax(db));
+    let mut segments = facts::database_line(db);
+    let mut head = name;
+    let room = screen.width.saturating_sub(cost.width() + 2);
+    while !segments.is_empty() && head.width() + 3 + segments[0].width() <= room {
+        head = format!("{head} · {}", segments.remove(0));
+    }
+    screen.ends((Ink::Bold, &head), (cost_ink(db), &cost));
+    screen.segments("", 0, Ink::Dim, &segments);
+    screen.blank();
+    for finding in tell::in_order(&db.findings) {
+        cause(screen, finding, columns, evidence);
+    }
+    if !db.findings.is_empty() {
+        screen.blank();
+    }
+}
+
+fn cost_ink(db: &Checked) -> Ink {
+    match tell::cost(db) {
+        tell::Cost::Measured(_) => Ink::Bold,
+        tell::Cost::NotMeasured => Ink::Yellow,
+        tell::Cost::NothingFound { .. } => Ink::Green,
+    }
+}
+
+fn severity_ink(severity: Severity) -> Ink {
+    match severity {
+        Severity::High => Ink::Red,
+        Severity::Medium => Ink::Yellow,
+        Severity::Low => Ink::Blue,
+        Severity::Info => Ink::Dim,
+    }
+}
+
+fn cause(screen: &mut Screen, finding: &Finding, columns: &Columns, evidence: bool) {
+    let ink = severity_ink(finding.severity);
+    let tax = format::tax_or_not(finding.tax.as_ref());
+    let drawn = finding
+        .tax
+        .as_ref()
+        .map_or(String::new(), |t| bar(t.share, t.high, columns.scale, columns.bar));
+    screen.line(&[
+        span(ink, format!("  {:<8}", tell::severity(finding.severity))),
+        span(Ink::Bold, pad(&finding.rule, columns.rule + 2)),
+        span(ink, pad(&drawn, columns.bar)),
+        span(Ink::Plain, "  "),
+        span(
+            if finding.tax.is_some() { Ink::Plain } else { Ink::Dim },
+            pad_left(&tax, columns.tax),
+        ),
+    ]);
+    screen.labelled("", INDENT, Ink::Plain, &finding.summary, 2);
+    if evidence && !finding.evidence.is_empty() {
+        let items = finding.evidence.iter().map(|e| format!("{} {}", e.name, format::evidence(e)));
+        let line = pack(&items.collect::<Vec<_>>(), screen.width.saturating_sub(INDENT));
+        screen.labelled("", INDENT, Ink::Dim, line.first().map_or("", String::as_str), 1);
+    }
+    let mut fix = format!("fix: {}", finding.fix);
+    if let Some(gain) = &finding.gain {
+        // Tied together, so that a number never ends up on a line without its meaning.
+        let gain = format!("gain {}", format::gain(gain)).replace(' ', &format::THIN.to_string());
+        fix = format!("{fix}; {gain}");
+    }
+    screen.labelled("", INDENT, Ink::Plain, &fix, 2);
+}
+
+fn closing(screen: &mut Screen, check: &Check) {
+    let reasons = tell::unmeasured(check);
+    for (i, blind) in reasons.iter().take(REASONS).enumerate() {
+        let label = if i == 0 { "Not measured" } else { "" };
+        let text = format!("{}: {}", blind.what(), blind.why);
+        screen.labelled(label, COLUMN, Ink::Plain, &text, 2);
+    }
+    if reasons.len() > REASONS {
+        let rest = format!("and {} more; --json has all", reasons.len() - REASONS);
+        screen.labelled("", COLUMN, Ink::Dim, &rest, 1);
+    }
+    screen.segments("Host", COLUMN, Ink::Plain, &facts::host_line(&check.host));
+    screen.segments("This check", COLUMN, Ink::Dim, &own_line(check));
+    let commands = next(check);
+    let widest = commands.iter().map(|(command, _)| command.width()).max().unwrap_or(0);
+    for (i, (command, what)) in commands.iter().enumerate() {
+        let label = if i == 0 { "Next" } else { "" };
+        let line = [
+            span(Ink::Dim, pad(label, COLUMN)),
+            span(Ink::Bold, pad(command, widest + 2)),
+            span(Ink::Dim, *what),
+        ];
+        screen.line(&line);
+    }
+}
+
+fn own_line(check: &Check) -> Vec<String> {
+    let mut line = vec![if check.window_s > 0.0 {
+        format!("window {}{}s", format::number(check.window_s), format::THIN)
+    } else {
+        "no window: facts only".to_owned()
+    }];
+    line.extend(check.own.value().map(|own| {
+        format!("cost {} CPU, {}", format::seconds(own.cpu_s), format::bytes(own.rss_bytes))
+    }));
+    line.push(format!("run {}", check.run));
+    line
+}
+
+/// The commands that lead on from here.
+fn next(check: &Check) -> Vec<(String, &'static str)> {
+    let databases = tell::by_cost(check);
+    let all = databases.iter().flat_map(|db| tell::in_order(&db.findings));
+    let all: Vec<_> = all.chain(tell::in_order(&check.findings)).collect();
+    let mut next = Vec::new();
+    if let Some(first) = all.first() {
+        next.push((format!("untax explain {}", first.rule), "what it is and how it is measured"));
+    }
+    if all.iter().any(|f| f.remedy.is_some()) {
+        next.push(("untax plan".to_owned(), "the changes, to read before making them"));
+    }
+    if all.is_empty() {
+        next.push(("untax bench pages".to_owned(), "what page size is worth on this host"));
+    }
+    next
+}

@@ -1,0 +1,126 @@
+//! The screen of `untax bench pages`.
+
+use super::Style;
+use super::screen::{Ink, Screen, pad, pad_left, span};
+use crate::{facts, format, tell};
+use unicode_width::UnicodeWidthStr;
+use untax_core::bench::{Cell, PagesBench, Ratio, RatioVerdict};
+
+/// The result of a page-size bench as two tables.
+pub fn pages(bench: &PagesBench, style: Style) -> String {
+    let mut screen = Screen::new(style);
+    screen.line(&[span(Ink::Bold, format!("{}.", tell::pages_headline(bench)))]);
+    for line in tell::pages_summary(bench) {
+        screen.labelled("", 2, Ink::Plain, &line, 2);
+    }
+    if !bench.complete {
+        let note = "Interrupted: the trials done so far are shown.";
+        screen.labelled("", 2, Ink::Yellow, note, 1);
+    }
+    screen.blank();
+    cells(&mut screen, &bench.cells);
+    ratios(&mut screen, &bench.ratios);
+    closing(&mut screen, bench);
+    screen.finish()
+}
+
+/// A table's column: its head, whether it is aligned right, and its cells.
+struct Column {
+    head: &'static str,
+    right: bool,
+    cells: Vec<String>,
+}
+
+fn column(head: &'static str, right: bool, cells: impl Iterator<Item = String>) -> Column {
+    Column { head, right, cells: cells.collect() }
+}
+
+/// Draws a table with a blank line wherever the row width changes.
+fn table(screen: &mut Screen, columns: &[Column], group: &[u64], inks: &[Ink]) {
+    let widths: Vec<usize> = columns
+        .iter()
+        .map(|c| c.cells.iter().map(|x| format::clean(x).width()).max().unwrap_or(0))
+        .zip(columns)
+        .map(|(widest, c)| widest.max(c.head.width()).min(28))
+        .collect();
+    let line = |texts: Vec<&str>, ink: Ink| {
+        let cells = texts.into_iter().zip(columns).zip(&widths).map(|((text, c), width)| {
+            let text = if c.right { pad_left(text, *width) } else { pad(text, *width) };
+            span(ink, format!("  {text}"))
+        });
+        cells.collect::<Vec<_>>()
+    };
+    screen.line(&line(columns.iter().map(|c| c.head).collect(), Ink::Dim));
+    for (i, ink) in inks.iter().enumerate() {
+        if i > 0 && group[i] != group[i - 1] {
+            screen.blank();
+        }
+        screen.line(&line(columns.iter().map(|c| c.cells[i].as_str()).collect(), *ink));
+    }
+    screen.blank();
+}
+
+fn cells(screen: &mut Screen, cells: &[Cell]) {
+    if cells.is_empty() {
+        screen.line(&[span(Ink::Yellow, "  No trial was completed.")]);
+        return screen.blank();
+    }
+    let columns = [
+        column("page", false, cells.iter().map(|c| c.page.clone())),
+        column("row", true, cells.iter().map(|c| format::bytes(c.row_bytes))),
+        column("connections", true, cells.iter().map(|c| format::count(c.connections.into()))),
+        column("reads/s (95 %)", true, cells.iter().map(|c| format::estimate(c.reads_per_s))),
+        column("page tables", true, cells.iter().map(|c| format::bytes(c.page_table_bytes))),
+    ];
+    let group: Vec<u64> = cells.iter().map(|c| c.row_bytes.0).collect();
+    table(screen, &columns, &group, &vec![Ink::Plain; cells.len()]);
+}
+
+fn ratios(screen: &mut Screen, ratios: &[Ratio]) {
+    if ratios.is_empty() {
+        return;
+    }
+    let columns = [
+        column("ratio", false, ratios.iter().map(|r| format!("{} over {}", r.of, r.over))),
+        column("row", true, ratios.iter().map(|r| format::bytes(r.row_bytes))),
+        column("connections", true, ratios.iter().map(|r| format::count(r.connections.into()))),
+        column(
+            "factor (95 %)",
+            true,
+            ratios.iter().map(|r| format::ratio(r.factor, r.low, r.high)),
+        ),
+        column("verdict", false, ratios.iter().map(|r| tell::verdict(r.verdict).to_owned())),
+    ];
+    let group: Vec<u64> = ratios.iter().map(|r| r.row_bytes.0).collect();
+    let inks: Vec<Ink> = ratios.iter().map(|r| verdict_ink(r.verdict)).collect();
+    table(screen, &columns, &group, &inks);
+}
+
+fn verdict_ink(verdict: RatioVerdict) -> Ink {
+    match verdict {
+        RatioVerdict::Faster => Ink::Green,
+        RatioVerdict::Slower => Ink::Red,
+        RatioVerdict::Inconclusive => Ink::Dim,
+    }
+}
+
+fn closing(screen: &mut Screen, bench: &PagesBench) {
+    const COLUMN: usize = 14;
+    for (i, warning) in bench.warnings.iter().enumerate() {
+        let label = if i == 0 { "Warnings" } else { "" };
+        screen.labelled(label, COLUMN, Ink::Yellow, warning, 3);
+    }
+    screen.labelled("Noise", COLUMN, Ink::Plain, &tell::noise(bench), 2);
+    if let Some(calibration) = &bench.calibration {
+        let costs = facts::penalties(calibration);
+        let costs: Vec<_> = costs.iter().map(|(what, cost)| format!("{what}: {cost}")).collect();
+        screen.segments("Costs here", COLUMN, Ink::Plain, &costs);
+    }
+    screen.segments("Trials", COLUMN, Ink::Plain, &tell::conditions(bench));
+    let host = [
+        facts::short_model(&bench.cpu_model),
+        format!("kernel{}{}", format::THIN, bench.kernel_release),
+        format!("run {}", bench.run),
+    ];
+    screen.segments("Host", COLUMN, Ink::Dim, &host);
+}

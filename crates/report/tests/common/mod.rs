@@ -1,0 +1,271 @@
+//! Results made by hand: rich ones, and ones with names meant to do harm.
+#![allow(dead_code, reason = "every test file uses its own part")]
+
+pub mod bench;
+pub mod host;
+
+use std::collections::BTreeMap;
+use untax_core::Reading::{Absent, Denied, Present};
+use untax_core::check::{Check, Checked, OwnCost, SCHEMA, TimeShares};
+use untax_core::database::{Container, DatabaseMemory, HugePageUse, Model, Pod, Segment, Settings};
+use untax_core::{Bytes, Evidence, Finding, Gain, Interval, Seconds, Severity, Tax, Unmeasured};
+
+/// A name that clears the screen, breaks lines, reverses text and closes tags.
+pub const HOSTILE: &str =
+    "evil\u{1b}[2J\u{1b}]0;owned\u{7}\nname\r\u{202e}</script><script>alert(1)</script>&\"'\u{9b}";
+
+pub fn rich() -> Check {
+    Check {
+        schema: SCHEMA.into(),
+        run: "20260301-101500-7f3a".into(),
+        taken_at: "2026-03-01T10:15:10.25Z".parse().unwrap(),
+        window_s: 10.0,
+        own: Present(OwnCost { cpu_s: Seconds(0.184), rss_bytes: Bytes::from_mib(21) }),
+        host: host::host(),
+        calibration: Present(bench::calibration()),
+        databases: vec![redis(), postgres()],
+        findings: vec![idle_pool()],
+        unmeasured: vec![unmeasured("vm-steal", "the hypervisor reports no steal time")],
+    }
+}
+
+/// One database, three causes: what a first check usually shows.
+pub fn single() -> Check {
+    let mut db = postgres();
+    db.findings.retain(|f| f.rule != "thp-mode");
+    Check { databases: vec![db], findings: vec![], ..rich() }
+}
+
+pub fn empty() -> Check {
+    Check { databases: vec![], findings: vec![], unmeasured: vec![], ..rich() }
+}
+
+/// A database without a finding, and one whose every text is hostile.
+pub fn hostile() -> Check {
+    let mut check = rich();
+    let db = &mut check.databases[0];
+    db.product = HOSTILE.into();
+    db.version = Present(HOSTILE.into());
+    db.id = HOSTILE.into();
+    db.container = Some(Container { id: HOSTILE.into(), runtime: HOSTILE.into() });
+    db.pod = Some(Pod { uid: HOSTILE.into(), qos: HOSTILE.into() });
+    db.settings = Denied(HOSTILE.into());
+    db.memory.segments = Present(vec![segment(HOSTILE)]);
+    db.unmeasured = vec![unmeasured(HOSTILE, HOSTILE)];
+    for f in db.findings.iter_mut().chain(&mut check.findings) {
+        f.rule = HOSTILE.into();
+        f.summary = HOSTILE.into();
+        f.fix = HOSTILE.into();
+        f.evidence = vec![Evidence::new(HOSTILE, HOSTILE, HOSTILE, HOSTILE)];
+    }
+    check.run = HOSTILE.into();
+    check.host.virtualization = Present(HOSTILE.into());
+    check
+}
+
+pub fn tax(share: f64, low: f64, high: f64, method: &str) -> Tax {
+    Tax { share, low, high, method: method.into() }
+}
+
+pub fn unmeasured(rule: &str, why: &str) -> Unmeasured {
+    Unmeasured { rule: rule.into(), why: why.into() }
+}
+
+fn postgres() -> Checked {
+    Checked {
+        id: "postgres:4012".into(),
+        engine: "postgres".into(),
+        product: "PostgreSQL".into(),
+        version: Present("15.20".into()),
+        pid: 4012,
+        model: Model::Process,
+        processes: 71,
+        connections: Present(64),
+        container: None,
+        pod: None,
+        memory: postgres_memory(),
+        huge_pages: Present(HugePageUse {
+            asked: "try".into(),
+            size_bytes: Present(Bytes::MIB_2),
+            needed_pages: Present(3170),
+            source: "shared_memory_size_in_huge_pages".into(),
+        }),
+        settings: Present(postgres_settings()),
+        time: postgres_time(),
+        tax: Some(tax(0.142, 0.092, 0.208, "sum of the measured causes")),
+        findings: vec![no_reservation(), page_tables(), small_pages(), thp()],
+        unmeasured: vec![
+            unmeasured("hugepage-limit", "hugepage accounting is off in this cgroup hierarchy"),
+            unmeasured("thp-mode", "a mode has no time of its own; its cost shows in small-pages"),
+        ],
+    }
+}
+
+fn postgres_memory() -> DatabaseMemory {
+    DatabaseMemory {
+        shared_bytes: Present(Bytes::from_mib(6339)),
+        page_size_bytes: Present(Bytes::KIB_4),
+        page_table_bytes: Present(Bytes::from_mib(522)),
+        mapped_shared_bytes: Present(Bytes::from_mib(66_000)),
+        thp_allowed: Present(true),
+        resident_bytes: Present(Bytes::from_mib(142)),
+        hugetlb_bytes: Present(Bytes(0)),
+        anon_huge_bytes: Denied("/proc/4012/smaps_rollup".into()),
+        segments: Present(vec![segment("/dev/zero (deleted)")]),
+    }
+}
+
+fn segment(name: &str) -> Segment {
+    Segment {
+        name: name.into(),
+        bytes: Bytes::from_mib(6339),
+        shared: true,
+        page_size_bytes: Present(Bytes::KIB_4),
+    }
+}
+
+fn postgres_settings() -> Settings {
+    let values = [
+        ("huge_pages", "try"),
+        ("huge_page_size", "0"),
+        ("shared_buffers", "6GB"),
+        ("max_connections", "200"),
+        ("shared_memory_type", "mmap"),
+    ];
+    Settings {
+        source: "files".into(),
+        instead_of: "the socket refused user root".into(),
+        values: values.map(|(k, v)| (k.to_owned(), v.to_owned())).into(),
+    }
+}
+
+fn postgres_time() -> TimeShares {
+    let later = |()| Absent("off-CPU time is not traced by this check".to_owned());
+    TimeShares {
+        active_s: Present(Seconds(19.1)),
+        on_cpu_s: Present(Seconds(15.6)),
+        runnable_s: Present(Seconds(3.5)),
+        throttled_s: Absent("no CPU limit".into()),
+        disk_s: later(()),
+        reclaim_s: later(()),
+        lock_s: later(()),
+        network_s: later(()),
+        idle_s: later(()),
+        unaccounted_s: Present(Seconds(0.0)),
+    }
+}
+
+fn small_pages() -> Finding {
+    Finding {
+        rule: "small-pages".into(),
+        severity: Severity::High,
+        summary: "6.2 GiB of shared memory on 4 KiB pages; the TLB reaches 8 MiB of it".into(),
+        fix: "set huge_pages = on and reserve 3170 pages of 2 MiB".into(),
+        evidence: vec![
+            Evidence::new("minor faults", 18_240.0, "1/s", "/proc/PID/stat"),
+            Evidence::new("cost of one", 6.3e-6, "s", "calibration of this host"),
+            Evidence::new("cache accesses", 412_000.0, "1/s", "pg_stat_database.blks_hit"),
+            Evidence::new("pages needed", 3170_u64, "pages", "shared_memory_size_in_huge_pages"),
+        ],
+        tax: Some(tax(
+            0.111,
+            0.072,
+            0.158,
+            "minor faults × cost of a fault (6.0 %) + cache accesses × 2–5 cold pages × extra cost \
+             of a touch on 4 KiB pages (5.1 %), both calibrated on this host",
+        )),
+        gain: Some(Gain::from(Interval::new(1.08, 1.12, 1.19))),
+        remedy: Some("hugepages".into()),
+    }
+}
+
+fn page_tables() -> Finding {
+    Finding {
+        rule: "page-table-bloat".into(),
+        severity: Severity::Medium,
+        summary: "522 MiB of page tables: 8 MiB for each connection".into(),
+        fix: "huge pages bring it to about 3 MiB; a pool of connections helps as well".into(),
+        evidence: vec![
+            Evidence::new("page tables", Bytes::from_mib(522).0, "bytes", "VmPTE of 71 processes"),
+            Evidence::new("share of shared memory", 0.082, "share", "computed"),
+            Evidence::new("expected on huge pages", 3_145_728_u64, "bytes", "computed"),
+        ],
+        tax: Some(tax(0.031, 0.02, 0.05, "time of the faults that fill new page tables")),
+        gain: Some(Gain::from(Interval::new(1.02, 1.03, 1.05))),
+        remedy: Some("hugepages".into()),
+    }
+}
+
+fn no_reservation() -> Finding {
+    Finding {
+        rule: "hugepages-short".into(),
+        severity: Severity::Medium,
+        summary: "the pool of 2 MiB pages has 512 free, 3170 are needed; huge_pages = try fell \
+                  back to 4 KiB without a word"
+            .into(),
+        fix: "reserve 2658 more pages of 2 MiB, then restart".into(),
+        evidence: vec![
+            Evidence::new("free", 512_u64, "pages", "/sys/kernel/mm/hugepages"),
+            Evidence::new("needed", 3170_u64, "pages", "shared_memory_size_in_huge_pages"),
+        ],
+        tax: None,
+        gain: None,
+        remedy: Some("hugepages".into()),
+    }
+}
+
+fn thp() -> Finding {
+    Finding {
+        rule: "thp-mode".into(),
+        severity: Severity::Info,
+        summary: "THP is always; PostgreSQL 15 gains nothing from it for shared memory".into(),
+        fix: "madvise suits every database on this host".into(),
+        evidence: vec![Evidence::new("THP", "always", "", "/sys/kernel/mm/transparent_hugepage")],
+        tax: None,
+        gain: None,
+        remedy: None,
+    }
+}
+
+fn idle_pool() -> Finding {
+    Finding {
+        rule: "hugepages-idle".into(),
+        severity: Severity::Low,
+        summary: "512 pages of 2 MiB (1 GiB) are reserved and nobody uses them".into(),
+        fix: "let the database use them, or give them back".into(),
+        evidence: vec![Evidence::new("idle", Bytes::GIB_1.0, "bytes", "/sys/kernel/mm/hugepages")],
+        tax: None,
+        gain: None,
+        remedy: None,
+    }
+}
+
+fn redis() -> Checked {
+    let mut db = postgres();
+    let no_pmu = "no hardware counters in this virtual machine; INFO counts commands, not touches";
+    db.id = "redis:3020".into();
+    db.engine = "redis".into();
+    db.product = "Redis".into();
+    db.version = Present("7.0.15".into());
+    db.pid = 3020;
+    db.model = Model::Loop;
+    db.processes = 1;
+    db.connections = Denied("NOAUTH from the local socket".into());
+    db.container = Some(Container {
+        id: "9c1185a5c5e9fc54612808977ee8f548b2258d31".into(),
+        runtime: "containerd".into(),
+    });
+    db.pod = Some(Pod { uid: "0e5f6c1a-9f3b".into(), qos: "burstable".into() });
+    db.memory.page_table_bytes = Present(Bytes::from_mib(3));
+    db.huge_pages = Absent("Redis uses no pool of huge pages".into());
+    db.settings = Present(Settings {
+        source: "command line".into(),
+        instead_of: String::new(),
+        values: BTreeMap::new(),
+    });
+    db.tax = None;
+    let cow = "THP is always: a fork copies 2 MiB for each page that is written";
+    db.findings = vec![Finding { severity: Severity::Medium, summary: cow.into(), ..thp() }];
+    db.unmeasured = vec![unmeasured("small-pages", no_pmu), unmeasured("thp-mode", no_pmu)];
+    db
+}

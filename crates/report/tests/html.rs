@@ -1,0 +1,101 @@
+//! The pages: what they say, that they need nothing else, and that they are a complete record.
+
+#![allow(clippy::unwrap_used, reason = "a test may fail")]
+
+mod common;
+
+use serde::{Serialize, de::DeserializeOwned};
+use untax_core::bench::PagesBench;
+use untax_core::check::Check;
+use untax_report::html::{check, pages};
+
+/// The page without its style sheet and its record, a tag a line.
+fn body(page: &str) -> String {
+    let start = page.find("<main>").unwrap();
+    let end = page.find("<details class=\"record\">").unwrap();
+    page[start..end].replace("><", ">\n<")
+}
+
+/// The record as a browser would read it.
+fn record(page: &str) -> String {
+    let (_, rest) = page.split_once("<pre id=\"record\">").unwrap();
+    let (json, _) = rest.split_once("</pre>").unwrap();
+    json.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&amp;", "&")
+}
+
+fn assert_harmless(page: &str) {
+    assert!(!page.contains(|c: char| c.is_control() && c != '\n'));
+    assert!(!page.contains("<script") && !page.contains("</script"));
+    assert!(!page.contains('\u{202e}'));
+}
+
+fn assert_self_contained(page: &str) {
+    assert!(page.contains("default-src 'none'"));
+    for reference in ["src=", "href=", "url(", "@import", "http:", "https:"] {
+        assert!(!page.contains(reference), "{reference}");
+    }
+}
+
+#[test]
+fn two_databases() {
+    let page = check(&common::rich());
+    assert_self_contained(&page);
+    insta::assert_snapshot!(body(&page));
+}
+
+#[test]
+fn no_database() {
+    insta::assert_snapshot!(body(&check(&common::empty())));
+}
+
+#[test]
+fn page_bench() {
+    let page = pages(&common::bench::bench());
+    assert_self_contained(&page);
+    insta::assert_snapshot!(body(&page));
+}
+
+#[test]
+fn hostile_names_stay_text() {
+    assert_harmless(&check(&common::hostile()));
+    assert_harmless(&pages(&common::bench::hostile()));
+}
+
+#[test]
+fn the_record_reads_back_as_the_same_result() {
+    for result in [common::rich(), common::hostile(), common::empty()] {
+        assert!(same::<Check>(&record(&check(&result)), &result));
+    }
+    let bench = common::bench::hostile();
+    assert!(same::<PagesBench>(&record(&pages(&bench)), &bench));
+}
+
+/// Whether a record reads as JSON of the value itself does.
+fn same<T: Serialize + DeserializeOwned + PartialEq>(record: &str, value: &T) -> bool {
+    let plain = serde_json::to_string(value).unwrap();
+    serde_json::from_str::<T>(record).unwrap() == serde_json::from_str::<T>(&plain).unwrap()
+}
+
+#[test]
+fn figures_survive_values_that_are_not_numbers() {
+    let mut bench = common::bench::bench();
+    for cell in &mut bench.cells {
+        cell.reads_per_s.high = f64::NAN;
+        cell.reads_per_s.median = f64::INFINITY;
+    }
+    for ratio in &mut bench.ratios {
+        ratio.low = f64::NAN;
+    }
+    let page = body(&pages(&bench));
+    assert!(!page.contains("=\"NaN\"") && !page.contains("=\"inf\""));
+}
+
+#[test]
+fn a_single_cell_makes_a_figure() {
+    let mut bench = common::bench::bench();
+    bench.cells.truncate(1);
+    bench.ratios.clear();
+    let page = body(&pages(&bench));
+    assert_eq!(page.matches("<figure").count(), 1);
+    assert!(!page.contains("Times as fast"));
+}

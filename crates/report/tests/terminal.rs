@@ -1,0 +1,149 @@
+//! The screens, and what no name can do to them.
+
+#![allow(clippy::unwrap_used, reason = "a test may fail")]
+
+mod common;
+
+use proptest::prelude::*;
+use unicode_width::UnicodeWidthStr;
+use untax_core::check::Check;
+use untax_report::terminal::{Style, check, pages};
+
+const PLAIN: Style = Style { colour: false, width: 80 };
+
+fn assert_calm(screen: &str, width: usize) {
+    for line in screen.lines() {
+        assert!(!line.contains(char::is_control), "{line:?}");
+        assert!(line.width() <= width, "{} > {width}: {line}", line.width());
+        assert_eq!(line.trim_end(), line, "blanks at the end");
+    }
+}
+
+#[test]
+fn one_database() {
+    let screen = check(&common::single(), PLAIN);
+    insta::assert_snapshot!(screen);
+    assert!((24..=40).contains(&screen.lines().count()), "{} lines", screen.lines().count());
+}
+
+#[test]
+fn two_databases() {
+    insta::assert_snapshot!(check(&common::rich(), PLAIN));
+}
+
+#[test]
+fn no_database() {
+    insta::assert_snapshot!(check(&common::empty(), PLAIN));
+}
+
+#[test]
+fn hostile_names() {
+    let screen = check(&common::hostile(), PLAIN);
+    assert_calm(&screen, 80);
+    insta::assert_snapshot!(screen);
+}
+
+#[test]
+fn a_database_without_causes() {
+    let mut result = common::single();
+    result.databases[0].findings.clear();
+    result.databases[0].tax = None;
+    assert!(check(&result, PLAIN).contains("no cause found, 2 not measured"));
+    result.databases[0].unmeasured.clear();
+    assert!(check(&result, PLAIN).lines().next().unwrap().ends_with("  no cause found"));
+}
+
+#[test]
+fn what_is_not_measured_is_never_a_number() {
+    let mut result = common::single();
+    for finding in &mut result.databases[0].findings {
+        finding.tax = None;
+        finding.evidence.clear();
+    }
+    result.databases[0].tax = None;
+    let screen = check(&result, PLAIN);
+    assert!(screen.lines().next().unwrap().ends_with("platform tax not measured"));
+    assert!(!screen.contains('%'), "{screen}");
+}
+
+#[test]
+fn reasons_are_told_once() {
+    let mut result = common::rich();
+    let why = "no hardware counters in this virtual machine";
+    for db in &mut result.databases {
+        db.unmeasured =
+            ["small-pages", "page-table-bloat"].map(|rule| common::unmeasured(rule, why)).into();
+    }
+    let screen = check(&result, Style { width: 100, ..PLAIN });
+    let told = format!("Not measured  small-pages, page-table-bloat: {why}");
+    assert!(screen.contains(&told), "{screen}");
+    result.databases[0].unmeasured = Vec::new();
+    let screen = check(&result, Style { width: 100, ..PLAIN });
+    assert!(screen.contains("small-pages, page-table-bloat (postgres:4012): no"), "{screen}");
+}
+
+#[test]
+fn page_bench() {
+    let screen = pages(&common::bench::bench(), PLAIN);
+    assert_calm(&screen, 80);
+    insta::assert_snapshot!(screen);
+}
+
+#[test]
+fn page_bench_without_trials() {
+    let mut bench = common::bench::bench();
+    bench.complete = false;
+    bench.cells.clear();
+    bench.ratios.clear();
+    bench.noise.ratios.clear();
+    insta::assert_snapshot!(pages(&bench, PLAIN));
+}
+
+#[test]
+fn colours_only_add_to_the_text() {
+    let style = Style { colour: true, width: 80 };
+    for result in [common::rich(), common::hostile(), common::empty()] {
+        let coloured = check(&result, style);
+        assert!(coloured.contains("\u{1b}["));
+        assert_eq!(without_colours(&coloured), check(&result, PLAIN));
+    }
+}
+
+/// Removes exactly the sequences that set colours and weights.
+fn without_colours(text: &str) -> String {
+    let mut parts = text.split("\u{1b}[");
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (codes, rest) = part.split_once('m').unwrap();
+        assert!(codes.chars().all(|c| c.is_ascii_digit() || c == ';'), "{codes:?}");
+        out.push_str(rest);
+    }
+    out
+}
+
+fn named(name: &str) -> Check {
+    let mut result = common::rich();
+    for db in &mut result.databases {
+        db.product = name.into();
+        db.id = name.into();
+        for f in &mut db.findings {
+            f.rule = name.into();
+            f.summary = name.into();
+            f.fix = name.into();
+        }
+        for u in &mut db.unmeasured {
+            u.why = name.into();
+        }
+    }
+    result
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..Default::default() })]
+
+    #[test]
+    fn no_name_breaks_the_screen(name in "\\PC*|(?s:.)*", width in 0_usize..200) {
+        let style = Style { colour: false, width };
+        assert_calm(&check(&named(&name), style), width.clamp(40, 100));
+    }
+}
