@@ -50,7 +50,7 @@ fn no_database() {
 
 #[test]
 fn page_bench() {
-    let page = pages(&common::bench::bench());
+    let page = pages(&common::bench::small());
     assert_self_contained(&page);
     insta::assert_snapshot!(body(&page));
 }

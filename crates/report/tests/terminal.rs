@@ -84,7 +84,7 @@ fn reasons_are_told_once() {
 
 #[test]
 fn page_bench() {
-    let screen = pages(&common::bench::bench(), PLAIN);
+    let screen = pages(&common::bench::small(), PLAIN);
     assert_calm(&screen, 80);
     insta::assert_snapshot!(screen);
 }

@@ -114,6 +114,14 @@ pub fn calibration() -> Calibration {
     }
 }
 
+/// The same with fewer connections: enough for a snapshot that a person can read.
+pub fn small() -> PagesBench {
+    let mut bench = bench();
+    bench.cells.retain(|c| [1, 16].contains(&c.connections));
+    bench.ratios.retain(|r| [1, 16].contains(&r.connections));
+    bench
+}
+
 /// The same with every text hostile.
 pub fn hostile() -> PagesBench {
     let mut bench = bench();
