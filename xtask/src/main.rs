@@ -1,1 +1,5 @@
-fn main() {}
+//! The project's own tooling: see `cargo xtask --help`.
+
+fn main() -> std::process::ExitCode {
+    xtask::main()
+}

@@ -1,0 +1,99 @@
+#!/bin/bash
+# In a guest: a cgroup that allows fewer huge pages than a PostgreSQL will touch.
+#
+#   tests/vm/hugepage-limit.sh UNTAX     UNTAX is the program to test; without it only the kernel
+#                                        and PostgreSQL are shown to do what the rule warns of.
+#
+# With hugetlb.2MB.max the server starts, works and dies of a bus error when its buffers fill:
+# `untax check` must say so while it still lives. With hugetlb.2MB.rsvd.max the kernel refuses at
+# once, and huge_pages=try falls back to small pages.
+set -euo pipefail
+
+untax=${1:-}
+buffers_mib=256
+limit_mib=96
+work=$(mktemp -d)
+chmod 755 "$work"
+bin=$(find /usr/lib/postgresql -mindepth 2 -maxdepth 2 -name bin | sort --version-sort | tail -1)
+cgroup=/sys/fs/cgroup/database
+
+say() { echo "hugepage-limit: $*"; }
+
+fail() {
+    say "FAILED: $*"
+    tail -n 20 "$work/log" || true
+    exit 1
+}
+
+as_postgres() { (cd "$work" && runuser -u postgres -- "$@"); }
+
+sql() { as_postgres psql --host "$work" --no-psqlrc --quiet --tuples-only --no-align -c "$1" postgres; }
+
+# Starts the server in the cgroup and waits until it answers.
+start() {
+    (
+        echo "$BASHPID" >"$cgroup/cgroup.procs"
+        as_postgres "$bin/postgres" -D "$work/data" -k "$work" -c listen_addresses= \
+            -c shared_buffers="${buffers_mib}MB" -c huge_pages="$1" -c autovacuum=off \
+            -c fsync=off -c max_wal_size=4GB >"$work/log" 2>&1
+    ) &
+    while kill -0 $! 2>/dev/null; do
+        if "$bin/pg_isready" --quiet --host "$work"; then
+            server=$(head -1 "$work/data/postmaster.pid")
+            return
+        fi
+        sleep 0.5
+    done
+    fail "the server with huge_pages=$1 did not start"
+}
+
+stop() {
+    as_postgres "$bin/pg_ctl" -D "$work/data" --mode immediate --silent stop
+}
+
+# The bytes of huge pages that the cgroup's processes have touched.
+touched() { cat "$cgroup/hugetlb.2MB.current"; }
+
+# Fails unless the check reports the rule for the running server.
+check_reports() {
+    [ -n "$untax" ] || return 0
+    "$untax" check --pid "$server" --window 0s --json >"$work/check.json" || [ $? -eq 1 ]
+    grep -q '"rule": *"hugepage-limit"' "$work/check.json" || {
+        cat "$work/check.json"
+        fail "untax check does not report hugepage-limit ($1)"
+    }
+    say "untax check reports hugepage-limit ($1)"
+}
+
+chown postgres "$work"
+say "making a cluster"
+as_postgres "$bin/initdb" -D "$work/data" --auth trust --no-sync --no-locale >/dev/null
+mkdir "$cgroup"
+echo $((buffers_mib * 3 / 4)) >/proc/sys/vm/nr_hugepages
+
+say "limit on pages touched: hugetlb.2MB.max = $limit_mib MiB, shared_buffers = $buffers_mib MiB"
+echo "${limit_mib}M" >"$cgroup/hugetlb.2MB.max"
+start on
+[ "$(sql 'select 1')" = 1 ] || fail "the server does not answer"
+say "the server lives, with $(($(touched) >> 20)) MiB of huge pages touched"
+check_reports "limit below what the server will touch"
+
+# One row to a page, so that few rows fill the buffers.
+sql "create unlogged table filler (t text) with (fillfactor = 10)"
+if sql "insert into filler select repeat('x', 800) from generate_series(1, $((buffers_mib * 128)))" \
+    >"$work/filling" 2>&1; then
+    fail "the buffers filled, though the limit lies below them"
+fi
+grep -q 'terminated by signal 7' "$work/log" || fail "no backend died of a bus error"
+say "filling the buffers killed a backend: $(grep -m1 -o 'was terminated by signal 7.*' "$work/log")"
+stop
+
+say "limit on pages reserved: hugetlb.2MB.rsvd.max = $limit_mib MiB"
+echo max >"$cgroup/hugetlb.2MB.max"
+echo "${limit_mib}M" >"$cgroup/hugetlb.2MB.rsvd.max"
+start try
+[ "$(touched)" = 0 ] || fail "the server has huge pages, though the limit forbids it"
+say "the server fell back to small pages"
+check_reports "limit below what the server asks for"
+stop
+say passed

@@ -1,0 +1,37 @@
+//! The project's own tooling: tidiness, generated documents, the guest machine, benchmarks of the
+//! whole program.
+// Tools read the source tree and talk to the person who called them; the bans on both are about
+// the program itself.
+#![allow(clippy::disallowed_methods, clippy::print_stdout)]
+
+mod place;
+mod vm;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+/// Tools of the untax project.
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask")]
+struct Arguments {
+    #[command(subcommand)]
+    tool: Tool,
+}
+
+#[derive(Debug, Subcommand)]
+enum Tool {
+    /// Run a command in a guest machine that shares this machine's root, read-only.
+    #[command(subcommand)]
+    Vm(vm::Tool),
+}
+
+/// Runs the tool that the command line names.
+pub fn main() -> ExitCode {
+    let done = match Arguments::parse().tool {
+        Tool::Vm(tool) => tool.run(),
+    };
+    done.unwrap_or_else(|e| {
+        eprintln!("error: {e:#}");
+        ExitCode::from(2)
+    })
+}

@@ -1,0 +1,188 @@
+//! A running guest: the emulator, the server of its root, and the lines between us and it.
+
+use super::Run;
+use anyhow::{Context, Result, bail};
+use rustix::io::{FdFlags, fcntl_setfd};
+use std::fs;
+use std::io::{self, Read, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+use std::process::{Child, Command, ExitCode, Stdio};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// How much of the console is shown when the guest failed.
+const CONSOLE_LINES: usize = 40;
+
+/// A guest. The kernel ends the emulator when this process ends, and the server of the root ends
+/// with the emulator.
+pub struct Guest {
+    emulator: Child,
+    server: Child,
+    lines: Lines,
+    directory: TempDir,
+    deadline: Instant,
+}
+
+/// What comes out of the guest's three ports.
+struct Lines {
+    out: JoinHandle<io::Result<()>>,
+    err: JoinHandle<io::Result<()>>,
+    status: JoinHandle<io::Result<String>>,
+}
+
+/// The three ports, emulator's ends.
+struct Ports([(&'static str, UnixStream); 3]);
+
+impl Guest {
+    /// Boots a guest that runs `run.command`.
+    pub fn start(run: &Run, kernel: &Path) -> Result<Self> {
+        let directory = directory_of_run(run)?;
+        let socket = directory.path().join("root.socket");
+        let server = serve_root(directory.path(), &socket)?;
+        let (lines, ports) = connect()?;
+        let emulator = emulate(run, kernel, directory.path(), &socket, &ports);
+        // Our copies of the emulator's ends must close, or the lines would never end.
+        drop(ports);
+        let deadline = Instant::now() + Duration::from_secs(run.timeout);
+        match emulator {
+            Ok(emulator) => Ok(Self { emulator, server, lines, directory, deadline }),
+            Err(e) => {
+                end(server);
+                Err(e)
+            }
+        }
+    }
+
+    /// Waits for the command's end and gives its status.
+    pub fn finish(mut self, console: bool) -> Result<ExitCode> {
+        let in_time = self.wait()?;
+        end(self.emulator);
+        end(self.server);
+        self.lines.out.join().map_err(|_| anyhow::anyhow!("lost the guest's output"))??;
+        self.lines.err.join().map_err(|_| anyhow::anyhow!("lost the guest's messages"))??;
+        let status = self.lines.status.join().map_err(|_| anyhow::anyhow!("lost the status"))??;
+        let status = status.trim().parse::<u8>();
+        let said = fs::read(self.directory.path().join("console")).unwrap_or_default();
+        let said = String::from_utf8_lossy(&said);
+        if console {
+            eprintln!("{said}");
+        } else if status.is_err() {
+            let lines: Vec<&str> = said.lines().collect();
+            eprintln!("{}", lines[lines.len().saturating_sub(CONSOLE_LINES)..].join("\n"));
+        }
+        match status {
+            Ok(status) => Ok(ExitCode::from(status)),
+            Err(_) if in_time => bail!("the guest stopped before its command ended"),
+            Err(_) => bail!("the command took longer than --timeout allows"),
+        }
+    }
+
+    /// Whether the emulator ended by itself in time.
+    fn wait(&mut self) -> io::Result<bool> {
+        while Instant::now() < self.deadline {
+            if self.emulator.try_wait()?.is_some() {
+                return Ok(true);
+            }
+            thread::sleep(Duration::from_millis(50));
+        }
+        Ok(false)
+    }
+}
+
+/// A directory in the cache, because the guest must see it and has a `/tmp` of its own.
+fn directory_of_run(run: &Run) -> Result<TempDir> {
+    let cache = crate::place::cache()?;
+    fs::create_dir_all(&cache)?;
+    let directory = tempfile::Builder::new().prefix("vm.").tempdir_in(&cache)?;
+    let init = directory.path().join("init");
+    fs::write(&init, include_str!("init.sh"))?;
+    fs::set_permissions(&init, fs::Permissions::from_mode(0o755))?;
+    fs::create_dir(directory.path().join("root"))?;
+
+    let mut words = std::env::current_dir()?.into_os_string().into_encoded_bytes();
+    for word in &run.command {
+        words.push(0);
+        words.extend_from_slice(word.as_encoded_bytes());
+    }
+    fs::write(directory.path().join("command"), words)?;
+    Ok(directory)
+}
+
+/// A child that the kernel ends with us, also when we are killed.
+fn mortal(program: &str) -> Command {
+    let mut command = Command::new("setpriv");
+    command.args(["--pdeathsig", "KILL", program]).stdin(Stdio::null());
+    command
+}
+
+fn serve_root(directory: &Path, socket: &Path) -> Result<Child> {
+    let listener = UnixListener::bind(socket)?;
+    fcntl_setfd(&listener, FdFlags::empty())?;
+    mortal("unshare")
+        .args(["--mount", "--propagation", "slave", "sh", "-c", include_str!("share.sh"), "share"])
+        .arg(directory.join("root"))
+        .arg(listener.as_raw_fd().to_string())
+        .stdout(fs::File::create(directory.join("server"))?)
+        .stderr(fs::File::create(directory.join("server"))?)
+        .spawn()
+        .context("cannot start the server of the guest's root")
+}
+
+fn connect() -> Result<(Lines, Ports)> {
+    let (out, out_end) = UnixStream::pair()?;
+    let (err, err_end) = UnixStream::pair()?;
+    let (status, status_end) = UnixStream::pair()?;
+    let lines = Lines {
+        out: thread::spawn(move || copy(out, io::stdout())),
+        err: thread::spawn(move || copy(err, io::stderr())),
+        status: thread::spawn(move || io::read_to_string(status)),
+    };
+    Ok((lines, Ports([("out", out_end), ("err", err_end), ("status", status_end)])))
+}
+
+/// Copies as it comes, so that a command's progress is seen.
+fn copy(mut from: UnixStream, mut to: impl Write) -> io::Result<()> {
+    let mut buffer = [0; 4096];
+    loop {
+        match from.read(&mut buffer)? {
+            0 => return Ok(()),
+            n => to.write_all(&buffer[..n])?,
+        }
+        to.flush()?;
+    }
+}
+
+fn emulate(
+    run: &Run,
+    kernel: &Path,
+    directory: &Path,
+    socket: &Path,
+    ports: &Ports,
+) -> Result<Child> {
+    let words = run.kernel_words(&directory.to_string_lossy());
+    let mut command = mortal("qemu-system-x86_64");
+    command.args(["-nodefaults", "-no-user-config", "-no-reboot", "-display", "none"]);
+    command.args(["-machine", "q35", "-accel", "tcg,thread=multi", "-cpu", "max,la57=off"]);
+    command.args(run.machine_words().iter().flat_map(|w| w.split(' ')));
+    command.arg("-kernel").arg(kernel).arg("-append").arg(words);
+    command.arg("-serial").arg(format!("file:{}", directory.join("console").display()));
+    command.arg("-chardev").arg(format!("socket,id=root,path={}", socket.display()));
+    command.args(["-device", "vhost-user-fs-pci,chardev=root,tag=untax"]);
+    command.args(["-device", "virtio-serial-pci"]);
+    for (name, end) in &ports.0 {
+        fcntl_setfd(end, FdFlags::empty())?;
+        command.arg("-chardev").arg(format!("socket,id={name},fd={}", end.as_raw_fd()));
+        command.arg("-device").arg(format!("virtserialport,chardev={name},name={name}"));
+    }
+    command.stdout(Stdio::null()).spawn().context("cannot start setpriv")
+}
+
+/// Ends a child that may have ended already.
+fn end(mut child: Child) {
+    let _ = child.kill();
+    let _ = child.wait();
+}
