@@ -4,7 +4,7 @@ use crate::Host;
 use untax_core::Reading;
 
 /// Words in the name of an argument whose value is never kept.
-const SECRET_WORDS: [&str; 6] = ["pass", "pwd", "secret", "token", "auth", "key"];
+const SECRET_WORDS: [&str; 7] = ["pass", "pwd", "secret", "token", "auth", "key", "conninfo"];
 
 /// What stands in the place of a secret.
 const LEFT_OUT: &str = "(left out)";
@@ -12,16 +12,22 @@ const LEFT_OUT: &str = "(left out)";
 /// The arguments of a process, secrets left out. A process that rewrote its command line (as
 /// PostgreSQL and Redis do) gives one argument with the whole title; a kernel thread none.
 pub fn arguments(host: &Host, pid: u32) -> Reading<Vec<String>> {
-    host.filtered(&format!("/proc/{pid}/cmdline"), |text| redact(&text))
-        .map(|text| split(&text))
+    filtered(host, pid, |text| text)
+}
+
+/// As [`arguments`], with the line passed through `f` before anyone else sees it, for programs
+/// that write more about their clients into their title than a check needs.
+pub fn filtered(host: &Host, pid: u32, f: impl FnOnce(String) -> String) -> Reading<Vec<String>> {
+    host.filtered(&format!("/proc/{pid}/cmdline"), |text| f(redact(&text))).map(|text| split(&text))
 }
 
 fn split(text: &str) -> Vec<String> {
     text.trim_end_matches('\0').split('\0').map(str::to_owned).filter(|a| !a.is_empty()).collect()
 }
 
-/// Replaces the values of arguments that look secret: `--requirepass x`, `--password=x`, `-px`.
-fn redact(text: &str) -> String {
+/// Replaces the values of arguments that look secret: `--requirepass x`, `--password=x`, and
+/// `-c primary_conninfo=x`.
+pub(crate) fn redact(text: &str) -> String {
     let mut hide_next = false;
     let arguments: Vec<String> = text
         .trim_end_matches('\0')
@@ -32,7 +38,8 @@ fn redact(text: &str) -> String {
             }
             let (name, value) = argument.split_once('=').unwrap_or((argument, ""));
             let lower = name.to_lowercase();
-            if !name.starts_with('-') || !SECRET_WORDS.iter().any(|w| lower.contains(w)) {
+            let named = name.starts_with('-') || !value.is_empty();
+            if !named || !SECRET_WORDS.iter().any(|w| lower.contains(w)) {
                 return argument.to_owned();
             }
             hide_next = value.is_empty();
@@ -48,7 +55,8 @@ mod tests {
 
     #[test]
     fn secrets_are_left_out_and_the_rest_is_kept() {
-        let line = "redis-server\0--port\x006379\0--requirepass\0hunter2\0--masterauth=x\0--save\0\0";
+        let line = "redis-server\0--port\x006379\0--requirepass\0hunter2\0--masterauth=x\0--save\0\
+                    -c\0primary_conninfo=host=a password=b\0\0";
         assert_eq!(
             split(&redact(line)),
             [
@@ -58,7 +66,9 @@ mod tests {
                 "--requirepass",
                 "(left out)",
                 "--masterauth=(left out)",
-                "--save"
+                "--save",
+                "-c",
+                "primary_conninfo=(left out)"
             ]
         );
     }

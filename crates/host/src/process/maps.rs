@@ -5,6 +5,8 @@ use untax_core::Bytes;
 /// One mapping of a process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mapping {
+    /// Where it starts.
+    pub start: u64,
     /// Its length.
     pub bytes: Bytes,
     /// Whether it can be written.
@@ -33,11 +35,13 @@ fn parse_line(line: &str) -> Option<Mapping> {
     };
     let (start, end) = field()?.split_once('-')?;
     let address = |hex: &str| u64::from_str_radix(hex, 16).ok();
-    let bytes = Bytes(address(end)?.checked_sub(address(start)?)?);
+    let start = address(start)?;
+    let bytes = Bytes(address(end)?.checked_sub(start)?);
     let permissions = field()?.as_bytes();
     let (_offset, _device) = (field()?, field()?);
     let inode = field()?.parse().ok()?;
     Some(Mapping {
+        start,
         bytes,
         writable: permissions.get(1) == Some(&b'w'),
         shared: permissions.get(3) == Some(&b's'),
