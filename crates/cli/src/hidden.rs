@@ -5,9 +5,9 @@ use std::process::ExitCode;
 
 /// Runs a hidden part if this process was started as one.
 pub fn run() -> Option<ExitCode> {
-    let mut arguments = std::env::args_os().skip(1);
-    match arguments.next()?.to_str()? {
-        "__ask" => Some(untax_engines::answer_main()),
-        _ => None,
+    if let Some(code) = untax_experiments::child::main(std::env::args_os()) {
+        return Some(code);
     }
+    let part = std::env::args_os().nth(1)?;
+    (part == "__ask").then(untax_engines::answer_main)
 }

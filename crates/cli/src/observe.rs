@@ -80,7 +80,7 @@ impl Watching {
         }
         match state.load::<Calibration>(CALIBRATION).filter(|saved| holds_here(saved, snapshot)) {
             Some(saved) => Reading::Present(saved),
-            None => untax_experiments::calibrate_in_child(),
+            None => untax_experiments::calibrate_in_child(&snapshot.host),
         }
     }
 }

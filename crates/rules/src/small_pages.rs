@@ -92,7 +92,8 @@ fn evaluate_one(window: &Window, pair: &Pair) -> Vec<Diagnosis> {
 /// The two parts of the tax in seconds on CPU, and what they are shares of.
 struct Cost {
     demand: Reading<CpuDemand>,
-    faults: Reading<Part>,
+    /// None for an engine of one process: it faults its memory in once, not for each client.
+    faults: Option<Reading<Part>>,
     walks: Reading<Part>,
 }
 
@@ -107,7 +108,7 @@ impl Cost {
     fn of(window: &Window, pair: &Pair) -> Self {
         Self {
             demand: CpuDemand::of(window, pair),
-            faults: fault_part(window, pair),
+            faults: (pair.end.model == Model::Process).then(|| fault_part(window, pair)),
             walks: walk_part(window, pair),
         }
     }
@@ -117,16 +118,14 @@ impl Cost {
             return vec![format!("tax: {why}")];
         }
         let part = |name: &str, part: &Reading<Part>| Some(format!("{name}: {}", part.why()?));
-        [part("minor faults", &self.faults), part("page walks", &self.walks)]
-            .into_iter()
-            .flatten()
-            .collect()
+        let faults = self.faults.as_ref().and_then(|faults| part("minor faults", faults));
+        faults.into_iter().chain(part("page walks", &self.walks)).collect()
     }
 
     fn finding(self, window: &Window, pair: &Pair, bytes: Bytes, page: Bytes) -> Finding {
-        let parts: Vec<Part> =
-            [self.faults, self.walks].into_iter().filter_map(Reading::into_value).collect();
-        let whole = parts.len() == 2;
+        let all: Vec<Reading<Part>> = self.faults.into_iter().chain([self.walks]).collect();
+        let whole = all.iter().all(Reading::is_present);
+        let parts: Vec<Part> = all.into_iter().filter_map(Reading::into_value).collect();
         let taken = parts.iter().map(|part| part.taken_s).reduce(Interval::plus);
         let priced = self.demand.into_value().zip(taken);
         let method = || {
@@ -192,13 +191,6 @@ fn reach(window: &Window, page: Bytes) -> Option<Evidence> {
 }
 
 fn fault_part(window: &Window, pair: &Pair) -> Reading<Part> {
-    if pair.end.model != Model::Process {
-        return Reading::Present(Part {
-            taken_s: Interval::exact(0.0),
-            how: "no faults of new processes (one process serves all)".to_owned(),
-            evidence: Vec::new(),
-        });
-    }
     let part = || {
         let faults = pair
             .growth("minor faults", |d| d.counters.minor_faults.clone().map(|n| n as f64))
