@@ -5,11 +5,15 @@ pub mod cgroup;
 pub mod command_line;
 pub mod facts;
 mod files;
+#[doc(hidden)]
+pub mod fuzz;
 mod live;
 mod moment;
 pub mod process;
 mod record;
 
 pub use capture::{Capture, CaptureError};
+#[doc(hidden)]
+pub use fuzz::fuzz_parsers;
 pub use live::{Host, Snooped};
 pub use record::Record;

@@ -51,17 +51,22 @@ fn flag(host: &Host, path: &str) -> Reading<bool> {
     })
 }
 
-/// The sizes with a setting of their own. One that cannot be read makes the list unknown: a
-/// setting that is left out would be taken for one that is not there.
+/// The sizes with a setting of their own. Some exist for shared memory only (8 KiB) and have none
+/// here. One that cannot be read makes the list unknown: left out, it would be taken for such.
 fn sizes(host: &Host) -> Reading<Vec<ThpSize>> {
     host.names(DIRECTORY).and_then(|names| {
         let sizes = form::page_sizes(&names);
         if sizes.is_empty() {
             return Absent("kernels before 6.8 have no settings for each size".to_owned());
         }
-        let settings = sizes.into_iter().map(|size_bytes| {
+        let settings = sizes.into_iter().filter_map(|size_bytes| {
             let path = format!("{DIRECTORY}/hugepages-{}kB/enabled", size_bytes.0 >> 10);
-            word(host, &path).map(|enabled| ThpSize { size_bytes, enabled }).into_result()
+            match word(host, &path) {
+                Absent(_) => None,
+                setting => {
+                    Some(setting.map(|enabled| ThpSize { size_bytes, enabled }).into_result())
+                }
+            }
         });
         settings.collect::<Result<Vec<_>, _>>().into()
     })
@@ -88,6 +93,7 @@ mod tests {
             ("defrag", "always defer [defer+madvise] madvise never\n"),
             ("shmem_enabled", "always within_size advise [never] deny force\n"),
             ("hpage_pmd_size", "2097152\n"),
+            ("hugepages-8kB/shmem_enabled", "always inherit within_size advise [never]\n"),
             ("hugepages-64kB/enabled", "always inherit [madvise] never\n"),
             ("hugepages-2048kB/enabled", "always [inherit] madvise never\n"),
             ("khugepaged/defrag", "1\n"),
