@@ -46,6 +46,7 @@ fn checked(pair: &Pair, diagnoses: &[Diagnosis]) -> Checked {
         connections: database.connections.clone(),
         container: database.container.clone(),
         pod: database.pod.clone(),
+        data_directory: database.data_directory.clone(),
         memory: database.memory.clone(),
         huge_pages: database.huge_pages.clone(),
         settings: database.settings.clone(),

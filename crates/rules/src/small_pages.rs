@@ -54,6 +54,9 @@ const FAULT_AROUND: Bytes = Bytes(64 << 10);
 /// counts 64 KiB for a read fault, but 4 KiB for a write fault.
 const SHARED_FAULTS_OFF: (f64, f64) = (0.8, 1.25);
 
+/// A database that uses less of one CPU than this has no time to lose.
+const IDLE_SHARE: f64 = 0.05;
+
 fn evaluate(window: &Window) -> Vec<Diagnosis> {
     window.databases().flat_map(|pair| evaluate_one(window, &pair)).collect()
 }
@@ -127,7 +130,9 @@ impl Cost {
         let whole = all.iter().all(Reading::is_present);
         let parts: Vec<Part> = all.into_iter().filter_map(Reading::into_value).collect();
         let taken = parts.iter().map(|part| part.taken_s).reduce(Interval::plus);
-        let priced = self.demand.into_value().zip(taken);
+        let demand = self.demand.into_value();
+        let idle = demand.is_some_and(|demand| demand.on_cpu_s < IDLE_SHARE * pair.seconds);
+        let priced = demand.zip(taken);
         let method = || {
             let hows: Vec<&str> = parts.iter().map(|part| part.how.as_str()).collect();
             let bound = if whole { "" } else { "; a lower bound, see unmeasured" };
@@ -141,7 +146,7 @@ impl Cost {
         evidence.extend(parts.into_iter().flat_map(|part| part.evidence));
         Finding {
             rule: RULE.id.to_owned(),
-            severity: severity(tax.as_ref(), bytes),
+            severity: if idle { Severity::Info } else { severity(tax.as_ref(), bytes) },
             summary: format!("{bytes} of data on {name} pages"),
             fix: fix(pair, bytes),
             evidence,
