@@ -46,8 +46,8 @@ EOF
     binary=$(apt-cache depends --important linux-image-cloud-amd64 |
         sed -n 's/.*Depends: linux-image-\([0-9].*\)/linux-binary-\1/p')
     [ -n "$binary" ] || fail "$suite has no cloud kernel: name one with --kernel"
-    (cd "$work" && apt-get --quiet --quiet download "$binary" && dpkg-deb -x "$binary"_*.deb root)
-    mv "$work"/root/usr/lib/modules/*/vmlinuz "$cache/vmlinuz-${binary#linux-binary-}"
+    (cd "$work" && apt-get --quiet --quiet download "$binary" && dpkg-deb -x "$binary"_*.deb unpacked)
+    mv "$work"/unpacked/usr/lib/modules/*/vmlinuz "$cache/vmlinuz-${binary#linux-binary-}"
 }
 
 if [ -z "$(newest)" ]; then

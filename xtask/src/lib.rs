@@ -5,6 +5,7 @@
 #![allow(clippy::disallowed_methods, clippy::print_stdout)]
 
 mod place;
+mod tidy;
 mod vm;
 
 use clap::{Parser, Subcommand};
@@ -20,6 +21,8 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Tool {
+    /// Check what the compiler does not: sizes, forbidden words, names, promises.
+    Tidy,
     /// Run a command in a guest machine that shares this machine's root, read-only.
     #[command(subcommand)]
     Vm(vm::Tool),
@@ -28,6 +31,7 @@ enum Tool {
 /// Runs the tool that the command line names.
 pub fn main() -> ExitCode {
     let done = match Arguments::parse().tool {
+        Tool::Tidy => tidy::run(&place::root()).map(|()| ExitCode::SUCCESS),
         Tool::Vm(tool) => tool.run(),
     };
     done.unwrap_or_else(|e| {

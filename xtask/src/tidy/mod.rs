@@ -1,0 +1,112 @@
+//! What the compiler does not check of the source tree: sizes, forbidden words and paths, where
+//! `unsafe` may stand, names of listed things, promises that name their tests.
+//!
+//! Every check is a function from text to problems, and line-based: the tree is rustfmt'ed.
+
+mod lengths;
+mod modules;
+mod promises;
+mod slices;
+mod text;
+mod unsafety;
+
+use anyhow::{Result, bail};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs;
+use std::path::Path;
+
+/// Directories that are no source: built, fetched or found.
+const NOT_SOURCE: &[&str] = &[".git", "target", "corpus", "artifacts"];
+
+/// The text files of the tree by their path from its root. Others are left out.
+pub type Tree = BTreeMap<String, String>;
+
+/// One thing that is wrong, and where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    path: String,
+    line: Option<usize>,
+    what: String,
+}
+
+impl Problem {
+    fn new(path: &str, line: impl Into<Option<usize>>, what: impl Into<String>) -> Self {
+        Self { path: path.to_owned(), line: line.into(), what: what.into() }
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self.line {
+            Some(line) => write!(f, "{}:{line}: {}", self.path, self.what),
+            None => write!(f, "{}: {}", self.path, self.what),
+        }
+    }
+}
+
+/// Checks the tree below `root`.
+pub fn run(root: &Path) -> Result<()> {
+    let problems = check(&read(root)?);
+    if problems.is_empty() {
+        return Ok(());
+    }
+    let lines: Vec<String> = problems.iter().map(Problem::to_string).collect();
+    bail!("the tree is not tidy:\n{}", lines.join("\n"))
+}
+
+fn check(tree: &Tree) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    for (path, text) in tree {
+        problems.extend(lengths::check(path, text));
+        problems.extend(text::check(path, text));
+        problems.extend(unsafety::check(path, text));
+    }
+    problems.extend(modules::check(tree));
+    problems.extend(slices::check(tree));
+    problems.extend(promises::check(tree));
+    problems
+}
+
+fn read(root: &Path) -> Result<Tree> {
+    let mut tree = Tree::new();
+    let mut folders = vec![root.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder)? {
+            let (path, kind) = entry.and_then(|e| Ok((e.path(), e.file_type()?)))?;
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            if kind.is_dir() && !NOT_SOURCE.contains(&name.as_str()) {
+                folders.push(path);
+            } else if kind.is_file()
+                && let Ok(text) = fs::read_to_string(&path)
+            {
+                let path = path.strip_prefix(root)?.to_string_lossy().into_owned();
+                tree.insert(path, text);
+            }
+        }
+    }
+    Ok(tree)
+}
+
+/// The lines of a text with their numbers, from 1.
+fn numbered(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    text.lines().enumerate().map(|(i, line)| (i + 1, line))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tree_is_tidy() {
+        if let Err(e) = run(&crate::place::root()) {
+            panic!("{e}");
+        }
+    }
+
+    #[test]
+    fn a_problem_says_where() {
+        assert_eq!(Problem::new("a.rs", 3, "bad").to_string(), "a.rs:3: bad");
+        assert_eq!(Problem::new("a.rs", None, "bad").to_string(), "a.rs: bad");
+    }
+}
