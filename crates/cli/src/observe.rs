@@ -96,10 +96,10 @@ pub fn replay(start: &Host, end: &Host) -> anyhow::Result<Window> {
 }
 
 fn taken(snapshot: Reading<Snapshot>) -> anyhow::Result<Snapshot> {
-    let why = snapshot.why().unwrap_or_default();
-    match snapshot.into_value() {
-        Some(snapshot) => Ok(snapshot),
-        None => bail!("the host cannot be read: {why}"),
+    match snapshot {
+        Reading::Present(snapshot) => Ok(snapshot),
+        Reading::Absent(why) => bail!("nothing to check: {why}"),
+        gap => bail!("the host cannot be read: {}", gap.why().unwrap_or_default()),
     }
 }
 

@@ -49,14 +49,17 @@ fn evaluate_one(window: &Window, pair: &Pair) -> Option<Diagnosis> {
     let database = pair.end;
     let says = |says| Some(Diagnosis { database: Some(database.id.clone()), says });
     let memory = &database.memory;
+    // Few page tables are few, whatever they map.
+    if memory.page_table_bytes.value().is_some_and(|tables| *tables < WORTH_BYTES) {
+        return None;
+    }
     let (Some(&tables), Some(&shared)) =
         (memory.page_table_bytes.value(), memory.shared_bytes.value())
     else {
         let why = memory.page_table_bytes.why().or(memory.shared_bytes.why()).unwrap_or_default();
         return says(Says::Unmeasured(Unmeasured { rule: RULE.id.to_owned(), why }));
     };
-    let large = tables >= WORTH_BYTES && tables.0 as f64 >= shared.0 as f64 * WORTH_SHARE;
-    if !large {
+    if (tables.0 as f64) < shared.0 as f64 * WORTH_SHARE {
         return None;
     }
     let base = on_base_pages(&window.end.host, database).unwrap_or(true);
