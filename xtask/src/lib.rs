@@ -4,11 +4,13 @@
 // the program itself.
 #![allow(clippy::disallowed_methods, clippy::print_stdout)]
 
+mod docs;
 mod place;
 mod tidy;
 mod vm;
 
 use clap::{Parser, Subcommand};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Tools of the untax project.
@@ -23,6 +25,18 @@ struct Arguments {
 enum Tool {
     /// Check what the compiler does not: sizes, forbidden words, names, promises.
     Tidy,
+    /// Write the documents that are generated from the program's definitions.
+    Docs {
+        /// Only say whether they are fresh.
+        #[arg(long)]
+        check: bool,
+    },
+    /// Write manual pages and shell completions.
+    Dist {
+        /// Where to.
+        #[arg(long, value_name = "DIR")]
+        out: PathBuf,
+    },
     /// Run a command in a guest machine that shares this machine's root, read-only.
     #[command(subcommand)]
     Vm(vm::Tool),
@@ -32,6 +46,9 @@ enum Tool {
 pub fn main() -> ExitCode {
     let done = match Arguments::parse().tool {
         Tool::Tidy => tidy::run(&place::root()).map(|()| ExitCode::SUCCESS),
+        Tool::Docs { check: true } => docs::check(&place::root()).map(|()| ExitCode::SUCCESS),
+        Tool::Docs { check: false } => docs::write(&place::root()).map(|()| ExitCode::SUCCESS),
+        Tool::Dist { out } => docs::dist(&out).map(|()| ExitCode::SUCCESS),
         Tool::Vm(tool) => tool.run(),
     };
     done.unwrap_or_else(|e| {

@@ -1,0 +1,180 @@
+//! Documents generated from the definitions they describe, so that they cannot say anything else.
+
+use anyhow::{Context, Result, bail};
+use clap_complete::Shell;
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+
+/// Said at the top of each document.
+const NOTE: &str = "<!-- Written by `cargo xtask docs`. -->";
+
+/// Writes the documents of the source tree.
+pub fn write(root: &Path) -> Result<()> {
+    for (path, text) in documents() {
+        fs::write(root.join(path), text).with_context(|| path.to_owned())?;
+    }
+    Ok(())
+}
+
+/// Writes manual pages and shell completions into `out`.
+pub fn dist(out: &Path) -> Result<()> {
+    let (man, completions) = (out.join("man/man1"), out.join("completions"));
+    for folder in [&man, &completions] {
+        fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
+    }
+    clap_mangen::generate_to(untax::command(), &man)?;
+    for shell in [Shell::Bash, Shell::Fish, Shell::Zsh] {
+        clap_complete::generate_to(shell, &mut untax::command(), "untax", &completions)?;
+    }
+    Ok(())
+}
+
+/// Fails when a document of the source tree is not what `write` would write.
+pub fn check(root: &Path) -> Result<()> {
+    let stale = |(path, text): &(&str, String)| {
+        fs::read_to_string(root.join(path)).ok().as_ref() != Some(text)
+    };
+    let stale: Vec<_> = documents().into_iter().filter(stale).map(|(path, _)| path).collect();
+    if stale.is_empty() {
+        return Ok(());
+    }
+    bail!("{} is stale; run 'cargo xtask docs' and commit what it writes", stale.join(", "))
+}
+
+fn documents() -> [(&'static str, String); 5] {
+    [
+        ("docs/command-line.md", command_line()),
+        ("docs/rules.md", rules()),
+        ("docs/facts.md", facts()),
+        ("docs/engines.md", engines()),
+        ("docs/experiments.md", experiments()),
+    ]
+}
+
+fn command_line() -> String {
+    let options = clap_markdown::MarkdownOptions::new()
+        .title("The command line".to_owned())
+        .show_footer(false);
+    let text = clap_markdown::help_markdown_command_custom(&untax::command(), &options);
+    // Examples of the help, which is plain text, are to stay line by line.
+    let text = text
+        .trim_end()
+        .replace("\n  untax ", "\n    untax ")
+        .replace("Examples:\n", "Examples:\n\n");
+    let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
+    format!("{NOTE}\n{}\n", lines.join("\n"))
+}
+
+fn rules() -> String {
+    let mut text = format!(
+        "{NOTE}\n# Rules\n\nWhat `untax check` looks for; `untax explain RULE` says the same.\n"
+    );
+    for rule in untax_rules::RULES {
+        let sections = [
+            ("", rule.summary),
+            ("What it is. ", rule.what),
+            ("How it is measured. ", rule.measured),
+            ("How to fix it. ", rule.fix),
+            ("Privilege. ", rule.privilege),
+            ("Kernel. ", rule.minimum_kernel),
+            ("Cost. ", rule.cost),
+        ];
+        let _ = write!(text, "\n## `{}`\n", rule.id);
+        for (head, body) in sections {
+            let head =
+                if head.is_empty() { String::new() } else { format!("**{}** ", head.trim()) };
+            let _ = write!(text, "\n{head}{}\n", sentence(body));
+        }
+        text.push_str("\nSources:\n\n");
+        for source in rule.sources {
+            let _ = writeln!(text, "- {source}");
+        }
+    }
+    text
+}
+
+fn facts() -> String {
+    let rows = untax_host::facts::FACTS
+        .iter()
+        .map(|f| [f.id, f.summary, f.source, f.privilege, f.minimum_kernel, f.cost]);
+    let head = ["fact", "what it says", "read from", "privilege", "kernel", "cost"];
+    table("Facts", "What is read of the host, before any rule judges it.", head, rows)
+}
+
+fn engines() -> String {
+    let rows = untax_engines::ENGINES
+        .iter()
+        .map(|e| [e.id, e.summary, e.privilege, e.minimum_kernel, e.cost]);
+    let head = ["engine", "what it is", "privilege", "kernel", "cost"];
+    table("Engines", "The kinds of database that are recognised.", head, rows)
+}
+
+fn experiments() -> String {
+    let rows = untax_experiments::EXPERIMENTS
+        .iter()
+        .map(|e| [e.id, e.summary, e.privilege, e.minimum_kernel, e.cost]);
+    let head = ["experiment", "what it shows", "privilege", "kernel", "cost"];
+    table("Experiments", "The benchmarks of `untax bench`.", head, rows)
+}
+
+fn table<const N: usize>(
+    title: &str,
+    about: &str,
+    head: [&str; N],
+    rows: impl Iterator<Item = [&'static str; N]>,
+) -> String {
+    let mut text = format!("{NOTE}\n# {title}\n\n{about}\n\n");
+    let _ = writeln!(text, "| {} |\n|{}", head.join(" | "), " --- |".repeat(N));
+    for mut row in rows.map(|row| row.map(|cell| cell.replace('|', "\\|"))) {
+        row[0] = format!("`{}`", row[0]);
+        let _ = writeln!(text, "| {} |", row.join(" | "));
+    }
+    text
+}
+
+/// Text as a sentence of its own.
+fn sentence(text: &str) -> String {
+    let mut letters = text.trim().chars();
+    let first = letters.next().map(|c| c.to_uppercase().to_string()).unwrap_or_default();
+    let end = if text.trim().ends_with(['.', '?', '!']) { "" } else { "." };
+    format!("{first}{}{end}", letters.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_documents_are_fresh() {
+        if let Err(e) = check(&crate::place::root()) {
+            panic!("{e}");
+        }
+    }
+
+    #[test]
+    fn a_stale_document_is_named_with_what_refreshes_it() {
+        let root = tempfile::tempdir().unwrap();
+        fs::create_dir(root.path().join("docs")).unwrap();
+        write(root.path()).unwrap();
+        check(root.path()).unwrap();
+        fs::write(root.path().join("docs/rules.md"), "old").unwrap();
+        let said = check(root.path()).unwrap_err().to_string();
+        assert!(said.starts_with("docs/rules.md is stale; run 'cargo xtask docs'"), "{said}");
+    }
+
+    #[test]
+    fn manual_and_completions_are_written() {
+        let out = tempfile::tempdir().unwrap();
+        dist(out.path()).unwrap();
+        for file in ["man/man1/untax.1", "man/man1/untax-check.1", "completions/untax.bash"] {
+            assert!(out.path().join(file).is_file(), "{file}");
+        }
+    }
+
+    #[test]
+    fn a_table_keeps_its_columns() {
+        let text = table("T", "About.", ["a", "b"], [["x", "y|z"]].into_iter());
+        assert!(text.ends_with("| a | b |\n| --- | --- |\n| `x` | y\\|z |\n"), "{text}");
+    }
+}
