@@ -68,6 +68,8 @@ pub struct Checked {
     pub container: Option<Container>,
     /// Its pod.
     pub pod: Option<Pod>,
+    /// Its data directory, which tells several of one kind apart.
+    pub data_directory: Reading<String>,
     /// Its memory.
     pub memory: DatabaseMemory,
     /// What it asks of huge pages.

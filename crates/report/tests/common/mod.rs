@@ -83,6 +83,7 @@ fn postgres() -> Checked {
         connections: Present(64),
         container: None,
         pod: None,
+        data_directory: Present("/var/lib/postgresql/15/main".into()),
         memory: postgres_memory(),
         huge_pages: Present(HugePageUse {
             asked: "try".into(),
