@@ -1,1 +1,39 @@
-//! (being written)
+//! The databases on a host: how to recognise them, where their memory, data and connections are,
+//! and what they count. One file per engine.
+//!
+//! Facts only: nothing here judges. All that is read of the host goes through
+//! [`untax_host::Host`], and what a server answers over its socket is one observation, so that a
+//! capture replays without any server.
+
+mod answer;
+mod ask;
+mod counters;
+mod discover;
+mod door;
+mod engine;
+mod generic;
+mod listeners;
+mod memory;
+mod mongodb;
+mod mysql;
+mod oracle;
+mod postgres;
+mod redis;
+mod scene;
+mod settings;
+mod table;
+
+pub use answer::answer_main;
+pub use ask::Asker;
+pub use discover::{Selection, discover};
+pub use engine::{ENGINES, Engine};
+
+// The parsers of files and titles that others write, for tests and fuzzing from outside.
+pub mod parsers {
+    //! Parsers of configuration files and process titles.
+    pub use crate::mongodb::conf as mongodb_conf;
+    pub use crate::mysql::options as mysql_options;
+    pub use crate::postgres::conf as postgres_conf;
+    pub use crate::postgres::title as postgres_title;
+    pub use crate::redis::conf as redis_conf;
+}

@@ -1,0 +1,67 @@
+//! The child process that asks a server, and what it answers.
+
+use crate::door::Door;
+use crate::engine::{self, Identity};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::process::ExitCode;
+use untax_core::Reading::{self, Absent, Failed};
+
+/// What a server told of itself. Only settings of the engine's list are in it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Answer {
+    /// The version, without the packager's addition.
+    pub version: Option<String>,
+    /// The product, where the engine has several.
+    pub product: Option<String>,
+    /// Client connections, this one left out.
+    pub connections: Option<u32>,
+    /// The engine's count of accesses to cached data.
+    pub accesses: Reading<u64>,
+    /// Settings by name.
+    pub settings: BTreeMap<String, String>,
+}
+
+impl Default for Answer {
+    fn default() -> Self {
+        Self {
+            version: None,
+            product: None,
+            connections: None,
+            accesses: Absent("the server did not tell".to_owned()),
+            settings: BTreeMap::new(),
+        }
+    }
+}
+
+/// The child process that asks a server over its socket, so that client libraries, other
+/// identities and other namespaces stay out of the main process. Prints the answer as JSON.
+///
+/// The last three arguments of the process are the engine's id, the pid of the main process, and
+/// whom to be: `server` (the OS user that runs it) or `root`. Must be called while the process
+/// has a single thread.
+pub fn answer_main() -> ExitCode {
+    let arguments: Vec<String> =
+        std::env::args_os().filter_map(|argument| argument.into_string().ok()).collect();
+    let [.., engine, pid, identity] = arguments.as_slice() else { return ExitCode::from(3) };
+    let asking = engine::by_id(engine).and_then(|engine| engine.asking.as_ref());
+    let (Some(asking), Ok(pid), Some(identity)) =
+        (asking, pid.parse(), Identity::from_name(identity))
+    else {
+        return ExitCode::from(3);
+    };
+    let answer = Door::open(asking, pid, identity).and_then(|door| (asking.ask)(&door));
+    let written = serde_json::to_vec(&answer)
+        .map_err(std::io::Error::from)
+        .and_then(|json| std::io::stdout().write_all(&json));
+    if written.is_ok() { ExitCode::SUCCESS } else { ExitCode::from(2) }
+}
+
+/// Runs a conversation with a server to its end, on this one thread.
+pub(crate) fn converse<T>(conversation: impl Future<Output = Reading<T>>) -> Reading<T> {
+    match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime.block_on(conversation),
+        Err(error) => Failed(format!("asking the server: {error}")),
+    }
+}

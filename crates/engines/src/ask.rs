@@ -1,0 +1,161 @@
+//! Asking a server from the main process: a child does it, under a deadline.
+
+use crate::answer::Answer;
+use crate::engine::{Asking, Engine, Identity};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::ffi::OsString;
+use std::io::Read;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use untax_core::Reading::{self, Absent, Denied, Failed, Present};
+use untax_host::Host;
+
+/// The longest that a server may take to answer: a hung server must not hang a check.
+const DEADLINE: Duration = Duration::from_secs(2);
+
+/// The largest answer that is read. An honest one has about 2 KiB.
+const MOST_BYTES: u64 = 1 << 20;
+
+/// The program that asks servers: one whose `main` calls [`answer_main`](crate::answer_main).
+#[derive(Debug, Clone)]
+pub struct Asker {
+    /// The program.
+    pub program: PathBuf,
+    /// Arguments before the three of `answer_main`.
+    pub arguments: Vec<OsString>,
+}
+
+impl Asker {
+    /// This very program, which knows the hidden subcommand `__ask`. Works also when its file
+    /// was replaced since it was started.
+    pub fn this_program() -> Self {
+        Self { program: "/proc/self/exe".into(), arguments: vec!["__ask".into()] }
+    }
+
+    /// Starts asking a server; `None` for an engine that is not asked, or a captured host.
+    pub(crate) fn start<'a>(
+        &'a self,
+        host: &Host,
+        engine: &'static Engine,
+        pid: u32,
+    ) -> Option<Question<'a>> {
+        let asking = engine.asking.as_ref().filter(|_| host.is_live())?;
+        let mut question = Question { asker: self, engine, asking, pid, next: 0, child: None };
+        question.child = question.spawn();
+        Some(question)
+    }
+}
+
+/// A question that is being asked.
+pub(crate) struct Question<'a> {
+    asker: &'a Asker,
+    engine: &'static Engine,
+    asking: &'static Asking,
+    pid: u32,
+    next: usize,
+    child: Option<Reading<Asked>>,
+}
+
+struct Asked {
+    child: Child,
+    until: Instant,
+}
+
+impl Question<'_> {
+    /// Asks as the next of the engine's identities; `None` when there is none left.
+    fn spawn(&mut self) -> Option<Reading<Asked>> {
+        let identity = self.asking.identities.get(self.next)?;
+        self.next += 1;
+        Some(self.spawn_as(*identity))
+    }
+
+    fn spawn_as(&self, identity: Identity) -> Reading<Asked> {
+        let child = Command::new(&self.asker.program)
+            .args(&self.asker.arguments)
+            .args([self.engine.id, &self.pid.to_string(), identity.name()])
+            .env_clear()
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn();
+        match child {
+            Ok(child) => Present(Asked { child, until: Instant::now() + DEADLINE }),
+            Err(error) => Failed(format!("{}: {error}", self.asker.program.display())),
+        }
+    }
+
+    /// Waits for the answer, asking as someone else when the server refuses the first. When all
+    /// are refused the first reason stays.
+    pub fn finish(mut self) -> Reading<Answer> {
+        let mut refused: Option<Reading<Answer>> = None;
+        while let Some(asked) = self.child.take() {
+            match asked.and_then(Asked::finish) {
+                answer @ Denied(_) => {
+                    refused.get_or_insert(answer);
+                    self.child = self.spawn();
+                }
+                answer => {
+                    return match refused {
+                        Some(refused) => refused.or_else(|| answer),
+                        None => answer,
+                    };
+                }
+            }
+        }
+        refused.unwrap_or_else(|| Absent("the server was not asked".to_owned()))
+    }
+}
+
+impl Drop for Question<'_> {
+    fn drop(&mut self) {
+        if let Some(Present(asked)) = &mut self.child {
+            asked.end();
+        }
+    }
+}
+
+impl Asked {
+    fn finish(mut self) -> Reading<Answer> {
+        let json = self.read();
+        self.end();
+        json.and_then(|json| match serde_json::from_slice(&json) {
+            Ok(answer) => answer,
+            Err(_) if json.is_empty() => Failed("the process that asks the server died".into()),
+            Err(error) => Failed(format!("what the server answered: {error}")),
+        })
+    }
+
+    fn read(&mut self) -> Reading<Vec<u8>> {
+        let Some(mut pipe) = self.child.stdout.take() else {
+            return Failed("the process that asks the server has no output".to_owned());
+        };
+        let (mut json, mut chunk) = (Vec::new(), [0; 4096]);
+        loop {
+            let left = self.until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Failed(format!("the server gave no answer in {} s", DEADLINE.as_secs()));
+            }
+            let timeout = Timespec::try_from(left).ok();
+            match poll(&mut [PollFd::new(&pipe, PollFlags::IN)], timeout.as_ref()) {
+                Ok(0) | Err(rustix::io::Errno::INTR) => continue,
+                Ok(_) => {}
+                Err(errno) => return Failed(format!("waiting for the server: {errno}")),
+            }
+            match pipe.read(&mut chunk) {
+                Ok(0) => return Present(json),
+                Ok(count) => json.extend_from_slice(&chunk[..count]),
+                Err(error) => return Failed(format!("waiting for the server: {error}")),
+            }
+            if json.len() as u64 > MOST_BYTES {
+                return Failed("the answer is larger than any that makes sense".to_owned());
+            }
+        }
+    }
+
+    /// The child may have ended by itself, or hang: either way it is gone afterwards.
+    fn end(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,211 @@
+//! Finding the databases of a host and reading each.
+
+use crate::answer::Answer;
+use crate::ask::{Asker, Question};
+use crate::engine::{self, Engine};
+use crate::memory::{self, Memory};
+use crate::scene::{Portrait, Scene};
+use crate::table::Table;
+use crate::{counters, settings};
+use untax_core::Reading::{self, Absent, Present};
+use untax_core::database::{Cgroup, Container, Counters, Database, DatabaseMemory, Pod};
+use untax_core::host::HostFacts;
+use untax_host::{Host, cgroup, process};
+
+/// Which databases are asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Selection {
+    /// All that are recognised.
+    All,
+    /// The one that this process belongs to; a program that is not recognised is read as
+    /// `generic`.
+    Pid(u32),
+    /// Those in the container with this id, or whose id starts so.
+    Container(String),
+    /// Those in the pod with this uid.
+    Pod(String),
+}
+
+/// A main process that was chosen, and where it sits.
+struct Found {
+    engine: &'static Engine,
+    pid: u32,
+    cgroup: Reading<Cgroup>,
+    container: Option<Container>,
+    pod: Option<Pod>,
+}
+
+/// Finds the databases and reads each, in ascending order of pid.
+///
+/// Servers are asked over their sockets, at once, by `asker` in child processes; what they refuse
+/// is read from files and command lines instead. A selection that fits nothing is absent.
+pub fn discover(
+    host: &Host,
+    facts: &HostFacts,
+    selection: &Selection,
+    asker: &Asker,
+) -> Reading<Vec<Database>> {
+    Table::read(host).and_then(|table| {
+        choose(host, facts, &table, selection).map(|found| {
+            let ask = |found: Found| (asker.start(host, found.engine, found.pid), found);
+            let questions: Vec<_> = found.into_iter().map(ask).collect();
+            questions
+                .into_iter()
+                .filter_map(|(question, found)| {
+                    let scene = scene(host, facts, &table, &found)?;
+                    Some(read(scene, found, question))
+                })
+                .collect()
+        })
+    })
+}
+
+fn choose(
+    host: &Host,
+    facts: &HostFacts,
+    table: &Table,
+    selection: &Selection,
+) -> Reading<Vec<Found>> {
+    let found = |pid| -> Option<Found> {
+        let engine = table.get(pid)?.part.as_ref()?.0;
+        Some(place(host, facts, engine, pid))
+    };
+    match selection {
+        Selection::All => Present(table.mains().filter_map(found).collect()),
+        Selection::Pid(pid) => {
+            if table.get(*pid).is_none() {
+                return Absent(format!("there is no process {pid}; kernel threads do not count"));
+            }
+            let members = |main| match table.get(main).and_then(|p| p.part.as_ref()) {
+                Some((engine, _)) => (engine.members)(table, main),
+                None => Vec::new(),
+            };
+            let main = table.mains().find(|main| members(*main).contains(pid));
+            let generic = || Some(place(host, facts, engine::by_id("generic")?, *pid));
+            Present(main.map_or_else(generic, found).into_iter().collect())
+        }
+        Selection::Container(id) => {
+            let inside = |f: &Found| f.container.as_ref().is_some_and(|c| c.id.starts_with(id));
+            some(table.mains().filter_map(found).filter(inside), &format!("a container {id}"))
+        }
+        Selection::Pod(uid) => {
+            let inside = |f: &Found| f.pod.as_ref().is_some_and(|pod| pod.uid == *uid);
+            some(table.mains().filter_map(found).filter(inside), &format!("a pod {uid}"))
+        }
+    }
+}
+
+fn some(chosen: impl Iterator<Item = Found>, place: &str) -> Reading<Vec<Found>> {
+    let chosen: Vec<_> = chosen.collect();
+    if chosen.is_empty() {
+        return Absent(format!(
+            "no database that untax knows runs in {place}; name another program with --pid"
+        ));
+    }
+    Present(chosen)
+}
+
+fn place(host: &Host, facts: &HostFacts, engine: &'static Engine, pid: u32) -> Found {
+    let layout = facts.cgroup.as_ref();
+    let cgroup = layout.and_then(|layout| cgroup::of_process(host, layout, pid));
+    let container = cgroup.value().and_then(|own| cgroup::container_of(host, pid, own));
+    let pod = cgroup.value().and_then(cgroup::pod_of);
+    Found { engine, pid, cgroup, container, pod }
+}
+
+fn scene<'a>(
+    host: &'a Host,
+    facts: &'a HostFacts,
+    table: &'a Table,
+    found: &Found,
+) -> Option<Scene<'a>> {
+    let pid = found.pid;
+    Some(Scene {
+        host,
+        facts,
+        table,
+        main: table.get(pid)?,
+        members: (found.engine.members)(table, pid),
+        status: process::status(host, pid),
+        directory: directory(host, pid),
+        answer: Absent("not asked yet".to_owned()),
+        settings: Absent("not read yet".to_owned()),
+        memory: Memory::unread(),
+    })
+}
+
+/// Where a process works, as it sees it itself. The kernel tells the path from our own root,
+/// which is another one when the process was started with `chroot`.
+fn directory(host: &Host, pid: u32) -> Reading<String> {
+    let root = host.link(&format!("/proc/{pid}/root"));
+    let root = root.into_value().filter(|root| root != "/").unwrap_or_default();
+    host.link(&format!("/proc/{pid}/cwd")).map(|directory| match directory.strip_prefix(&root) {
+        Some(inside) if inside.starts_with('/') => inside.to_owned(),
+        _ => directory,
+    })
+}
+
+fn read(mut scene: Scene, found: Found, question: Option<Question>) -> Database {
+    // Processes come first, while the server is being asked.
+    let mapped = memory::mapped(&scene);
+    let counters = counters::read(&scene);
+    scene.answer = answer(scene.host, &found, question);
+    scene.settings = settings::choose(&scene.answer, || (found.engine.settings)(&scene));
+    scene.memory = Memory::read(&scene, found.engine.single_process);
+    let Portrait {
+        product,
+        version,
+        model,
+        connections,
+        data_directory,
+        data_bytes,
+        page_size_bytes,
+        huge_pages,
+        accesses,
+    } = (found.engine.describe)(&scene);
+    let living = || scene.processes().filter(|p| !matches!(p.stat.state, 'Z' | 'X'));
+    let namespaces = scene.status.value().map(|s| s.namespace_pids.as_slice()).unwrap_or_default();
+    Database {
+        id: format!("{}:{}", found.engine.id, found.pid),
+        engine: found.engine.id.to_owned(),
+        product,
+        version,
+        pid: found.pid,
+        started_ticks: Present(scene.main.stat.started_ticks),
+        executable: scene.main.executable.clone(),
+        executable_deleted: scene.main.deleted.clone(),
+        uid: scene.status("Uid", |s| s.uid),
+        namespace_pid: namespaces.get(1..).and_then(<[u32]>::last).copied(),
+        model,
+        processes: living().count() as u32,
+        threads: Present(living().map(|p| p.stat.threads).fold(0, u32::saturating_add)),
+        connections,
+        container: found.container,
+        pod: found.pod,
+        cgroup: found.cgroup,
+        data_directory,
+        memory: DatabaseMemory {
+            shared_bytes: data_bytes,
+            page_size_bytes,
+            page_table_bytes: mapped.page_table_bytes,
+            mapped_shared_bytes: mapped.mapped_shared_bytes,
+            resident_bytes: scene.status("VmRSS", |s| s.resident),
+            hugetlb_bytes: scene.status("HugetlbPages", |s| s.hugetlb),
+            anon_huge_bytes: scene.memory.anon_huge_bytes.clone(),
+            thp_allowed: scene.status("THP_enabled", |s| s.thp_enabled),
+            segments: scene.memory.segments.clone(),
+        },
+        huge_pages,
+        settings: scene.settings.clone(),
+        counters: Counters { accesses, ..counters },
+    }
+}
+
+fn answer(host: &Host, found: &Found, question: Option<Question>) -> Reading<Answer> {
+    let silent = || Absent(format!("{} is not asked over its socket", found.engine.summary));
+    if found.engine.asking.is_none() {
+        return silent();
+    }
+    let key = format!("ask:{}:{}", found.engine.id, found.pid);
+    host.observe(&key, || question.map_or_else(silent, Question::finish))
+}

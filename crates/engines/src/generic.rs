@@ -1,0 +1,70 @@
+//! Any other program, when its process is named: what the kernel tells of every process.
+
+use crate::engine::Engine;
+use crate::scene::{Portrait, Scene};
+use crate::settings::Values;
+use crate::table::{Role, Table, base};
+use untax_core::Bytes;
+use untax_core::Reading::{self, Absent, Present};
+use untax_core::database::{Model, Segment};
+
+/// The entry for all that has none of its own.
+pub(crate) const ENGINE: Engine = Engine {
+    id: "generic",
+    summary: "any other program",
+    privilege: "root, or the OS user that runs it",
+    minimum_kernel: "4.10",
+    cost: "`schedstat` of each thread; `maps`, and up to 50 ms of `smaps_rollup`",
+    programs: &[],
+    role: |_| Role::Other,
+    members: Table::descendants,
+    settings: |_| Values::none(UNKNOWN),
+    describe,
+    single_process: true,
+    asking: None,
+};
+
+/// Why most of it is not known.
+const UNKNOWN: &str = "this program is no database that untax knows";
+
+fn describe(scene: &Scene) -> Portrait {
+    let unknown = || UNKNOWN.to_owned();
+    let name = scene.main.executable.value().map_or(scene.main.stat.comm.as_str(), |e| base(e));
+    Portrait {
+        product: name.to_owned(),
+        version: Absent(unknown()),
+        model: Model::Unknown,
+        connections: Absent(unknown()),
+        data_directory: Absent(unknown()),
+        data_bytes: data_bytes(scene),
+        page_size_bytes: page_size(scene),
+        huge_pages: Absent(unknown()),
+        accesses: Absent(unknown()),
+    }
+}
+
+/// All that is resident, in a pool or not: nothing tells what of it is data.
+fn data_bytes(scene: &Scene) -> Reading<Bytes> {
+    let resident = scene.status("VmRSS", |s| s.resident);
+    resident.map(|resident| resident + pooled(scene))
+}
+
+fn pooled(scene: &Scene) -> Bytes {
+    scene.status.value().and_then(|s| s.hugetlb).unwrap_or_default()
+}
+
+fn page_size(scene: &Scene) -> Reading<Bytes> {
+    let resident = scene.status("VmRSS", |s| s.resident);
+    if resident.value().is_some_and(|resident| pooled(scene) > *resident) {
+        return match scene.memory.segments.as_ref().map(|segments| largest_page(segments)) {
+            Present(Some(size)) => Present(size),
+            Present(None) => Absent("no large mapping was found".to_owned()),
+            gap => gap.and_then(|_| Absent(String::new())),
+        };
+    }
+    scene.memory.heap_page(scene.facts, &resident)
+}
+
+fn largest_page(segments: &[Segment]) -> Option<Bytes> {
+    segments.iter().filter_map(|s| s.page_size_bytes.value().copied()).max()
+}

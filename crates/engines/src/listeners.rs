@@ -1,0 +1,168 @@
+//! The sockets on which a process listens, from `/proc`: exact whatever its configuration says.
+
+use crate::engine::Asking;
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use untax_core::Reading::{self, Absent, Denied, Present};
+use untax_host::Host;
+
+/// A socket that waits for clients.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Listener {
+    /// A Unix socket, by its path as its process named it.
+    Unix(String),
+    /// A TCP socket.
+    Tcp(SocketAddr),
+}
+
+/// Descriptors that are looked at: listening sockets are opened early, so their numbers are low.
+const MOST_DESCRIPTORS: usize = 4096;
+
+/// `__SO_ACCEPTCON` of `linux/net.h`, as `/proc/net/unix` prints it.
+const LISTENING_UNIX: &str = "00010000";
+
+/// `TCP_LISTEN` of `net/tcp_states.h`.
+const LISTENING_TCP: &str = "0A";
+
+/// The sockets for clients that `pid` listens on. Where its descriptors may not be looked at, a
+/// Unix socket that looks like one of such a server, if it is the only one in that network
+/// namespace.
+pub(crate) fn of(host: &Host, pid: u32, asking: &Asking) -> Reading<Vec<Listener>> {
+    let listening = all(host, pid);
+    match host.names(&format!("/proc/{pid}/fd")) {
+        Present(names) => {
+            let mut numbers: Vec<u32> = names.iter().filter_map(|n| n.parse().ok()).collect();
+            numbers.sort_unstable();
+            let own = numbers.into_iter().take(MOST_DESCRIPTORS).filter_map(|number| {
+                let link = host.link(&format!("/proc/{pid}/fd/{number}")).into_value()?;
+                listening.get(inode(&link)?).cloned()
+            });
+            Present(
+                own.filter(|l| !matches!(l, Listener::Unix(p) if !(asking.is_socket)(p))).collect(),
+            )
+        }
+        Denied(what) => {
+            let fits = |l: &&Listener| matches!(l, Listener::Unix(p) if (asking.looks_so)(p));
+            let mut fitting = listening.values().filter(fits).cloned();
+            match (fitting.next(), fitting.next()) {
+                (Some(only), None) => Present(vec![only]),
+                _ => Denied(format!("{what}, which would tell the server's socket")),
+            }
+        }
+        gap => gap.map(|_| Vec::new()),
+    }
+}
+
+fn inode(link: &str) -> Option<&str> {
+    link.strip_prefix("socket:[")?.strip_suffix(']')
+}
+
+/// All listening sockets of a process's network namespace, by inode.
+fn all(host: &Host, pid: u32) -> BTreeMap<String, Listener> {
+    let mut found = BTreeMap::new();
+    let read = |name: &str| host.text(&format!("/proc/{pid}/net/{name}")).into_value();
+    for (name, parse) in
+        [("unix", parse_unix as fn(&str) -> Option<_>), ("tcp", parse_tcp), ("tcp6", parse_tcp)]
+    {
+        found.extend(read(name).unwrap_or_default().lines().filter_map(parse));
+    }
+    found
+}
+
+/// `Num RefCount Protocol Flags Type St Inode Path`; the path may hold spaces.
+fn parse_unix(line: &str) -> Option<(String, Listener)> {
+    let mut rest = line;
+    let mut field = || {
+        rest = rest.trim_start();
+        let (word, tail) = rest.split_at(rest.find(' ')?);
+        rest = tail;
+        Some(word)
+    };
+    let (_number, _references, _protocol) = (field()?, field()?, field()?);
+    let flags = field()?;
+    let (_kind, _state, inode) = (field()?, field()?, field()?.to_owned());
+    let path = rest.strip_prefix(' ')?;
+    (flags == LISTENING_UNIX && !path.is_empty()).then(|| (inode, Listener::Unix(path.to_owned())))
+}
+
+/// `sl local_address rem_address st tx:rx tr:when retrnsmt uid timeout inode`.
+fn parse_tcp(line: &str) -> Option<(String, Listener)> {
+    let fields: Vec<&str> = line.split_ascii_whitespace().collect();
+    let (address, state, inode) = (fields.get(1)?, fields.get(3)?, fields.get(9)?);
+    let (host, port) = address.split_once(':')?;
+    let port = u16::from_str_radix(port, 16).ok()?;
+    (*state == LISTENING_TCP)
+        .then_some(((*inode).to_owned(), Listener::Tcp(SocketAddr::new(parse_ip(host)?, port))))
+}
+
+/// The kernel prints an address as 32-bit words in the byte order of the machine.
+fn parse_ip(hex: &str) -> Option<IpAddr> {
+    let word = |at: usize| u32::from_str_radix(hex.get(at..at + 8)?, 16).ok();
+    match hex.len() {
+        8 => Some(IpAddr::V4(Ipv4Addr::from(word(0)?.to_ne_bytes()))),
+        32 => {
+            let mut bytes = [0; 16];
+            for (i, part) in bytes.chunks_exact_mut(4).enumerate() {
+                part.copy_from_slice(&word(i * 8)?.to_ne_bytes());
+            }
+            Some(IpAddr::V6(Ipv6Addr::from(bytes)))
+        }
+        _ => None,
+    }
+}
+
+/// Where to connect to reach a listening address from the same machine.
+pub(crate) fn reachable(address: SocketAddr) -> SocketAddr {
+    let ip = match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        IpAddr::V6(ip) if ip.is_unspecified() => IpAddr::V6(Ipv6Addr::LOCALHOST),
+        ip => ip,
+    };
+    SocketAddr::new(ip, address.port())
+}
+
+/// The reason when a server has no socket that fits.
+pub(crate) fn none<T>() -> Reading<T> {
+    Absent("the server listens on no local socket".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn listening_sockets_are_told_from_connected_ones() {
+        let listening =
+            "0000000000000000: 00000002 00000000 00010000 0001 01 31337 /run/a b/.s.PGSQL.5432";
+        let connected =
+            "0000000000000000: 00000003 00000000 00000000 0001 03 31338 /run/.s.PGSQL.5432";
+        assert_eq!(
+            parse_unix(listening),
+            Some(("31337".to_owned(), Listener::Unix("/run/a b/.s.PGSQL.5432".to_owned())))
+        );
+        assert_eq!(parse_unix(connected), None);
+        assert_eq!(parse_unix("Num       RefCount Protocol Flags    Type St Inode Path"), None);
+    }
+
+    #[test]
+    #[cfg(target_endian = "little")]
+    fn addresses_are_in_machine_order() {
+        let line = "   0: 0100007F:18EB 00000000:0000 0A 00000000:00000000 00:00000000 00000000  \
+                    110        0 4242 1 0000000000000000 100 0 0 10 0";
+        assert_eq!(
+            parse_tcp(line),
+            Some(("4242".to_owned(), Listener::Tcp("127.0.0.1:6379".parse().unwrap())))
+        );
+        assert_eq!(parse_ip("00000000000000000000000001000000"), Some("::1".parse().unwrap()));
+        assert_eq!(reachable("[::]:1".parse().unwrap()), "[::1]:1".parse().unwrap());
+    }
+
+    proptest! {
+        #[test]
+        fn garbage_is_refused(line in "\\PC*") {
+            prop_assert!(parse_unix(&line).is_none_or(|(_, l)| matches!(l, Listener::Unix(_))));
+            prop_assert!(parse_tcp(&line).is_none_or(|(_, l)| matches!(l, Listener::Tcp(_))));
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! MongoDB: one process with a thread for each connection. Its server is not asked.
+
+pub mod conf;
+
+use crate::engine::Engine;
+use crate::scene::{Portrait, Scene};
+use crate::settings::{Map, Values};
+use crate::table::{Candidate, Role, Table};
+use untax_core::Reading::{self, Absent, Present};
+use untax_core::database::Model;
+
+/// The entry for MongoDB. The router `mongos` holds no data and is left out.
+pub(crate) const ENGINE: Engine = Engine {
+    id: "mongodb",
+    summary: "MongoDB",
+    privilege: "root, or the OS user that runs the server",
+    minimum_kernel: "4.10",
+    cost: "`schedstat` of each thread; `maps`, and up to 50 ms of `smaps_rollup`",
+    programs: &["mongod"],
+    role,
+    members: Table::descendants,
+    settings,
+    describe,
+    single_process: true,
+    asking: None,
+};
+
+/// Where packages put the file when the command line does not name it.
+const DEFAULT_FILE: &str = "/etc/mongod.conf";
+
+/// The data directory of a server that is not told another.
+const DEFAULT_DIRECTORY: &str = "/data/db";
+
+/// Options and the settings they stand for.
+const OPTIONS: [(&str, &str); 7] = [
+    ("dbpath", "storage.dbPath"),
+    ("port", "net.port"),
+    ("bind_ip", "net.bindIp"),
+    ("wiredTigerCacheSizeGB", "storage.wiredTiger.engineConfig.cacheSizeGB"),
+    ("storageEngine", "storage.engine"),
+    ("maxConns", "net.maxIncomingConnections"),
+    ("replSet", "replication.replSetName"),
+];
+
+fn role(candidate: &Candidate) -> Role {
+    if candidate.arguments().is_empty() {
+        return Role::Unclear;
+    }
+    let one_shot = candidate.has(&["--version", "--help", "-h", "--sysinfo", "--shutdown"]);
+    if one_shot { Role::Other } else { Role::Server }
+}
+
+fn describe(scene: &Scene) -> Portrait {
+    let resident = scene.status("RssAnon", |s| s.resident_anonymous);
+    let unasked = "MongoDB's server is not asked";
+    Portrait {
+        product: "MongoDB".to_owned(),
+        version: Absent(unasked.to_owned()),
+        model: Model::Thread,
+        connections: Absent(unasked.to_owned()),
+        data_directory: data_directory(scene),
+        page_size_bytes: scene.memory.heap_page(scene.facts, &resident),
+        data_bytes: resident,
+        huge_pages: Absent("MongoDB uses no huge pages from a pool".to_owned()),
+        accesses: Absent(unasked.to_owned()),
+    }
+}
+
+fn data_directory(scene: &Scene) -> Reading<String> {
+    match scene.setting("storage.dbPath") {
+        Some(path) => Present(path.to_owned()),
+        None => scene.settings.as_ref().and_then(|settings| match settings.source.as_str() {
+            "files" => Present(DEFAULT_DIRECTORY.to_owned()),
+            _ => Absent("neither file nor command line names it".to_owned()),
+        }),
+    }
+}
+
+fn settings(scene: &Scene) -> Values {
+    let arguments = scene.arguments();
+    let given = option(arguments, &["--config", "-f"]);
+    let path = given.clone().unwrap_or_else(|| DEFAULT_FILE.to_owned());
+    let mut values = Values::default();
+    match scene.host.kept_inside(scene.pid(), &path, conf::keep) {
+        Present(text) => {
+            values.from_files = true;
+            values.settings = conf::parse(&text);
+        }
+        gap => values.missing(gap),
+    }
+    values.settings.extend(from_arguments(arguments));
+    if let gap @ (Reading::Denied(_) | Reading::Failed(_)) = &scene.main.arguments {
+        values.missing(gap.clone());
+    }
+    values
+}
+
+fn from_arguments(arguments: &[String]) -> Map {
+    let named = |(name, setting): &(&str, &str)| {
+        Some(((*setting).to_owned(), option(arguments, &[&format!("--{name}")])?))
+    };
+    OPTIONS.iter().filter_map(named).collect()
+}
+
+/// The value of `--name value` or `--name=value`.
+fn option(arguments: &[String], names: &[&str]) -> Option<String> {
+    let mut rest = arguments.iter().skip(1);
+    while let Some(argument) = rest.next() {
+        for name in names {
+            match argument.strip_prefix(name) {
+                Some("") => return rest.next().cloned(),
+                Some(value) if value.starts_with('=') => return Some(value[1..].to_owned()),
+                _ => {}
+            }
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_of_the_command_line() {
+        let line = "mongod --port=27018 --dbpath /srv/db --wiredTigerCacheSizeGB 4 --auth";
+        let arguments: Vec<String> = line.split(' ').map(str::to_owned).collect();
+        let expected = [
+            ("net.port", "27018"),
+            ("storage.dbPath", "/srv/db"),
+            ("storage.wiredTiger.engineConfig.cacheSizeGB", "4"),
+        ];
+        let expected = expected.map(|(k, v)| (k.to_owned(), v.to_owned())).into();
+        assert_eq!(from_arguments(&arguments), expected);
+    }
+}

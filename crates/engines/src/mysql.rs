@@ -1,0 +1,162 @@
+//! MySQL, MariaDB and Percona Server: one process with a thread for each connection.
+
+mod files;
+pub mod options;
+mod socket;
+
+use crate::engine::{Asking, Engine, Identity};
+use crate::memory::default_huge_page;
+use crate::scene::{Portrait, Scene};
+use crate::settings::bytes_of;
+use crate::table::{Candidate, Role, Table, base};
+use untax_core::Reading::{self, Absent, Present};
+use untax_core::database::{HugePageUse, Model, Segment};
+use untax_core::{Bytes, Interval};
+
+/// The entry for MySQL and its relatives.
+pub(crate) const ENGINE: Engine = Engine {
+    id: "mysql",
+    summary: "MySQL, MariaDB and Percona Server",
+    privilege: "root, or the OS user that runs the server",
+    minimum_kernel: "4.10",
+    cost: "one connection; `schedstat` of each thread; `maps`, and up to 50 ms of `smaps_rollup`",
+    programs: &["mysqld", "mariadbd"],
+    role,
+    members: Table::descendants,
+    settings: files::settings,
+    describe,
+    single_process: true,
+    asking: Some(Asking {
+        identities: &[Identity::Server, Identity::Root],
+        // The other one speaks another protocol.
+        is_socket: |path| !base(path).contains("mysqlx"),
+        looks_so: |path| ["mysql.sock", "mysqld.sock", "mariadb.sock"].contains(&base(path)),
+        // Only the Unix socket lets an OS user in without a password.
+        over_tcp: false,
+        ask: socket::ask,
+    }),
+};
+
+/// How many different cold base pages one read request of the buffer pool touches.
+///
+/// A request finds the page's descriptor through a cell of the page hash (2 pages), and reads the
+/// frame of 16 KiB: its header on the first of four base pages, the directory of slots at the end
+/// of the last, and the records that the binary search and the walk between two slots meet:
+/// about 3 of the 4. That is 5 for a page that nobody touched lately, 6 with an overflow. A
+/// lookup by primary key makes one request for each level of the tree, of which the root and the
+/// upper level are hot, and an adaptive hash skips them: the mean over three levels is about 2.
+/// A scan makes one request for hundreds of rows of a page that it then reads in order, hence the
+/// low end.
+const PAGES_EACH: (f64, f64, f64) = (0.5, 2.0, 6.0);
+
+/// The counter.
+const COUNTER: &str = "Innodb_buffer_pool_read_requests";
+
+/// Arguments that make the program something else than a server.
+const ONE_SHOT: [&str; 10] = [
+    "--bootstrap",
+    "--initialize",
+    "--initialize-insecure",
+    "--help",
+    "-?",
+    "--version",
+    "-V",
+    "--wsrep-recover",
+    "--wsrep_recover",
+    "--print-defaults",
+];
+
+fn role(candidate: &Candidate) -> Role {
+    if candidate.arguments().is_empty() {
+        return Role::Unclear;
+    }
+    if candidate.has(&ONE_SHOT) { Role::Other } else { Role::Server }
+}
+
+fn describe(scene: &Scene) -> Portrait {
+    let mut version = scene.answer.as_ref().and_then(|answer| match &answer.version {
+        Some(version) => Present(version.clone()),
+        None => Absent("the server did not tell its version".to_owned()),
+    });
+    version = version.or_else(|| files::version(scene));
+    let (mapped_bytes, page_size_bytes) = scene.memory.of(may_be_buffer_pool);
+    let (low, mid, high) = PAGES_EACH;
+    Portrait {
+        product: product(scene),
+        version,
+        model: Model::Thread,
+        connections: scene.answer.as_ref().and_then(|answer| match answer.connections {
+            Some(connections) => Present(connections),
+            None => Absent("the server did not tell its connections".to_owned()),
+        }),
+        data_directory: files::data_directory(scene),
+        data_bytes: buffer_pool(scene).map_or(mapped_bytes, Present),
+        page_size_bytes: page_size(scene, page_size_bytes),
+        huge_pages: huge_pages(scene),
+        accesses: scene.accesses(COUNTER, Interval::new(low, mid, high)),
+    }
+}
+
+/// MariaDB's program has a name of its own since 10.4; before, only the server tells.
+fn product(scene: &Scene) -> String {
+    if let Some(product) = scene.answer.value().and_then(|answer| answer.product.clone()) {
+        return product;
+    }
+    let name = scene.main.executable.value().map_or(scene.main.stat.comm.as_str(), |e| base(e));
+    if name.starts_with("mariadbd") { "MariaDB" } else { "MySQL" }.to_owned()
+}
+
+/// The buffer pool is private anonymous memory, or pages of a pool that were mapped or attached.
+fn may_be_buffer_pool(segment: &Segment) -> bool {
+    segment.name.is_empty()
+        || segment.name.starts_with("/anon_hugepage")
+        || segment.name.starts_with("/SYSV")
+}
+
+/// The size of the buffer pool as the running server says; files may have changed since.
+fn buffer_pool(scene: &Scene) -> Option<Bytes> {
+    let settings = scene.settings.value().filter(|settings| settings.source == "socket")?;
+    bytes_of(settings.values.get("innodb_buffer_pool_size")?, Bytes(1))
+}
+
+/// Base pages may be transparent huge ones in truth.
+fn page_size(scene: &Scene, mapped: Reading<Bytes>) -> Reading<Bytes> {
+    if mapped.is_present() && mapped != scene.facts.base_page_bytes {
+        return mapped;
+    }
+    let resident = scene.status("RssAnon", |s| s.resident_anonymous);
+    scene.memory.heap_page(scene.facts, &resident)
+}
+
+/// `large_pages` falls back to base pages with no more than a line in the log.
+fn huge_pages(scene: &Scene) -> Reading<HugePageUse> {
+    scene.settings.as_ref().and_then(|settings| {
+        let on = match settings.values.get("large_pages").map(|v| v.to_uppercase()) {
+            Some(value) => ["ON", "1", "TRUE"].contains(&value.as_str()),
+            None if settings.source == "command line" => {
+                return Absent(format!("large_pages is not known ({})", settings.instead_of));
+            }
+            None => false,
+        };
+        let size_bytes = default_huge_page(scene.host);
+        let needed_pages = size_bytes.as_ref().and_then(|size| pages(scene, *size));
+        Present(HugePageUse {
+            asked: if on { "try" } else { "off" }.to_owned(),
+            size_bytes,
+            needed_pages,
+            source: "length of each of the buffer pool's mappings / page size".to_owned(),
+        })
+    })
+}
+
+/// Each mapping is rounded up to whole pages by itself.
+fn pages(scene: &Scene, size: Bytes) -> Reading<u64> {
+    scene.memory.segments.as_ref().and_then(|segments| {
+        let pools = segments.iter().filter(|s| may_be_buffer_pool(s));
+        let pages: Vec<u64> = pools.filter_map(|s| s.bytes.pages_of(size)).collect();
+        if pages.is_empty() {
+            return Absent("no mapping is large enough to be the buffer pool".to_owned());
+        }
+        Present(pages.into_iter().fold(0, u64::saturating_add))
+    })
+}

@@ -1,0 +1,101 @@
+//! What a MySQL or MariaDB server tells over its socket.
+
+use super::{COUNTER, files, options};
+use crate::answer::{Answer, converse};
+use crate::door::Door;
+use mysql_async::prelude::Queryable;
+use mysql_async::{Conn, Error, OptsBuilder};
+use std::collections::BTreeMap;
+use untax_core::Reading::{self, Absent, Denied, Failed, Present};
+
+/// Set by hand, so that the client library does not ask for them first.
+const MAX_PACKET_BYTES: usize = 1 << 20;
+const WAIT_TIMEOUT_S: usize = 10;
+
+/// Connections, this one included.
+const CONNECTED: &str = "Threads_connected";
+
+/// `ER_ACCESS_DENIED_ERROR` and relatives: another user may fare better.
+const REFUSALS: [u16; 5] = [1044, 1045, 1130, 1227, 1698];
+
+pub(super) fn ask(door: &Door) -> Reading<Answer> {
+    let Some(path) = door.entry.unix_path() else {
+        return Absent("the server listens on no local socket".to_owned());
+    };
+    converse(async {
+        match talk(&path, &door.user).await {
+            Ok(answer) => Present(answer),
+            Err(error) => words(&error),
+        }
+    })
+}
+
+async fn talk(path: &str, user: &str) -> Result<Answer, Error> {
+    let options = OptsBuilder::default()
+        .socket(Some(path))
+        .user(Some(user))
+        .max_allowed_packet(Some(MAX_PACKET_BYTES))
+        .wait_timeout(Some(WAIT_TIMEOUT_S))
+        .stmt_cache_size(Some(0));
+    let mut server = Conn::new(options).await?;
+    let mut values = show(&mut server, "VARIABLES", options::KEPT).await?;
+    let status = show(&mut server, "STATUS", &[COUNTER, CONNECTED]).await?;
+    server.disconnect().await?;
+    let number = |name: &str| status.get(name).and_then(|value| value.parse::<u64>().ok());
+    let version = values.remove("version").unwrap_or_default();
+    let comment = values.remove("version_comment").unwrap_or_default();
+    Ok(Answer {
+        version: files::number(&version).map(str::to_owned),
+        product: Some(product(&version, &comment).to_owned()),
+        connections: number(CONNECTED).map(|all| all.saturating_sub(1) as u32),
+        accesses: match number(COUNTER) {
+            Some(count) => Present(count),
+            None => Absent(format!("the server has no {COUNTER}")),
+        },
+        settings: values,
+    })
+}
+
+async fn show(
+    server: &mut Conn,
+    what: &str,
+    names: &[&str],
+) -> Result<BTreeMap<String, String>, Error> {
+    let names = names.join("','");
+    let query = format!("SHOW GLOBAL {what} WHERE Variable_name IN ('{names}')");
+    let rows: Vec<(String, String)> = server.query(query).await?;
+    Ok(rows.into_iter().collect())
+}
+
+fn product(version: &str, comment: &str) -> &'static str {
+    if version.contains("MariaDB") || comment.contains("MariaDB") {
+        "MariaDB"
+    } else if comment.contains("Percona") {
+        "Percona Server"
+    } else {
+        "MySQL"
+    }
+}
+
+/// The server's own words, where it has any.
+fn words(error: &Error) -> Reading<Answer> {
+    match error {
+        Error::Server(words) if REFUSALS.contains(&words.code) => {
+            Denied(format!("the server says: {}", words.message))
+        }
+        Error::Server(words) => Failed(format!("the server says: {}", words.message)),
+        error => Failed(format!("asking the server: {error}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn products_are_told_apart() {
+        assert_eq!(product("10.11.14-MariaDB-0+deb12u2", "Debian 12"), "MariaDB");
+        assert_eq!(product("8.0.36-28", "Percona Server (GPL), Release 28"), "Percona Server");
+        assert_eq!(product("8.0.36", "MySQL Community Server - GPL"), "MySQL");
+    }
+}

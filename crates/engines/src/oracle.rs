@@ -1,0 +1,119 @@
+//! Oracle Database: background processes and a server process for each session, around shared
+//! segments. They do not descend from one another; their names carry the instance's (`SID`).
+//!
+//! Without a session nothing inside can be asked, and the parameter file is binary.
+
+use crate::engine::Engine;
+use crate::scene::{Portrait, Scene};
+use crate::settings::Values;
+use crate::table::{Candidate, Process, Role, Table};
+use untax_core::Reading::{self, Absent, Present};
+use untax_core::database::{Model, Segment};
+
+/// The entry for Oracle Database.
+pub(crate) const ENGINE: Engine = Engine {
+    id: "oracle",
+    summary: "Oracle Database",
+    privilege: "root, or the OS user that runs the instance",
+    minimum_kernel: "4.10",
+    cost: "`status` and `schedstat` of each process, `maps` of one background process",
+    programs: &["oracle"],
+    role,
+    members,
+    settings: |_| Values::none(UNASKED),
+    describe,
+    single_process: false,
+    asking: None,
+};
+
+/// Why most of it is not known.
+const UNASKED: &str = "Oracle tells its parameters in a session only, and untax opens none";
+
+/// The process monitor, which every instance has exactly once.
+const MONITOR: &str = "ora_pmon_";
+
+fn role(candidate: &Candidate) -> Role {
+    let first = candidate.arguments().first().map_or(candidate.name, String::as_str);
+    match named(first) {
+        Some(name) => Role::Named { leads: first.starts_with(MONITOR), name: name.to_owned() },
+        None => Role::Other,
+    }
+}
+
+/// The instance in a name such as `ora_dbw0_ORCL`, or in a server process's command line such as
+/// `oracleORCL (LOCAL=NO)`.
+pub(crate) fn named(title: &str) -> Option<&str> {
+    let word = title.split([' ', '(']).next()?;
+    let name = match word.strip_prefix("ora_") {
+        Some(background) => background.split_once('_')?.1,
+        None => word.strip_prefix("oracle")?,
+    };
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_$#".contains(c);
+    (!name.is_empty() && name.chars().all(plain)).then_some(name)
+}
+
+/// All processes of the instance.
+fn members(table: &Table, main: u32) -> Vec<u32> {
+    let name = table.named(ENGINE.id).find_map(|(pid, name)| (pid == main).then_some(name));
+    let same = table.named(ENGINE.id).filter(|(_, other)| Some(*other) == name);
+    same.map(|(pid, _)| pid).collect()
+}
+
+fn describe(scene: &Scene) -> Portrait {
+    let (data_bytes, page_size_bytes) = scene.memory.of(may_be_sga);
+    let unasked = || UNASKED.to_owned();
+    Portrait {
+        product: "Oracle Database".to_owned(),
+        version: version(scene),
+        model: Model::Process,
+        connections: Present(connections(scene)),
+        data_directory: Absent(unasked()),
+        data_bytes,
+        page_size_bytes,
+        huge_pages: Absent(unasked()),
+        accesses: Absent(unasked()),
+    }
+}
+
+/// System V segments, or files in `/dev/shm` with automatic memory management.
+fn may_be_sga(segment: &Segment) -> bool {
+    segment.shared
+        && ["/SYSV", "/dev/shm/ora_", "/dev/hugepages"].iter().any(|p| segment.name.starts_with(p))
+}
+
+/// Server processes of sessions, by their command lines.
+fn connections(scene: &Scene) -> u32 {
+    let first = |p: &Process| p.arguments.value().and_then(|a| a.first().cloned());
+    let titles = scene.processes().filter_map(first);
+    titles.filter(|title| title.starts_with("oracle") && title.contains("(LOCAL=")).count() as u32
+}
+
+/// The release in a path such as `/u01/app/oracle/product/19.3.0/dbhome_1/bin/oracle`.
+fn version(scene: &Scene) -> Reading<String> {
+    scene.main.executable.as_ref().and_then(|path| {
+        let mut parts = path.split('/').skip_while(|part| *part != "product").skip(1);
+        match parts.next().filter(|part| part.starts_with(|c: char| c.is_ascii_digit())) {
+            Some(version) => Present(version.to_owned()),
+            None => Absent(format!("{path} does not name the version")),
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_carry_the_instance() {
+        assert_eq!(named("ora_pmon_ORCL"), Some("ORCL"));
+        assert_eq!(named("ora_dbw0_DB_1"), Some("DB_1"));
+        assert_eq!(named("oracleORCL (LOCAL=NO)"), Some("ORCL"));
+        assert_eq!(
+            named("oracleORCL (DESCRIPTION=(LOCAL=YES)(ADDRESS=(PROTOCOL=beq)))"),
+            Some("ORCL")
+        );
+        for other in ["oracle", "ora_pmon", "asm_pmon_+ASM", "sqlplus", "", "oracle-exporter"] {
+            assert_eq!(named(other), None, "{other}");
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! What a PostgreSQL server tells over its socket.
+
+use super::conf;
+use crate::answer::{Answer, converse};
+use crate::door::{Door, Entry};
+use tokio::net::{TcpStream, UnixStream};
+use tokio_postgres::error::{DbError, SqlState};
+use tokio_postgres::{Config, Error, NoTls, SimpleQueryMessage};
+use untax_core::Reading::{self, Denied, Failed, Present};
+
+/// Databases that every cluster has.
+const DATABASES: [&str; 2] = ["postgres", "template1"];
+
+/// The superuser's usual name, tried when the OS user's is not a role.
+const SUPERUSER: &str = "postgres";
+
+/// For this session only: never long, never changing anything.
+const OPTIONS: &str = "-c statement_timeout=1000 -c default_transaction_read_only=on";
+
+pub(super) fn ask(door: &Door) -> Reading<Answer> {
+    converse(async {
+        let mut refused = None;
+        for role in [door.user.as_str(), SUPERUSER] {
+            for database in DATABASES {
+                match connect(&door.entry, role, database).await {
+                    Ok(answer) => return Present(answer),
+                    Err(error) => {
+                        let refusal = words(&error);
+                        let final_word = !matches!(refusal, Denied(_));
+                        refused.get_or_insert(refusal);
+                        if final_word {
+                            break;
+                        }
+                    }
+                }
+            }
+        }
+        refused.unwrap_or_else(|| Failed("the server was not asked".to_owned()))
+    })
+}
+
+async fn connect(entry: &Entry, role: &str, database: &str) -> Result<Answer, Refusal> {
+    let mut config = Config::new();
+    config.user(role).dbname(database).application_name("untax").options(OPTIONS);
+    match entry {
+        Entry::Unix(_) => {
+            let path = entry.unix_path().unwrap_or_default();
+            let stream = UnixStream::connect(path).await?;
+            talk(config, stream).await
+        }
+        Entry::Tcp(address) => talk(config, TcpStream::connect(address).await?).await,
+    }
+}
+
+async fn talk<S>(config: Config, stream: S) -> Result<Answer, Refusal>
+where
+    S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
+{
+    let (client, connection) = config.connect_raw(stream, NoTls).await?;
+    let version = connection.parameter("server_version").map(first_word);
+    tokio::spawn(connection);
+    let names = conf::KEPT.join("','");
+    let settings = format!(
+        "SELECT name, current_setting(name) FROM pg_catalog.pg_settings WHERE name IN ('{names}')"
+    );
+    let settings = rows(client.simple_query(&settings).await?)
+        .filter_map(|row| Some((row.get(0)?.to_owned(), row.get(1)?.to_owned())))
+        .collect();
+    let hits = "SELECT sum(blks_hit)::bigint FROM pg_catalog.pg_stat_database";
+    let accesses = match client.simple_query(hits).await {
+        Ok(messages) => {
+            let hits = rows(messages).next().and_then(|row| row.get(0)?.parse().ok());
+            Present(hits).parse("sum(blks_hit)", |hits| *hits)
+        }
+        Err(error) => words(&error.into()),
+    };
+    Ok(Answer { version, product: None, connections: None, accesses, settings })
+}
+
+fn rows(messages: Vec<SimpleQueryMessage>) -> impl Iterator<Item = tokio_postgres::SimpleQueryRow> {
+    messages.into_iter().filter_map(|message| match message {
+        SimpleQueryMessage::Row(row) => Some(row),
+        _ => None,
+    })
+}
+
+/// `15.14 (Debian 15.14-0+deb12u1)` is version 15.14.
+fn first_word(text: &str) -> String {
+    text.split(' ').next().unwrap_or_default().to_owned()
+}
+
+/// Why there is no conversation.
+enum Refusal {
+    Io(std::io::Error),
+    Server(Error),
+}
+
+impl From<std::io::Error> for Refusal {
+    fn from(error: std::io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
+        Self::Server(error)
+    }
+}
+
+/// The server's own words, where it has any.
+fn words<T>(refusal: &Refusal) -> Reading<T> {
+    let error = match refusal {
+        Refusal::Io(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
+            return Denied(format!("connecting to the server: {error}"));
+        }
+        Refusal::Io(error) => return Failed(format!("connecting to the server: {error}")),
+        Refusal::Server(error) => error,
+    };
+    match error.as_db_error() {
+        Some(words) if is_refusal(words) => Denied(format!("the server says: {}", words.message())),
+        Some(words) => Failed(format!("the server says: {}", words.message())),
+        // The client library, before it answers a request for a password that it does not have.
+        None if error.to_string().contains("configuration") => {
+            Denied("the server wants a password".to_owned())
+        }
+        None => Failed(format!("asking the server: {error}")),
+    }
+}
+
+/// Whether another role or database may fare better.
+fn is_refusal(error: &DbError) -> bool {
+    let refusals = [
+        SqlState::INVALID_AUTHORIZATION_SPECIFICATION,
+        SqlState::INVALID_PASSWORD,
+        SqlState::INVALID_CATALOG_NAME,
+        SqlState::INSUFFICIENT_PRIVILEGE,
+    ];
+    refusals.contains(error.code())
+}

@@ -1,0 +1,115 @@
+//! Redis and Valkey: one process that serves all clients from one thread and keeps all data in
+//! its heap.
+
+pub mod conf;
+mod files;
+mod socket;
+
+use crate::engine::{Asking, Engine, Identity};
+use crate::scene::{Portrait, Scene};
+use crate::table::{Candidate, Role, Table, base};
+use untax_core::Interval;
+use untax_core::Reading::{self, Absent, Present};
+use untax_core::database::Model;
+
+/// The entry for Redis and its relatives.
+///
+/// Some packages make one file of all their programs, so that a server's program may be called
+/// `redis-check-rdb`: what it was started as decides.
+pub(crate) const ENGINE: Engine = Engine {
+    id: "redis",
+    summary: "Redis and Valkey",
+    privilege: "root, or the OS user that runs the server",
+    minimum_kernel: "4.10",
+    cost: "one connection; `maps`, and up to 50 ms of `smaps_rollup`",
+    programs: &[
+        "redis-server",
+        "valkey-server",
+        "redis-check-rdb",
+        "valkey-check-rdb",
+        "redis-check-aof",
+        "valkey-check-aof",
+    ],
+    role,
+    members: Table::descendants,
+    settings: files::settings,
+    describe,
+    single_process: true,
+    asking: Some(Asking {
+        identities: &[Identity::Server],
+        is_socket: |_| true,
+        looks_so: |path| base(path).contains("redis") || base(path).contains("valkey"),
+        over_tcp: true,
+        ask: socket::ask,
+    }),
+};
+
+/// How many different cold base pages one command touches.
+///
+/// A command on a key reads a bucket of the hash table (8 bytes of an array as long as there are
+/// keys), the entry, the key's text, the value's object and its content: each an allocation of
+/// its own, scattered over the heap, but small ones that were made together may share a page, and
+/// newer versions store entry and key, or object and content, as one. Hence 3 to 5, 4 at best
+/// guess. Commands without a key touch none, those with many keys count once: the low end is 1,
+/// the high end 6.
+const PAGES_EACH: (f64, f64, f64) = (1.0, 4.0, 6.0);
+
+/// The counter. `keyspace_hits` and `keyspace_misses` leave out writes, and with them half of what
+/// touches memory; commands count both.
+const COUNTER: &str = "total_commands_processed";
+
+fn role(candidate: &Candidate) -> Role {
+    let Some(first) = candidate.arguments().first() else { return Role::Unclear };
+    // A title such as `redis-server *:6379 [cluster]`, or a path.
+    let program = base(first.split(' ').next().unwrap_or_default());
+    let sentinel = program.ends_with("-sentinel")
+        || first.trim_end().ends_with("[sentinel]")
+        || candidate.has(&["--sentinel"]);
+    if sentinel || program.contains("-check-") || candidate.has(&["--version", "-v", "--help"]) {
+        return Role::Other;
+    }
+    // A child that saves the data calls itself `redis-rdb-bgsave` or `redis-aof-rewrite`.
+    let saves = ["redis-", "valkey-"].iter().any(|p| program.starts_with(p));
+    if saves && !program.contains("-server") { Role::Worker } else { Role::Server }
+}
+
+fn describe(scene: &Scene) -> Portrait {
+    let told = |what: &str| Absent(format!("the server did not tell its {what}"));
+    let resident = scene.status("RssAnon", |s| s.resident_anonymous);
+    let (low, mid, high) = PAGES_EACH;
+    Portrait {
+        product: product(scene),
+        version: scene.answer.as_ref().and_then(|answer| match &answer.version {
+            Some(version) => Present(version.clone()),
+            None => told("version"),
+        }),
+        model: Model::Loop,
+        connections: scene.answer.as_ref().and_then(|answer| match answer.connections {
+            Some(connections) => Present(connections),
+            None => Absent("the server did not tell its connections".to_owned()),
+        }),
+        data_directory: scene.directory.clone(),
+        page_size_bytes: scene.memory.heap_page(scene.facts, &resident),
+        data_bytes: resident,
+        huge_pages: Absent("Redis and Valkey use no huge pages from a pool".to_owned()),
+        accesses: scene.accesses(COUNTER, Interval::new(low, mid, high)),
+    }
+}
+
+fn product(scene: &Scene) -> String {
+    let told = scene.answer.value().and_then(|answer| answer.product.clone());
+    let first = scene.arguments().first().map(String::as_str);
+    let path = scene.main.executable.value().map(String::as_str);
+    let valkey = [first, path].into_iter().flatten().any(|name| base(name).contains("valkey"));
+    told.unwrap_or_else(|| if valkey { "Valkey" } else { "Redis" }.to_owned())
+}
+
+/// Where a title says that the server listens: the port of `redis-server 127.0.0.1:6379`.
+fn port_in_title(scene: &Scene) -> Reading<u16> {
+    let first = scene.arguments().first().map_or("", String::as_str);
+    let mut words = first.split(' ').skip(1);
+    match words.next().and_then(|word| word.rsplit_once(':')?.1.parse().ok()) {
+        Some(port) => Present(port),
+        None => Absent("the title of the process names no port".to_owned()),
+    }
+}

@@ -1,0 +1,208 @@
+//! All processes of a moment, which of them belong to which engine, and how they descend from
+//! each other.
+
+use crate::engine::{self, Engine};
+use crate::postgres::title;
+use std::collections::{BTreeMap, BTreeSet};
+use untax_core::Reading::{self, Denied, Present};
+use untax_host::process::{self, Stat};
+use untax_host::{Host, command_line};
+
+/// What the kernel appends to the link of a program whose file is gone.
+const DELETED: &str = " (deleted)";
+
+/// Programs that run scripts: such a process is not the program that its script is named after.
+const INTERPRETERS: [&str; 7] = ["sh", "bash", "dash", "ash", "busybox", "perl", "python"];
+
+/// One process.
+pub(crate) struct Process {
+    pub stat: Stat,
+    /// The program's path, as it was when it was started.
+    pub executable: Reading<String>,
+    /// Whether that file was replaced or removed since.
+    pub deleted: Reading<bool>,
+    /// Read only where the program may be an engine's.
+    pub arguments: Reading<Vec<String>>,
+    /// The engine whose program it runs, and what part it plays.
+    pub part: Option<(&'static Engine, Role)>,
+}
+
+/// What an engine judges a process by.
+pub(crate) struct Candidate<'a> {
+    pub name: &'a str,
+    pub arguments: &'a Reading<Vec<String>>,
+}
+
+impl Candidate<'_> {
+    /// The arguments, none when they cannot be read.
+    pub fn arguments(&self) -> &[String] {
+        self.arguments.value().map_or(&[], Vec::as_slice)
+    }
+
+    /// Whether one of the arguments after the first is one of these.
+    pub fn has(&self, any: &[&str]) -> bool {
+        self.arguments().iter().skip(1).any(|a| any.contains(&a.as_str()))
+    }
+}
+
+/// What part a process plays.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// The main process of a database, unless it is a copy of its parent.
+    Server,
+    /// A part of a database that another process leads.
+    Worker,
+    /// Nothing tells: led by its parent if that is of the same engine.
+    Unclear,
+    /// Leads, or belongs to, the instance of this name: for engines whose processes do not
+    /// descend from one another.
+    Named { leads: bool, name: String },
+    /// Runs the engine's program for something else than serving a database.
+    Other,
+}
+
+/// All processes of a moment.
+pub(crate) struct Table {
+    processes: BTreeMap<u32, Process>,
+    children: BTreeMap<u32, Vec<u32>>,
+    mains: BTreeSet<u32>,
+}
+
+impl Table {
+    /// Reads the `stat` of every process, the program of all but kernel threads, and the command
+    /// line of those that may be databases.
+    pub fn read(host: &Host) -> Reading<Self> {
+        process::all(host).map(|stats| {
+            let is_kthreadd = |s: &Stat| s.pid == 2 && s.comm == "kthreadd" && s.parent == 0;
+            let kthreadd = stats.iter().any(is_kthreadd).then_some(2);
+            let users = stats
+                .into_iter()
+                .filter(|s| kthreadd.is_none() || (s.parent != 2 && s.pid != 2))
+                .map(|stat| (stat.pid, examine(host, stat)));
+            Self::new(users.collect())
+        })
+    }
+
+    fn new(processes: BTreeMap<u32, Process>) -> Self {
+        let mut children: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+        for process in processes.values() {
+            children.entry(process.stat.parent).or_default().push(process.stat.pid);
+        }
+        let mut table = Self { processes, children, mains: BTreeSet::new() };
+        let leads = |pid: &u32| table.leads(*pid);
+        table.mains = table.processes.keys().copied().filter(leads).collect();
+        table
+    }
+
+    pub fn get(&self, pid: u32) -> Option<&Process> {
+        self.processes.get(&pid)
+    }
+
+    /// The main processes of all databases, ascending.
+    pub fn mains(&self) -> impl Iterator<Item = u32> {
+        self.mains.iter().copied()
+    }
+
+    /// Whether a process leads a database.
+    fn leads(&self, pid: u32) -> bool {
+        let Some(process) = self.get(pid) else { return false };
+        let Some((engine, role)) = &process.part else { return false };
+        let parent = self
+            .get(process.stat.parent)
+            .filter(|p| matches!(&p.part, Some((e, r)) if e.id == engine.id && *r != Role::Other));
+        match role {
+            // A server's child looks like the server until it has written its own title. A
+            // different command line means that someone started another server from inside.
+            Role::Server => parent.is_none_or(|p| p.arguments != process.arguments),
+            Role::Unclear => parent.is_none(),
+            Role::Named { leads, .. } => *leads,
+            Role::Worker | Role::Other => false,
+        }
+    }
+
+    /// A process and all that descend from it, down to where another database begins.
+    pub fn descendants(&self, main: u32) -> Vec<u32> {
+        let mut found = vec![main];
+        let mut next = 0;
+        while let Some(pid) = found.get(next) {
+            let children = self.children.get(pid).into_iter().flatten().copied();
+            // A process is nobody's own ancestor, but a table read while it changes may say so.
+            let new = children.filter(|c| !self.mains.contains(c) && *c != main);
+            found.extend(new.collect::<Vec<_>>());
+            next += 1;
+            if next > self.processes.len() {
+                break;
+            }
+        }
+        found.sort_unstable();
+        found.dedup();
+        found
+    }
+
+    /// Processes of an engine whose role says that they belong to a named instance.
+    pub fn named<'a>(&'a self, engine: &'a str) -> impl Iterator<Item = (u32, &'a str)> {
+        self.processes.iter().filter_map(move |(pid, process)| match &process.part {
+            Some((e, Role::Named { name, .. })) if e.id == engine => Some((*pid, name.as_str())),
+            _ => None,
+        })
+    }
+}
+
+fn examine(host: &Host, stat: Stat) -> Process {
+    let pid = stat.pid;
+    let link = host.link(&format!("/proc/{pid}/exe"));
+    let deleted = link.as_ref().map(|path| path.ends_with(DELETED));
+    let executable = link.map(|path| path.trim_end_matches(DELETED).to_owned());
+    let read = || command_line::filtered(host, pid, title::shorten);
+    let (arguments, engine) = match &executable {
+        Present(path) => match engine::by_program(base(path)) {
+            Some(engine) => (read(), Some(engine)),
+            None => (not_needed(), None),
+        },
+        // Another user's program: its name and command line are all there is to go by.
+        Denied(_) => {
+            let arguments = read();
+            let engine = by_appearance(&stat.comm, &arguments);
+            (arguments, engine)
+        }
+        // A kernel thread, or a process that ended and waits for its parent.
+        _ => (not_needed(), None),
+    };
+    let part = engine.map(|engine| {
+        let name = executable.value().map_or(stat.comm.as_str(), |path| base(path));
+        let role = (engine.role)(&Candidate { name, arguments: &arguments });
+        (engine, in_namespace(host, pid, role))
+    });
+    Process { stat, executable, deleted, arguments, part }
+}
+
+/// Two containers may each run an instance of the same name.
+fn in_namespace(host: &Host, pid: u32, role: Role) -> Role {
+    match role {
+        Role::Named { leads, name } => {
+            let namespace = host.link(&format!("/proc/{pid}/ns/pid")).into_value();
+            Role::Named { leads, name: format!("{name} {}", namespace.unwrap_or_default()) }
+        }
+        role => role,
+    }
+}
+
+fn by_appearance(comm: &str, arguments: &Reading<Vec<String>>) -> Option<&'static Engine> {
+    let first = arguments.value().and_then(|a| a.first()).map_or("", String::as_str);
+    // A rewritten title is one text: `postgres: walwriter`, `redis-server *:6379`.
+    let word = first.split([' ', ':']).next().unwrap_or_default();
+    let word = base(word).trim_start_matches('-');
+    let is_script = INTERPRETERS.iter().any(|i| word.starts_with(i));
+    engine::by_program(word)
+        .or_else(|| if is_script { None } else { engine::by_program(comm) })
+        .or_else(|| crate::oracle::named(comm).and(engine::by_id("oracle")))
+}
+
+fn not_needed<T>() -> Reading<T> {
+    Reading::Absent("the command line of a program that is no known database is not read".into())
+}
+
+/// The last part of a path.
+pub(crate) fn base(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
