@@ -1,1 +1,87 @@
-//! (being written)
+//! Benchmarks with factors, levels and paired trials, and what they need of the host.
+//!
+//! A program that runs them must call [`child::main`] first of all: the bench starts it again
+//! for its readers, its guard and its calibration.
+
+pub mod calibrate;
+pub mod child;
+pub mod interrupt;
+mod memory;
+pub mod pages;
+pub mod pools;
+pub mod progress;
+mod smaps;
+
+pub use calibrate::{Budget, calibrate, calibrate_in_child};
+pub use child::Program;
+pub use interrupt::{Interrupt, Interrupted};
+pub use progress::{Nobody, Observer, Progress};
+
+use pools::{BenchLock, Tree};
+use std::path::Path;
+use untax_core::host::HostFacts;
+
+/// One experiment, as help and documentation list it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Experiment {
+    /// Its name on the command line; also that of its file here.
+    pub id: &'static str,
+    /// What it shows.
+    pub summary: &'static str,
+    /// What it may not do without.
+    pub privilege: &'static str,
+    /// The oldest kernel it works on.
+    pub minimum_kernel: &'static str,
+    /// What it costs the host while it runs.
+    pub cost: &'static str,
+}
+
+/// All experiments.
+pub const EXPERIMENTS: &[Experiment] = &[Experiment {
+    id: "pages",
+    summary: "what page size is worth on this machine: reads by key over shared memory",
+    privilege: "root, to reserve huge pages; without root only pages that are free already",
+    // memfd_create with MFD_HUGETLB and sealing of huge pages.
+    minimum_kernel: "4.16",
+    cost: "memory for the tables (by default up to a quarter of what is available for each page \
+           size) and as many CPUs as there are connections",
+}];
+
+/// The machine that a result holds for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Machine {
+    /// The processor.
+    pub cpu_model: String,
+    /// The kernel.
+    pub kernel_release: String,
+}
+
+impl Machine {
+    /// The machine of these facts.
+    pub fn of(host: &HostFacts) -> Self {
+        let unknown = || "unknown".to_owned();
+        Self {
+            cpu_model: host.cpu.value().map_or_else(unknown, |cpu| cpu.model.clone()),
+            kernel_release: host.kernel.value().map_or_else(unknown, |k| k.release.clone()),
+        }
+    }
+}
+
+/// What an experiment works with.
+#[derive(Debug)]
+pub struct Bench<'a> {
+    /// Whose hidden subcommands its children run.
+    pub program: &'a Program,
+    /// The kernel's files.
+    pub tree: &'a Tree,
+    /// Where the journal of changed settings lies.
+    pub state: &'a Path,
+    /// The right to bench.
+    pub lock: &'a BenchLock,
+    /// The machine, for the result.
+    pub machine: &'a Machine,
+    /// The result's id.
+    pub run: &'a str,
+    /// The wish to stop.
+    pub interrupt: Interrupt,
+}

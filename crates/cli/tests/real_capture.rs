@@ -1,0 +1,149 @@
+//! Captures and saved runs of live servers: they replay to the same findings, and hold no secrets.
+
+#![allow(
+    clippy::disallowed_methods,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test looks at the machine by other ways than the code that it tests"
+)]
+
+mod support;
+
+use std::process::{Command, Stdio};
+use support::{Bystander, Untax, database, rules, texts};
+use untax_lab::{MariaDb, Pgbench, Place, Postgres, Redis};
+
+#[test]
+fn a_capture_replays_elsewhere_to_the_same_findings() {
+    support::real(|| {
+        let settings = [("shared_buffers", "512MB"), ("huge_pages", "off")];
+        let postgres = Postgres::start(Place::Host, &settings)?;
+        postgres.pgbench_fill(5, 20)?;
+        let redis = Redis::start(Place::Runc, &[])?;
+        let load = postgres.pgbench(&Pgbench { seconds: 600, ..Pgbench::default() })?;
+        let pids = [postgres.pid().unwrap(), redis.pid().unwrap()];
+        let untax = Untax::new();
+        let file = untax.path("host.tar.gz");
+        let words = ["capture", file.to_str().unwrap(), "--window", "3s"];
+        let captured = untax.run(&words);
+        assert_eq!(captured.code, 0, "{}", captured.stderr);
+        let live = untax.run(&["check", "--window", "3s", "--json"]).json();
+        drop((load, redis, postgres));
+
+        // Another user without privilege, on a machine where none of these processes is.
+        let elsewhere = Untax::as_nobody();
+        elsewhere.take(&file);
+        let replayed = elsewhere.run(&["check", "--replay", "host.tar.gz", "--json"]).json();
+        for pid in pids {
+            let (then, now) = (database(&live, pid), database(&replayed, pid));
+            assert_eq!(rules(then), rules(now), "{then:#} {now:#}");
+            for name in ["id", "version", "model", "container", "huge_pages", "settings"] {
+                assert_eq!(then[name], now[name], "{name}");
+            }
+            for name in ["shared_bytes", "page_size_bytes"] {
+                assert_eq!(then["memory"][name], now["memory"][name], "{name}");
+            }
+        }
+        for name in ["cpu", "tlb", "kernel", "hugepages", "thp", "cgroup", "distribution"] {
+            assert_eq!(live["host"][name], replayed["host"][name], "{name}");
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn a_saved_run_replays_to_the_very_same() {
+    support::real(|| {
+        let postgres = Postgres::start(Place::Host, &[("shared_buffers", "128MB")])?;
+        let untax = Untax::new();
+        let live = untax.run(&["check", "--window", "1s", "--json"]).json();
+        drop(postgres);
+        let run = live["run"].as_str().unwrap();
+        let replayed = untax.run(&["check", "--replay", run, "--json"]).json();
+        for name in ["host", "databases", "findings", "unmeasured", "window_s", "run"] {
+            assert_eq!(live[name], replayed[name], "{name}");
+        }
+        Ok(())
+    });
+}
+
+/// Words that must not get into a capture, wherever the servers keep them.
+const SECRETS: [&str; 10] = [
+    "zebra-redis-password",
+    "zebra-redis-upstream",
+    "zebra-postgres-upstream",
+    "zebra-postgres-note",
+    "zebra-query-text",
+    "zebra-mariadb-cluster",
+    "zebra-bystander-argument",
+    "zebra-redis-argument",
+    "zebra-redis-words",
+    "zebra-bystander-environment",
+];
+
+#[test]
+fn captures_and_saved_runs_hold_no_secrets() {
+    support::real(|| {
+        let [password, upstream, replica, note, query, cluster, ..] = SECRETS;
+        let redis =
+            Redis::start(Place::Host, &[("requirepass", password), ("masterauth", upstream)])?;
+        let upstream = format!("host=127.0.0.1 password={replica}");
+        let settings = [("primary_conninfo", upstream.as_str()), ("lab.note", note)];
+        let postgres = Postgres::start(Place::Host, &settings)?;
+        let cluster = format!("user:{cluster}");
+        let mariadb = MariaDb::start(Place::Host, &[("wsrep_sst_auth", &cluster)])?;
+        let (untax, nobody) = (Untax::new(), Untax::as_nobody());
+        let bystanders = bystanders(&untax.path("socket").to_string_lossy());
+        let check = while_asleep(&postgres, query, || {
+            capture(&nobody);
+            capture(&untax);
+            untax.run(&["check", "--window", "1s", "--json"]).json()
+        });
+        // Those that hold the secrets were looked at.
+        for pid in [redis.pid(), postgres.pid(), mariadb.pid(), Some(bystanders[0].id())] {
+            database(&check, pid.unwrap());
+        }
+        for folder in [untax.path("capture"), untax.path("state"), nobody.path("capture")] {
+            for (path, text) in texts(&folder) {
+                let found = SECRETS.iter().find(|secret| text.contains(**secret));
+                assert_eq!(found, None, "in {}", path.display());
+            }
+        }
+        Ok(())
+    });
+}
+
+/// A server and a tool that show their secrets to everyone.
+fn bystanders(socket: &str) -> [Bystander; 2] {
+    let [.., argument, word, words, environment] = SECRETS;
+    let mut server = Command::new("redis-server");
+    // Redis takes a setting as two arguments or as one, and can be told to leave them to see.
+    server.args(["--port", "0", "--unixsocket", socket, "--set-proc-title", "no"]).args([
+        "--requirepass",
+        word,
+        &format!("--masterauth {words}"),
+    ]);
+    let mut tool = Command::new("sh");
+    tool.args(["-c", "read -r line", "tool", &format!("--token={argument}"), argument]);
+    tool.env("TOKEN", environment).stdin(Stdio::piped());
+    [server, tool].map(Bystander::start)
+}
+
+fn capture(untax: &Untax) {
+    let captured = untax.run(&["capture", "capture", "--window", "1s"]);
+    assert_eq!(captured.code, 0, "{}", captured.stderr);
+}
+
+/// Does something while a query with this text runs.
+fn while_asleep<T>(postgres: &Postgres, text: &str, meanwhile: impl FnOnce() -> T) -> T {
+    let sleep = format!("SELECT '{text}', pg_sleep(600)");
+    std::thread::scope(|scope| {
+        let sleeping = scope.spawn(|| postgres.sql(&sleep));
+        let done = meanwhile();
+        let others = "FROM pg_stat_activity WHERE pid <> pg_backend_pid()";
+        postgres.sql(&format!("SELECT pg_terminate_backend(pid) {others}")).unwrap();
+        assert!(sleeping.join().unwrap().is_err(), "it was not asleep all the time");
+        done
+    })
+}

@@ -1,0 +1,213 @@
+//! What the tests on real servers share: the built program, its results, and the machine seen by
+//! other ways than the program's own.
+//!
+//! These tests need root and the servers' packages. Where something is missing they are skipped,
+//! loudly; `UNTAX_REQUIRE_REAL=1` makes them fail instead. They run one at a time, those of other
+//! programs included, because they load and set the machine.
+
+#![allow(dead_code, reason = "each test program uses a part of this")]
+
+use serde_json::Value;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
+use tempfile::TempDir;
+use untax_lab::{LabError, Turn};
+
+/// Longer than any check here takes: ends one that hangs, measures nothing.
+const HUNG_S: &str = "180";
+
+/// Runs a test that needs root and real servers, when it is its turn.
+pub fn real(test: impl FnOnce() -> Result<(), LabError>) {
+    let required = std::env::var_os("UNTAX_REQUIRE_REAL").is_some_and(|value| value == "1");
+    let alone = || match rustix::process::geteuid().is_root() {
+        true => Turn::wait(),
+        false => Err(LabError::NeedsRoot { what: "a test on real servers" }),
+    };
+    match alone().and_then(|_turn| test()) {
+        Ok(()) => {}
+        Err(error @ (LabError::Missing { .. } | LabError::NeedsRoot { .. })) if !required => {
+            // Not with a macro: the test harness keeps what those print of a passing test.
+            let mut stderr = std::io::stderr();
+            writeln!(stderr, "\nSKIPPED: {error}\n").unwrap();
+        }
+        Err(error) => panic!("{error}: {error:?}"),
+    }
+}
+
+/// How a run of the program ended.
+pub struct Ran {
+    pub code: i32,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Ran {
+    fn from(output: &Output) -> Self {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let code = output.status.code().expect("not killed by a signal");
+        Self { code, stdout: text(&output.stdout), stderr: text(&output.stderr) }
+    }
+
+    /// The result on standard output, of a run that was to succeed.
+    pub fn json(&self) -> Value {
+        assert!([0, 1].contains(&self.code), "status {}: {}", self.code, self.stderr);
+        serde_json::from_str(&self.stdout).expect("standard output is JSON and nothing else")
+    }
+}
+
+/// The program with a state directory of its own.
+pub struct Untax {
+    folder: TempDir,
+    user: Vec<String>,
+}
+
+impl Untax {
+    pub fn new() -> Self {
+        Self { folder: tempfile::tempdir().unwrap(), user: Vec::new() }
+    }
+
+    /// The same as a user without any privilege.
+    pub fn as_nobody() -> Self {
+        let untax = Self::new();
+        // Out of reach where it was built, maybe.
+        fs::copy(env!("CARGO_BIN_EXE_untax"), untax.folder.path().join("untax")).unwrap();
+        give_to_nobody(untax.folder.path());
+        let words = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--"];
+        Self { user: words.map(str::to_owned).to_vec(), ..untax }
+    }
+
+    /// Takes a file of another run over into this one's place.
+    pub fn take(&self, file: &Path) {
+        let copy = self.path(&file.file_name().unwrap().to_string_lossy());
+        fs::copy(file, &copy).unwrap();
+        give_to_nobody(&copy);
+    }
+
+    /// A place for files of the test.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// A command line of the program, to be run or started.
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new("timeout");
+        command.args(["--kill-after=5", HUNG_S]).args(&self.user);
+        let copy = self.path("untax");
+        command.arg(if copy.exists() { copy } else { env!("CARGO_BIN_EXE_untax").into() });
+        command.arg("--state-dir").arg(self.path("state")).args(arguments);
+        command.current_dir(self.folder.path());
+        command
+    }
+
+    pub fn run(&self, arguments: &[&str]) -> Ran {
+        Ran::from(&self.command(arguments).output().unwrap())
+    }
+
+    /// Starts it, does something, and waits for its end.
+    pub fn run_while(&self, arguments: &[&str], meanwhile: impl FnOnce()) -> Ran {
+        let mut command = self.command(arguments);
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        meanwhile();
+        Ran::from(&child.wait_with_output().unwrap())
+    }
+
+    /// Three seconds of one database, without the calibration that only taxes need.
+    pub fn check(&self, pid: u32) -> Value {
+        let pid = pid.to_string();
+        self.run(&["check", "--pid", &pid, "--window", "3s", "--no-calibration", "--json"]).json()
+    }
+}
+
+fn give_to_nobody(path: &Path) {
+    std::os::unix::fs::chown(path, Some(65534), Some(65534)).unwrap();
+}
+
+/// A program that runs beside the databases until this is dropped.
+pub struct Bystander(Child);
+
+impl Bystander {
+    pub fn start(mut command: Command) -> Self {
+        Self(command.stdout(Stdio::null()).spawn().unwrap())
+    }
+
+    pub fn id(&self) -> u32 {
+        self.0.id()
+    }
+}
+
+impl Drop for Bystander {
+    fn drop(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
+/// The database with this main process.
+pub fn database(check: &Value, pid: u32) -> &Value {
+    let databases = check["databases"].as_array().unwrap();
+    let found = databases.iter().find(|database| database["pid"] == pid);
+    found.unwrap_or_else(|| panic!("no database {pid} in {databases:#?}"))
+}
+
+/// The rules of the findings of a database, or of the whole check for the host's.
+pub fn rules(findings_of: &Value) -> Vec<&str> {
+    let findings = findings_of["findings"].as_array().unwrap();
+    findings.iter().map(|finding| finding["rule"].as_str().unwrap()).collect()
+}
+
+/// Why each rule could not be measured.
+pub fn unmeasured(of: &Value) -> Vec<(&str, &str)> {
+    let all = of["unmeasured"].as_array().unwrap();
+    all.iter().map(|one| (one["rule"].as_str().unwrap(), one["why"].as_str().unwrap())).collect()
+}
+
+/// The sum of `VmPTE` of a process and its children, bytes.
+pub fn page_tables(main: u32) -> u64 {
+    let entries = fs::read_dir("/proc").unwrap().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    pids.filter_map(|pid| {
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+        let field = |name: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+            line.split_whitespace().next()?.parse::<u64>().ok()
+        };
+        let own = pid == main || field("PPid:")? == u64::from(main);
+        own.then(|| field("VmPTE:")).flatten()
+    })
+    .sum::<u64>()
+        * 1024
+}
+
+/// Waits until the page tables of a loaded server have stopped growing: every connection has been
+/// almost everywhere.
+pub fn settle(main: u32) {
+    let mut before = 0;
+    loop {
+        let now = page_tables(main);
+        if now < before + before / 100 {
+            return;
+        }
+        before = now;
+        std::thread::sleep(Duration::from_secs(2));
+    }
+}
+
+/// All files below a folder, as text.
+pub fn texts(folder: &Path) -> Vec<(PathBuf, String)> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).unwrap().flatten() {
+        let (path, kind) = (entry.path(), entry.file_type().unwrap());
+        if kind.is_dir() {
+            found.extend(texts(&path));
+        } else if kind.is_symlink() {
+            found.push((path.clone(), fs::read_link(path).unwrap().display().to_string()));
+        } else if kind.is_file() {
+            let text = String::from_utf8_lossy(&fs::read(&path).unwrap()).into_owned();
+            found.push((path, text));
+        }
+    }
+    found
+}

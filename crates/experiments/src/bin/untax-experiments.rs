@@ -1,0 +1,46 @@
+//! The experiments without the command line: what their own tests start, kill and measure.
+//!
+//! `untax-experiments STATE-DIRECTORY < REQUEST` reads a request as JSON and prints the result.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use untax_core::bench::PagesBench;
+use untax_experiments::pages::{self, Request};
+use untax_experiments::pools::{BenchLock, Tree, recover};
+use untax_experiments::{Bench, Interrupt, Machine, Nobody, Program, child};
+use untax_host::Host;
+
+fn main() -> ExitCode {
+    if let Some(code) = child::main(std::env::args_os()) {
+        return code;
+    }
+    match run() {
+        Ok(result) => {
+            let written = serde_json::to_writer(std::io::stdout(), &result);
+            if written.is_ok() { ExitCode::SUCCESS } else { ExitCode::from(2) }
+        }
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn run() -> Result<PagesBench, Box<dyn std::error::Error>> {
+    let state = std::env::args_os().nth(1).map(PathBuf::from).ok_or("which state directory?")?;
+    let request: Request = serde_json::from_reader(std::io::stdin())?;
+    let lock = BenchLock::take(&state)?;
+    for file in recover(&lock, &state)? {
+        eprintln!("restored {file}");
+    }
+    let bench = Bench {
+        program: &Program::this(),
+        tree: &Tree::live(),
+        state: &state,
+        lock: &lock,
+        machine: &Machine::of(&untax_host::facts::read_all(&Host::live())),
+        run: "pages",
+        interrupt: Interrupt::by_signals()?,
+    };
+    Ok(pages::run(&request, &bench, &mut Nobody)?)
+}

@@ -1,0 +1,237 @@
+//! The measuring itself, in a process of its own.
+
+use super::{Budget, Measured};
+use crate::memory::{Huge, PrivateWords, SharedWords};
+use crate::pages::keys::{mix, within};
+use crate::pools::Tree;
+use crate::smaps;
+use rustix::fs::MemfdFlags;
+use rustix::time::{ClockId, clock_gettime};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+use untax_core::Reading::{self, Absent, Failed, Present};
+use untax_core::calibration::TouchPenalty;
+use untax_core::{Bytes, Interval, stats};
+use untax_host::{Host, process};
+
+/// Words of a base page.
+const PAGE_WORDS: usize = 512;
+/// Words of what one fault on a read maps at most (`fault_around_bytes`, 64 KiB by default).
+/// Where it maps less, the rest of the pages fault uncounted later.
+const AROUND_WORDS: usize = 16 * PAGE_WORDS;
+/// Words of a cache line: the grain of random touches.
+const LINE_WORDS: usize = 8;
+/// Parts of one mapping that are timed by themselves; their means make the interval.
+const CHUNKS: usize = 16;
+/// Dependent touches of one trial: some milliseconds.
+const TOUCHES: u32 = 20_000;
+/// Pairs of trials for each working set.
+const PAIRS: u32 = 9;
+/// Each working set is so many times the one before.
+const GROWTH: usize = 4;
+/// No working set beyond 64 GiB: page tables alone would take 128 MiB.
+const MOST_COPIES: usize = 1024;
+
+pub(super) fn measure(budget: Budget) -> Reading<Measured> {
+    let page = rustix::param::page_size();
+    if page != PAGE_WORDS * 8 {
+        return Absent(format!("the base page is {}, not 4 KiB", Bytes(page as u64)));
+    }
+    match Bench::new(budget.memory).and_then(|bench| bench.run(budget)) {
+        Ok(measured) => Present(measured),
+        Err(error) => Failed(format!("the calibration: {error}")),
+    }
+}
+
+/// Processor time of this thread.
+fn cpu_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+/// The processor time that `f` takes, in nanoseconds.
+fn cpu_ns(f: impl FnOnce()) -> f64 {
+    let began = cpu_time();
+    f();
+    cpu_time().saturating_sub(began).as_nanos() as f64
+}
+
+/// Minor faults of this process so far.
+fn minor_faults(host: &Host) -> io::Result<u64> {
+    let stat = process::stat(host, std::process::id()).into_value();
+    stat.map(|stat| stat.minor_faults).ok_or_else(|| io::Error::other("/proc/self/stat"))
+}
+
+struct Bench {
+    host: Host,
+    rng: fastrand::Rng,
+    /// A quarter of the memory: the file that stands for a database's buffers.
+    shared: OwnedFd,
+    /// As much again on huge pages; why not, where there are none.
+    huge: Result<PrivateWords, String>,
+    bytes: usize,
+    faults: Vec<f64>,
+    unmaps: Vec<f64>,
+}
+
+impl Bench {
+    fn new(memory: Bytes) -> io::Result<Self> {
+        let bytes = (memory.0 as usize / 4).next_multiple_of(2 << 20);
+        let shared = rustix::fs::memfd_create("untax-calibration", MemfdFlags::CLOEXEC)?;
+        rustix::fs::ftruncate(&shared, bytes as u64)?;
+        let host = Host::live();
+        touch_all(SharedWords::map(shared.as_fd(), bytes, 2 << 20, Huge::Refused)?.words());
+        let huge = huge_words(&host, bytes);
+        let rng = fastrand::Rng::with_seed(1);
+        Ok(Self { host, rng, shared, huge, bytes, faults: Vec::new(), unmaps: Vec::new() })
+    }
+
+    fn file(&self) -> BorrowedFd<'_> {
+        self.shared.as_fd()
+    }
+
+    fn run(mut self, budget: Budget) -> io::Result<Measured> {
+        let mut touches = Vec::new();
+        let (mut copies, mut last) = (1, Duration::ZERO);
+        // Each step costs up to GROWTH times the one before; one that may not fit is not begun.
+        while copies <= MOST_COPIES && cpu_time() + last * GROWTH as u32 <= budget.cpu {
+            let began = cpu_time();
+            self.fault_in()?;
+            touches.extend(self.touch(copies)?);
+            if self.huge.is_err() && copies > 2 * GROWTH {
+                break;
+            }
+            last = cpu_time().saturating_sub(began);
+            copies *= GROWTH;
+        }
+        let writes = self.fault_writes()?;
+        let mean = |samples: &[f64]| stats::bootstrap(samples, stats::mean);
+        let no_faults = || io::Error::other("no minor fault was counted");
+        Ok(Measured {
+            minor_fault_ns: mean(&self.faults).ok_or_else(no_faults)?,
+            write_fault_ns: mean(&writes),
+            // The first unmapping also makes the pages known to reclaim: no backend pays that.
+            unmap_ns: mean(self.unmaps.get(1..).unwrap_or_default()),
+            touches,
+            touches_missing: self.huge.err(),
+        })
+    }
+
+    /// Maps the file anew and touches it in random order, once for the faults and once for what
+    /// touching alone costs.
+    fn fault_in(&mut self) -> io::Result<()> {
+        let map = SharedWords::map(self.file(), self.bytes, 2 << 20, Huge::Refused)?;
+        let mut parts: Vec<usize> = (0..map.words().len() / AROUND_WORDS).collect();
+        self.rng.shuffle(&mut parts);
+        let before = minor_faults(&self.host)?;
+        for chunk in parts.chunks(parts.len().div_ceil(CHUNKS)) {
+            let (ns, faults) = self.faulting(chunk, |part| {
+                std::hint::black_box(map.words()[part * AROUND_WORDS].load(Relaxed));
+            })?;
+            self.faults.extend((faults > 0).then(|| ns / faults as f64));
+        }
+        let faults = minor_faults(&self.host)? - before;
+        let ns = cpu_ns(|| drop(map));
+        self.unmaps.extend((faults > 0).then(|| ns / faults as f64));
+        Ok(())
+    }
+
+    /// The same with writes, which fault page by page.
+    fn fault_writes(&mut self) -> io::Result<Vec<f64>> {
+        let map = SharedWords::map(self.file(), self.bytes, 2 << 20, Huge::Refused)?;
+        let mut pages: Vec<usize> = (0..map.words().len() / PAGE_WORDS).collect();
+        self.rng.shuffle(&mut pages);
+        let mut samples = Vec::new();
+        for chunk in pages.chunks(pages.len().div_ceil(CHUNKS)) {
+            let (ns, faults) =
+                self.faulting(chunk, |page| map.words()[page * PAGE_WORDS].store(1, Relaxed))?;
+            samples.extend((faults > 0).then(|| ns / faults as f64));
+        }
+        Ok(samples)
+    }
+
+    /// Nanoseconds that touching costs more for the first time than again, and the faults.
+    fn faulting(&self, places: &[usize], touch: impl Fn(usize)) -> io::Result<(f64, u64)> {
+        let all = || places.iter().for_each(|place| touch(*place));
+        let before = minor_faults(&self.host)?;
+        let first = cpu_ns(all);
+        let faults = minor_faults(&self.host)? - before;
+        let again = cpu_ns(all);
+        Ok(((first - again).max(0.0), faults))
+    }
+
+    /// The penalty of small pages when the file is mapped `copies` times in a row.
+    fn touch(&self, copies: usize) -> io::Result<Option<TouchPenalty>> {
+        let Ok(huge) = &self.huge else { return Ok(None) };
+        let small = SharedWords::map_again(self.file(), self.bytes, copies)?;
+        read_all(small.words());
+        let mut extra = Vec::new();
+        for pair in 0..PAIRS {
+            let (small, huge) = (small.words(), huge.words());
+            let start = mix(u64::from(pair));
+            let (small, huge) = if pair % 2 == 0 {
+                let first = chase_ns(small, start);
+                (first, chase_ns(huge, start))
+            } else {
+                let first = chase_ns(huge, start);
+                (chase_ns(small, start), first)
+            };
+            extra.push(small - huge);
+        }
+        let working_set_bytes = Bytes((self.bytes * copies) as u64);
+        let interval: Option<Interval> = stats::bootstrap(&extra, stats::median);
+        Ok(interval.map(|extra_ns| TouchPenalty { working_set_bytes, extra_ns }))
+    }
+}
+
+/// Nanoseconds of one random touch that depends on the one before.
+fn chase_ns(words: &[AtomicU64], start: u64) -> f64 {
+    let lines = (words.len() / LINE_WORDS) as u64;
+    let mut seen = start;
+    let ns = cpu_ns(|| {
+        for step in 0..u64::from(TOUCHES) {
+            let line = within(mix(start.wrapping_add(step) ^ seen), lines);
+            seen = words[line as usize * LINE_WORDS].load(Relaxed);
+        }
+    });
+    std::hint::black_box(seen);
+    ns / f64::from(TOUCHES)
+}
+
+/// Writes to every page, so that each is memory of its own.
+fn touch_all(words: &[AtomicU64]) {
+    words.iter().step_by(PAGE_WORDS).for_each(|word| word.store(1, Relaxed));
+}
+
+/// Reads from every page, so that each is mapped.
+fn read_all(words: &[AtomicU64]) {
+    words.iter().step_by(PAGE_WORDS).for_each(|word| {
+        std::hint::black_box(word.load(Relaxed));
+    });
+}
+
+/// Private memory on transparent huge pages, or why there is none.
+fn huge_words(host: &Host, bytes: usize) -> Result<PrivateWords, String> {
+    const ENABLED: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
+    let mode = Tree::live().word(ENABLED).map_err(|e| format!("{ENABLED}: {e}"))?;
+    if mode == "never" {
+        return Err(
+            "transparent huge pages are 'never' here, so nothing to compare with".to_owned()
+        );
+    }
+    let words = PrivateWords::map(bytes, Huge::Wanted).map_err(|e| e.to_string())?;
+    touch_all(words.words());
+    let got = smaps::mapping_at(host, words.address());
+    let unknown = || got.why().unwrap_or_default();
+    let got = got.value().ok_or_else(unknown)?;
+    if got.private_transparent.0 < bytes as u64 / 10 * 9 {
+        return Err(format!(
+            "the kernel made huge pages for {} of {} only: memory is fragmented",
+            got.private_transparent,
+            Bytes(bytes as u64)
+        ));
+    }
+    Ok(words)
+}

@@ -1,0 +1,56 @@
+//! The wish to stop, and waiting that heeds it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+/// How long a wish to stop may go unheard.
+const HEARING: Duration = Duration::from_millis(20);
+
+/// Set by whoever wants an experiment to stop: a signal handler, mostly.
+#[derive(Debug, Clone, Default)]
+pub struct Interrupt(Arc<AtomicBool>);
+
+/// The experiment was asked to stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("interrupted")]
+pub struct Interrupted;
+
+impl Interrupt {
+    /// Raised by SIGINT, SIGTERM and SIGHUP of this process; a second SIGINT ends it at once.
+    pub fn by_signals() -> std::io::Result<Self> {
+        use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+        use signal_hook::flag;
+        let interrupt = Self::default();
+        // The order matters: the first signal finds the flag down and raises it, the second
+        // finds it up.
+        flag::register_conditional_shutdown(SIGINT, 130, Arc::clone(&interrupt.0))?;
+        for signal in [SIGINT, SIGTERM, SIGHUP] {
+            flag::register(signal, Arc::clone(&interrupt.0))?;
+        }
+        Ok(interrupt)
+    }
+
+    /// Raises it.
+    pub fn raise(&self) {
+        self.0.store(true, Relaxed);
+    }
+
+    /// Refuses to go on once it is raised.
+    pub fn check(&self) -> Result<(), Interrupted> {
+        if self.0.load(Relaxed) { Err(Interrupted) } else { Ok(()) }
+    }
+
+    /// Sleeps, unless it is raised before or meanwhile.
+    pub fn sleep(&self, length: Duration) -> Result<(), Interrupted> {
+        let until = Instant::now() + length;
+        loop {
+            self.check()?;
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(());
+            }
+            std::thread::sleep(left.min(HEARING));
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! `bench pages`: what page size is worth on this very machine.
+//!
+//! A table in shared memory is read by primary key from many connections, without sockets and
+//! with warm data, once on each page size. See `docs` of [`table`] for what a read is, of
+//! [`plan`] for the order of trials, and of [`run()`] for what happens to the host meanwhile.
+
+pub mod control;
+pub mod crew;
+mod error;
+pub mod job;
+pub mod keys;
+pub mod means;
+mod method;
+pub mod options;
+pub mod plan;
+mod results;
+mod run;
+mod shop;
+pub mod table;
+mod warnings;
+
+pub use error::BenchError;
+pub use means::Means;
+pub use options::{Access, Model, Page, Request};
+pub use plan::{Plan, Refusal};
+pub use run::run;

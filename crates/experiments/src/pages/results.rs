@@ -1,0 +1,223 @@
+//! From trials to the result that is printed and saved.
+
+use super::options::{Page, Request};
+use super::plan::{Plan, Purpose, Trial, chased};
+use super::table::Layout;
+use crate::Machine;
+use jiff::Timestamp;
+use std::collections::BTreeMap;
+use untax_core::bench::{Cell, Noise, PAGES_SCHEMA, PagesBench, Ratio, RatioVerdict};
+use untax_core::calibration::TouchPenalty;
+use untax_core::{Bytes, Calibration, Interval, stats};
+
+/// Pairs below which no ratio is called faster or slower.
+const FEWEST_PAIRS: usize = 3;
+
+/// The noise floor as long as nothing was repeated: no ratio of interest stands above ±100 %.
+const UNKNOWN_FLOOR: f64 = 1.0;
+
+/// What distinguishes cells; in the order in which they are listed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Key {
+    row_bytes: u64,
+    connections: u32,
+    page: Page,
+}
+
+/// Reads or touches per second by round: what pairs trials of different cells.
+type Rounds = BTreeMap<u32, f64>;
+
+#[derive(Debug, Default)]
+struct Tally {
+    rounds: Rounds,
+    page_tables: Bytes,
+    rows: u64,
+    table: Bytes,
+}
+
+/// All trials so far.
+#[derive(Debug)]
+pub(crate) struct Results {
+    request: Request,
+    machine: Machine,
+    run: String,
+    together: bool,
+    cells: BTreeMap<Key, Tally>,
+    repeats: Vec<(Key, u32, f64)>,
+    chases: BTreeMap<Page, Rounds>,
+    chased_memory: Bytes,
+    calibration: Option<Calibration>,
+    warnings: Vec<String>,
+}
+
+impl Results {
+    pub(crate) fn new(request: &Request, plan: &Plan, machine: &Machine, run: &str) -> Self {
+        Self {
+            request: request.clone(),
+            machine: machine.clone(),
+            run: run.to_owned(),
+            together: plan.together,
+            cells: BTreeMap::new(),
+            repeats: Vec::new(),
+            chases: BTreeMap::new(),
+            chased_memory: Bytes(0),
+            calibration: None,
+            warnings: Vec::new(),
+        }
+    }
+
+    /// Keeps what was measured beside the cells.
+    pub(crate) fn calibrated(&mut self, calibration: Calibration) {
+        self.calibration = Some(calibration);
+    }
+
+    /// Adds a warning once.
+    pub(crate) fn warn(&mut self, warning: String) {
+        if !self.warnings.contains(&warning) {
+            self.warnings.push(warning);
+        }
+    }
+
+    /// Adds a trial.
+    pub(crate) fn add(&mut self, layout: &Layout, trial: Trial, rate: f64, page_tables: Bytes) {
+        let Trial { page, connections, round, purpose } = trial;
+        let key = Key { row_bytes: layout.row_bytes, connections, page };
+        match purpose {
+            Purpose::Measure => {
+                let tally = self.cells.entry(key).or_default();
+                tally.rounds.insert(round, rate);
+                (tally.page_tables, tally.rows) = (page_tables, layout.rows);
+                tally.table = layout.bytes();
+            }
+            Purpose::Repeat => self.repeats.push((key, round, rate)),
+            Purpose::Chase => {
+                self.chases.entry(page).or_default().insert(round, rate);
+                self.chased_memory = layout.bytes();
+            }
+        }
+    }
+
+    /// The result as it stands.
+    pub(crate) fn assemble(&self, complete: bool) -> PagesBench {
+        let ratios = self.noise_ratios();
+        let floor = stats::noise_floor(&ratios).unwrap_or(UNKNOWN_FLOOR);
+        let request = &self.request;
+        PagesBench {
+            schema: PAGES_SCHEMA.to_owned(),
+            run: self.run.clone(),
+            taken_at: Timestamp::now(),
+            cpu_model: self.machine.cpu_model.clone(),
+            kernel_release: self.machine.kernel_release.clone(),
+            rows: self.cells.values().map(|tally| tally.rows).max().or(request.rows).unwrap_or(0),
+            access: request.access.id().to_owned(),
+            model: request.model.id().to_owned(),
+            trial_s: request.trial.as_secs_f64(),
+            seed: request.seed,
+            method: super::method::sentences(request, self.together),
+            cells: self.cells.iter().filter_map(|(key, tally)| self.cell(*key, tally)).collect(),
+            ratios: self.ratios(floor),
+            noise: Noise { ratios, floor },
+            warnings: self.warnings.clone(),
+            calibration: self.calibration(),
+            complete,
+        }
+    }
+
+    fn cell(&self, key: Key, tally: &Tally) -> Option<Cell> {
+        let trials: Vec<f64> = tally.rounds.values().copied().collect();
+        Some(Cell {
+            page: key.page.id().to_owned(),
+            row_bytes: Bytes(key.row_bytes),
+            connections: key.connections,
+            model: self.request.model.id().to_owned(),
+            rows: tally.rows,
+            table_bytes: tally.table,
+            reads_per_s: stats::bootstrap(&trials, stats::median)?.into(),
+            trials,
+            page_table_bytes: tally.page_tables,
+        })
+    }
+
+    /// Every page over the smallest, and gigantic ones over huge ones.
+    fn ratios(&self, floor: f64) -> Vec<Ratio> {
+        let Some(smallest) = self.cells.keys().map(|key| key.page).min() else { return Vec::new() };
+        let over = |of: Page| {
+            let huge = (of == Page::Gigantic && smallest != Page::Huge).then_some(Page::Huge);
+            [Some(smallest).filter(|over| *over != of), huge].into_iter().flatten()
+        };
+        let pairs = self.cells.keys().flat_map(|key| over(key.page).map(|page| (*key, page)));
+        pairs.filter_map(|(of, page)| self.ratio(of, Key { page, ..of }, floor)).collect()
+    }
+
+    fn ratio(&self, of: Key, over: Key, floor: f64) -> Option<Ratio> {
+        let (a, b) = paired(&self.cells.get(&of)?.rounds, &self.cells.get(&over)?.rounds);
+        let ratio = stats::paired_ratio(&a, &b)?;
+        let verdict = match a.len() {
+            FEWEST_PAIRS.. => RatioVerdict::judge(ratio, floor),
+            _ => RatioVerdict::Inconclusive,
+        };
+        Some(Ratio {
+            of: of.page.id().to_owned(),
+            over: over.page.id().to_owned(),
+            row_bytes: Bytes(of.row_bytes),
+            connections: of.connections,
+            factor: ratio.mid,
+            low: ratio.low,
+            high: ratio.high,
+            verdict,
+        })
+    }
+
+    /// How far identical trials differ. Where all tables live together, a repeat stands beside
+    /// its cell as one page's trial beside another's. Otherwise the two fillings of one table are
+    /// as far apart as the fillings that are compared.
+    fn noise_ratios(&self) -> Vec<f64> {
+        if self.together {
+            let pairs = self.repeats.iter().filter_map(|(key, round, rate)| {
+                let measured = self.cells.get(key)?.rounds.get(round)?;
+                (*measured > 0.0).then_some(rate / measured)
+            });
+            return pairs.collect();
+        }
+        let half = Plan::second_half(&self.request);
+        let last = self.request.pages.iter().max();
+        let refilled = self.cells.iter().filter(|(key, _)| Some(&key.page) != last);
+        let pairs = refilled.flat_map(|(_, tally)| {
+            let later = |round: &u32| tally.rounds.get(&(round + half));
+            let both = tally.rounds.iter().filter_map(move |(r, rate)| later(r).map(|l| l / rate));
+            both.collect::<Vec<f64>>()
+        });
+        pairs.filter(|ratio| ratio.is_finite()).collect()
+    }
+
+    /// What was measured by itself, and the penalty on the working set of this bench.
+    fn calibration(&self) -> Option<Calibration> {
+        let mut calibration = self.calibration.clone()?;
+        "bench pages".clone_into(&mut calibration.source);
+        if let Some(penalty) = self.penalty() {
+            calibration.touches.push(penalty);
+            calibration.touches.sort_by_key(|touch| touch.working_set_bytes);
+            calibration.touches_missing = None;
+        }
+        Some(calibration)
+    }
+
+    fn penalty(&self) -> Option<TouchPenalty> {
+        let (small, larger) = chased(&self.request.pages)?;
+        let (small, larger) = paired(self.chases.get(&small)?, self.chases.get(&larger)?);
+        let extra = |(small, larger): (&f64, &f64)| (small.recip() - larger.recip()) * 1e9;
+        let extra: Vec<f64> =
+            small.iter().zip(&larger).map(extra).filter(|e| e.is_finite()).collect();
+        let extra_ns: Interval = stats::bootstrap(&extra, stats::median)?;
+        Some(TouchPenalty { working_set_bytes: self.chased_memory, extra_ns })
+    }
+}
+
+/// The rates of the rounds that both have.
+fn paired(a: &Rounds, b: &Rounds) -> (Vec<f64>, Vec<f64>) {
+    a.iter().filter_map(|(round, a)| b.get(round).map(|b| (*a, *b))).unzip()
+}
+
+#[cfg(test)]
+#[path = "results_tests.rs"]
+mod tests;
