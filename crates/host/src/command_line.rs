@@ -25,8 +25,8 @@ fn split(text: &str) -> Vec<String> {
     text.trim_end_matches('\0').split('\0').map(str::to_owned).filter(|a| !a.is_empty()).collect()
 }
 
-/// Replaces the values of arguments that look secret: `--requirepass x`, `--password=x`, and
-/// `-c primary_conninfo=x`.
+/// Replaces the values of arguments that look secret: `--requirepass x` as two arguments or as
+/// one, `--password=x`, and `-c primary_conninfo=x`.
 pub(crate) fn redact(text: &str) -> String {
     let mut hide_next = false;
     let arguments: Vec<String> = text
@@ -36,14 +36,14 @@ pub(crate) fn redact(text: &str) -> String {
             if std::mem::take(&mut hide_next) && !argument.starts_with("--") {
                 return LEFT_OUT.to_owned();
             }
-            let (name, value) = argument.split_once('=').unwrap_or((argument, ""));
-            let lower = name.to_lowercase();
-            let named = name.starts_with('-') || !value.is_empty();
-            if !named || !SECRET_WORDS.iter().any(|w| lower.contains(w)) {
+            let words = argument.split('=').next().unwrap_or_default().to_lowercase();
+            let named = argument.starts_with('-') || argument.contains('=');
+            if !named || !SECRET_WORDS.iter().any(|w| words.contains(w)) {
                 return argument.to_owned();
             }
-            hide_next = value.is_empty();
-            if value.is_empty() { name.to_owned() } else { format!("{name}={LEFT_OUT}") }
+            let name = argument.split(['=', ' ']).next().unwrap_or_default();
+            hide_next = name == argument;
+            if hide_next { name.to_owned() } else { format!("{name}={LEFT_OUT}") }
         })
         .collect();
     arguments.join("\0")
@@ -56,7 +56,7 @@ mod tests {
     #[test]
     fn secrets_are_left_out_and_the_rest_is_kept() {
         let line = "redis-server\0--port\x006379\0--requirepass\0hunter2\0--masterauth=x\0--save\0\
-                    -c\0primary_conninfo=host=a password=b\0\0";
+                    -c\0primary_conninfo=host=a password=b\0--masterauth x=y\0\0";
         assert_eq!(
             split(&redact(line)),
             [
@@ -68,7 +68,8 @@ mod tests {
                 "--masterauth=(left out)",
                 "--save",
                 "-c",
-                "primary_conninfo=(left out)"
+                "primary_conninfo=(left out)",
+                "--masterauth=(left out)"
             ]
         );
     }
