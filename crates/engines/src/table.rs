@@ -153,16 +153,21 @@ fn examine(host: &Host, stat: Stat) -> Process {
     let link = host.link(&format!("/proc/{pid}/exe"));
     let deleted = link.as_ref().map(|path| path.ends_with(DELETED));
     let executable = link.map(|path| path.trim_end_matches(DELETED).to_owned());
-    let read = || command_line::filtered(host, pid, title::shorten);
+    let read = |keep: &dyn Fn(String) -> String| command_line::filtered(host, pid, keep);
     let (arguments, engine) = match &executable {
         Present(path) => match engine::by_program(base(path)) {
-            Some(engine) => (read(), Some(engine)),
+            Some(engine) => (read(&title::shorten), Some(engine)),
             None => (not_needed(), None),
         },
         // Another user's program: its name and command line are all there is to go by.
         Denied(_) => {
-            let arguments = read();
-            let engine = by_appearance(&stat.comm, &arguments);
+            let engine_of = |first: &str| by_appearance(&stat.comm, first);
+            let arguments = read(&|text| match engine_of(first_argument(&text)) {
+                Some(_) => title::shorten(text),
+                None => first_word(&text).to_owned(),
+            });
+            let first = arguments.value().and_then(|a| a.first()).map_or("", String::as_str);
+            let engine = engine_of(first);
             (arguments, engine)
         }
         // A kernel thread, or a process that ended and waits for its parent.
@@ -187,10 +192,19 @@ fn in_namespace(host: &Host, pid: u32, role: Role) -> Role {
     }
 }
 
-fn by_appearance(comm: &str, arguments: &Reading<Vec<String>>) -> Option<&'static Engine> {
-    let first = arguments.value().and_then(|a| a.first()).map_or("", String::as_str);
+fn first_argument(line: &str) -> &str {
+    line.split('\0').next().unwrap_or_default()
+}
+
+/// All that is kept of the command line of a program that is no database: what follows is nobody
+/// else's business.
+fn first_word(line: &str) -> &str {
+    line.split(['\0', ' ', ':']).next().unwrap_or_default()
+}
+
+fn by_appearance(comm: &str, first: &str) -> Option<&'static Engine> {
     // A rewritten title is one text: `postgres: walwriter`, `redis-server *:6379`.
-    let word = first.split([' ', ':']).next().unwrap_or_default();
+    let word = first_word(first);
     let word = base(word).trim_start_matches('-');
     let is_script = INTERPRETERS.iter().any(|i| word.starts_with(i));
     engine::by_program(word)
