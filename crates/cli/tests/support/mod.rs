@@ -22,11 +22,12 @@ const HUNG_S: &str = "180";
 /// Runs a test that needs root and real servers, when it is its turn.
 pub fn real(test: impl FnOnce() -> Result<(), LabError>) {
     let required = std::env::var_os("UNTAX_REQUIRE_REAL").is_some_and(|value| value == "1");
-    let alone = || match rustix::process::geteuid().is_root() {
-        true => Turn::wait(),
-        false => Err(LabError::NeedsRoot { what: "a test on real servers" }),
+    let turn = if rustix::process::geteuid().is_root() {
+        Turn::wait()
+    } else {
+        Err(LabError::NeedsRoot { what: "a test on real servers" })
     };
-    match alone().and_then(|_turn| test()) {
+    match turn.and_then(|_turn| test()) {
         Ok(()) => {}
         Err(error @ (LabError::Missing { .. } | LabError::NeedsRoot { .. })) if !required => {
             // Not with a macro: the test harness keeps what those print of a passing test.
