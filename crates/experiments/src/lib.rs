@@ -82,6 +82,8 @@ pub struct Bench<'a> {
     pub machine: &'a Machine,
     /// The result's id.
     pub run: &'a str,
+    /// What to spend on a calibration before the bench; `None`: make none.
+    pub calibration: Option<Budget>,
     /// The wish to stop.
     pub interrupt: Interrupt,
 }

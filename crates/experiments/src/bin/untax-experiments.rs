@@ -40,6 +40,7 @@ fn run() -> Result<PagesBench, Box<dyn std::error::Error>> {
         lock: &lock,
         machine: &Machine::of(&untax_host::facts::read_all(&Host::live())),
         run: "pages",
+        calibration: None,
         interrupt: Interrupt::by_signals()?,
     };
     Ok(pages::run(&request, &bench, &mut Nobody)?)

@@ -37,9 +37,11 @@ pub fn run(
     let plan = Plan::new(request, &means)?;
     let mut results = Results::new(request, &plan, bench.machine, bench.run);
     super::warnings::before(request, &plan, &means, &mut results);
-    match calibrate(bench.program, calibrate::FULL, bench.machine) {
-        Reading::Present(calibration) => results.calibrated(calibration),
-        other => results.warn(format!("no calibration: {}", other.why().unwrap_or_default())),
+    if let Some(budget) = bench.calibration {
+        match calibrate(bench.program, budget, bench.machine) {
+            Reading::Present(calibration) => results.calibrated(calibration),
+            other => results.warn(format!("no calibration: {}", other.why().unwrap_or_default())),
+        }
     }
     // Declared before the runner, so that it is dropped after the readers, also in a panic.
     let mut shop = Shop::open(bench, &request.pages);

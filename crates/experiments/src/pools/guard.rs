@@ -173,6 +173,11 @@ impl Guard {
         &self.journal
     }
 
+    /// The guard's process.
+    pub fn pid(&self) -> u32 {
+        self.process.id()
+    }
+
     /// Has everything restored and waits for it.
     pub fn release(mut self) -> Result<(), GuardError> {
         self.stand_down()
