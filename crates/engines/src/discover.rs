@@ -127,6 +127,7 @@ fn scene<'a>(
         main: table.get(pid)?,
         members: (found.engine.members)(table, pid),
         status: process::status(host, pid),
+        cgroup: found.cgroup.clone(),
         directory: directory(host, pid),
         answer: Absent("not asked yet".to_owned()),
         settings: Absent("not read yet".to_owned()),

@@ -4,6 +4,7 @@ use crate::engine::Engine;
 use crate::scene::{Portrait, Scene};
 use crate::settings::Values;
 use crate::table::{Role, Table, base};
+use crate::thp::heap_page;
 use untax_core::Bytes;
 use untax_core::Reading::{self, Absent, Present};
 use untax_core::database::{Model, Segment};
@@ -62,7 +63,7 @@ fn page_size(scene: &Scene) -> Reading<Bytes> {
             gap => gap.and_then(|_| Absent(String::new())),
         };
     }
-    scene.memory.heap_page(scene.facts, &resident)
+    heap_page(scene, &resident)
 }
 
 fn largest_page(segments: &[Segment]) -> Option<Bytes> {

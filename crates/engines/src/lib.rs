@@ -22,6 +22,7 @@ mod redis;
 mod scene;
 mod settings;
 mod table;
+mod thp;
 
 pub use answer::answer_main;
 pub use ask::Asker;

@@ -2,6 +2,7 @@
 
 use crate::scene::Scene;
 use crate::settings::bytes_of;
+use crate::thp;
 use untax_core::Bytes;
 use untax_core::Reading::{self, Absent, Denied, Failed, Present};
 use untax_core::database::Segment;
@@ -14,14 +15,6 @@ const LARGE: Bytes = Bytes::from_mib(32);
 
 /// The most segments that are reported of one database.
 const MOST_SEGMENTS: usize = 16;
-
-/// What `smaps_rollup` costs for each resident GiB on 4 KiB pages. Measured on a 4 GiB private
-/// anonymous mapping: 24 ms, 6 ms each GiB; on transparent huge pages 0.05 ms. The kernel walks
-/// the page tables under `mmap_lock`, which holds up `mmap` and `brk` of that process.
-const ROLLUP_MS_PER_GIB: f64 = 6.0;
-
-/// The longest that `mmap_lock` of a database may be held for one figure.
-const ROLLUP_LIMIT_MS: f64 = 50.0;
 
 /// What the kernel calls shared anonymous memory, and the same on huge pages of a pool.
 const SHARED_ANONYMOUS: &str = "/dev/zero";
@@ -71,7 +64,7 @@ impl Memory {
             large.map(|mapping| segment(scene, mapping)).collect()
         });
         let anon_huge_bytes = if single_process {
-            anon_huge(scene)
+            thp::anon_huge(scene)
         } else {
             Absent("not read of databases with many processes: it would be read of each".into())
         };
@@ -93,18 +86,6 @@ impl Memory {
         });
         let total = chosen.as_ref().map(|chosen| chosen.iter().map(|s| s.bytes).sum());
         (total, chosen.and_then(|chosen| most_common_page(&chosen)))
-    }
-
-    /// The page size of private memory: base pages, unless most of what is resident lies in
-    /// transparent huge pages.
-    pub fn heap_page(&self, facts: &HostFacts, resident: &Reading<Bytes>) -> Reading<Bytes> {
-        let huge = self.anon_huge_bytes.value().zip(resident.value());
-        match huge {
-            Some((huge, resident)) if huge.0 > 0 && huge.0 >= resident.0 / 2 => {
-                facts.thp.as_ref().and_then(|thp| thp.pmd_bytes.clone())
-            }
-            _ => facts.base_page_bytes.clone(),
-        }
     }
 }
 
@@ -260,35 +241,4 @@ fn filesystem(host: &Host, pid: u32, mapping: &Mapping) -> Reading<Filesystem> {
         Err(rustix::io::Errno::NOENT) => Absent(format!("{path} does not exist")),
         Err(errno) => Failed(format!("{path}: {errno}")),
     })
-}
-
-fn anon_huge(scene: &Scene) -> Reading<Bytes> {
-    let resident = scene.status("VmRSS", |s| s.resident);
-    let path = format!("/proc/{}/smaps_rollup", scene.pid());
-    resident.and_then(|resident| {
-        let ms = resident.0 as f64 / Bytes::GIB_1.0 as f64 * ROLLUP_MS_PER_GIB;
-        if ms > ROLLUP_LIMIT_MS {
-            return Absent(format!(
-                "reading {path} would hold the memory lock for about {ms:.0} ms"
-            ));
-        }
-        scene.host.text(&path).parse(&path, |text| parse_anon_huge(text))
-    })
-}
-
-fn parse_anon_huge(text: &str) -> Option<Bytes> {
-    let line = text.lines().find_map(|line| line.strip_prefix("AnonHugePages:"))?;
-    line.trim().strip_suffix(" kB")?.trim().parse().ok().map(Bytes::from_kib)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn rollup_without_the_line_is_not_zero() {
-        assert_eq!(parse_anon_huge("Rss: 4 kB\nAnonHugePages:   2048 kB\n"), Some(Bytes::MIB_2));
-        assert_eq!(parse_anon_huge("Rss: 4 kB\n"), None);
-        assert_eq!(parse_anon_huge("AnonHugePages: x kB\n"), None);
-    }
 }

@@ -6,6 +6,7 @@ use crate::engine::Engine;
 use crate::scene::{Portrait, Scene};
 use crate::settings::{Map, Values};
 use crate::table::{Candidate, Role, Table};
+use crate::thp::heap_page;
 use untax_core::Reading::{self, Absent, Present};
 use untax_core::database::Model;
 
@@ -59,7 +60,7 @@ fn describe(scene: &Scene) -> Portrait {
         model: Model::Thread,
         connections: Absent(unasked.to_owned()),
         data_directory: data_directory(scene),
-        page_size_bytes: scene.memory.heap_page(scene.facts, &resident),
+        page_size_bytes: heap_page(scene, &resident),
         data_bytes: resident,
         huge_pages: Absent("MongoDB uses no huge pages from a pool".to_owned()),
         accesses: Absent(unasked.to_owned()),

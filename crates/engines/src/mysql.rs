@@ -9,6 +9,7 @@ use crate::memory::default_huge_page;
 use crate::scene::{Portrait, Scene};
 use crate::settings::bytes_of;
 use crate::table::{Candidate, Role, Table, base};
+use crate::thp::heap_page;
 use untax_core::Reading::{self, Absent, Present};
 use untax_core::database::{HugePageUse, Model, Segment};
 use untax_core::{Bytes, Interval};
@@ -119,13 +120,16 @@ fn buffer_pool(scene: &Scene) -> Option<Bytes> {
     bytes_of(settings.values.get("innodb_buffer_pool_size")?, Bytes(1))
 }
 
-/// Base pages may be transparent huge ones in truth.
+/// What the mappings say, but base pages may be transparent huge ones in truth. A process that
+/// has no page of a pool needs no mapping to be looked at.
 fn page_size(scene: &Scene, mapped: Reading<Bytes>) -> Reading<Bytes> {
-    if mapped.is_present() && mapped != scene.facts.base_page_bytes {
+    let pooled = scene.status.value().and_then(|s| s.hugetlb).is_none_or(|pooled| pooled.0 > 0);
+    let huge = mapped.is_present() && mapped != scene.facts.base_page_bytes;
+    if huge || (pooled && !mapped.is_present()) {
         return mapped;
     }
     let resident = scene.status("RssAnon", |s| s.resident_anonymous);
-    scene.memory.heap_page(scene.facts, &resident)
+    heap_page(scene, &resident)
 }
 
 /// `large_pages` falls back to base pages with no more than a line in the log.
@@ -133,10 +137,7 @@ fn huge_pages(scene: &Scene) -> Reading<HugePageUse> {
     scene.settings.as_ref().and_then(|settings| {
         let on = match settings.values.get("large_pages").map(|v| v.to_uppercase()) {
             Some(value) => ["ON", "1", "TRUE"].contains(&value.as_str()),
-            None if settings.source == "command line" => {
-                return Absent(format!("large_pages is not known ({})", settings.instead_of));
-            }
-            None => false,
+            None => return Absent(format!("large_pages is not known ({})", settings.instead_of)),
         };
         let size_bytes = default_huge_page(scene.host);
         let needed_pages = size_bytes.as_ref().and_then(|size| pages(scene, *size));

@@ -132,11 +132,7 @@ fn huge_pages(scene: &Scene) -> Reading<HugePageUse> {
         let value = |name: &str| settings.values.get(name).map(String::as_str);
         let asked = match value("huge_pages") {
             Some(asked) => asked.to_lowercase(),
-            None if settings.source == "command line" => {
-                return Absent(format!("huge_pages is not known ({})", settings.instead_of));
-            }
-            // The default of every version that has the setting.
-            None => "try".to_owned(),
+            None => return Absent(format!("huge_pages is not known ({})", settings.instead_of)),
         };
         let size_bytes = match value("huge_page_size").and_then(|v| bytes_of(v, Bytes(1024))) {
             Some(size) if size.0 > 0 => Present(size),

@@ -8,6 +8,7 @@ mod socket;
 use crate::engine::{Asking, Engine, Identity};
 use crate::scene::{Portrait, Scene};
 use crate::table::{Candidate, Role, Table, base};
+use crate::thp::heap_page;
 use untax_core::Interval;
 use untax_core::Reading::{self, Absent, Present};
 use untax_core::database::Model;
@@ -89,7 +90,7 @@ fn describe(scene: &Scene) -> Portrait {
             None => Absent("the server did not tell its connections".to_owned()),
         }),
         data_directory: scene.directory.clone(),
-        page_size_bytes: scene.memory.heap_page(scene.facts, &resident),
+        page_size_bytes: heap_page(scene, &resident),
         data_bytes: resident,
         huge_pages: Absent("Redis and Valkey use no huge pages from a pool".to_owned()),
         accesses: scene.accesses(COUNTER, Interval::new(low, mid, high)),

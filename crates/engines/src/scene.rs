@@ -4,7 +4,7 @@ use crate::answer::Answer;
 use crate::memory::Memory;
 use crate::table::{Process, Table};
 use untax_core::Reading::{self, Absent};
-use untax_core::database::{Accesses, HugePageUse, Model, Settings};
+use untax_core::database::{Accesses, Cgroup, HugePageUse, Model, Settings};
 use untax_core::host::HostFacts;
 use untax_core::{Bytes, Interval};
 use untax_host::Host;
@@ -21,6 +21,8 @@ pub(crate) struct Scene<'a> {
     pub members: Vec<u32>,
     /// `status` of the main process.
     pub status: Reading<Status>,
+    /// Where the main process sits.
+    pub cgroup: Reading<Cgroup>,
     /// Where the main process works: engines change to their data directory.
     pub directory: Reading<String>,
     /// What the server answered over its socket.

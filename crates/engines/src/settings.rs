@@ -27,6 +27,13 @@ impl Values {
         Self { why: Some(Gap::Absent(why.to_owned())), ..Self::default() }
     }
 
+    /// The value of a setting that no file and no argument names, where all could be read.
+    pub fn default_of(&mut self, name: &str, value: &str) {
+        if self.why.is_none() {
+            self.settings.entry(name.to_owned()).or_insert_with(|| value.to_owned());
+        }
+    }
+
     /// Remembers why something could not be read; the first reason stays.
     pub fn missing<T>(&mut self, reading: Reading<T>) {
         if let Err(gap) = reading.into_result() {

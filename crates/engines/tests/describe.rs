@@ -297,3 +297,21 @@ fn a_large_heap_is_not_walked() {
     let database = made.file("/proc/100/smaps_rollup", "AnonHugePages: 0 kB\n").only();
     assert!(matches!(&database.memory.anon_huge_bytes, Absent(why) if why.contains("600 ms")));
 }
+
+#[test]
+fn the_control_group_counts_what_is_too_large_to_walk() {
+    let exe = "/usr/bin/redis-server";
+    let process =
+        Process { pid: 100, parent: 1, comm: "redis-server", exe, command: "redis-server *:1" };
+    let status = "VmRSS:\t104857600 kB\nRssAnon:\t104857600 kB\nVmPTE:\t1 kB\n";
+    let redis = |processes: &str| {
+        let made = Made::new().file("/proc/100/status", status).process(&process);
+        made.file("/proc/100/cgroup", "0::/redis\n")
+            .file("/proc/self/mountinfo", "35 24 0:30 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n")
+            .file("/sys/fs/cgroup/redis/cgroup.procs", processes)
+            .file("/sys/fs/cgroup/redis/memory.stat", "anon 5\nanon_thp 107374182400\n")
+            .only()
+    };
+    assert_eq!(redis("100\n").memory.anon_huge_bytes, Present(Bytes(100 << 30)));
+    assert!(matches!(redis("1\n100\n").memory.anon_huge_bytes, Absent(_)), "not alone in it");
+}

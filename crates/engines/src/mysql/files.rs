@@ -75,6 +75,7 @@ pub(super) fn settings(scene: &Scene) -> Values {
     if let gap @ (Reading::Denied(_) | Reading::Failed(_)) = &scene.main.arguments {
         values.missing(gap.clone());
     }
+    values.default_of("large_pages", "OFF");
     values
 }
 

@@ -58,6 +58,8 @@ pub(super) fn settings(scene: &Scene) -> Values {
     if let gap @ (Reading::Denied(_) | Reading::Failed(_)) = &scene.main.arguments {
         values.missing(gap.clone());
     }
+    // The default of every version that has the setting.
+    values.default_of("huge_pages", "try");
     values
 }
 

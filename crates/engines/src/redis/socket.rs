@@ -46,9 +46,10 @@ where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let session = RedisConnectionInfo::default().set_skip_set_lib_name();
-    let defaults = AsyncConnectionConfig::default();
+    // The deadline is kept by whoever started this process.
+    let patient = AsyncConnectionConfig::new().set_response_timeout(None);
     let (mut server, driver) =
-        MultiplexedConnection::new_with_config(&session, stream, defaults).await?;
+        MultiplexedConnection::new_with_config(&session, stream, patient).await?;
     tokio::spawn(driver);
     let info: String = redis::cmd("INFO").query_async(&mut server).await?;
     let info = parse_info(&info);
@@ -117,7 +118,8 @@ fn words(error: &RedisError) -> Reading<Answer> {
         ErrorKind::AuthenticationFailed => Denied("the server wants a password".to_owned()),
         ErrorKind::Server(ServerErrorKind::NoPerm) => Denied(format!("the server says: {error}")),
         _ if error.code() == Some("NOAUTH") => Denied("the server wants a password".to_owned()),
-        _ => Failed(format!("the server says: {error}")),
+        ErrorKind::Server(_) => Failed(format!("the server says: {error}")),
+        _ => Failed(format!("asking the server: {error}")),
     }
 }
 

@@ -1,5 +1,6 @@
 //! A host that is made up, process by process.
 
+#![expect(clippy::unwrap_used, reason = "a made-up host is as the test says")]
 #![allow(dead_code, reason = "each test file uses its own part of it")]
 
 use std::collections::BTreeMap;
