@@ -74,6 +74,23 @@ fn so_they_are_at_six_gigabytes() {
 }
 
 #[test]
+fn a_pool_too_small_is_found_short_and_idle() {
+    support::real(|| {
+        let _pool = HugePages::reserve(200)?;
+        let settings = [("shared_buffers", "512MB"), ("huge_pages", "try")];
+        let postgres = Postgres::start(Place::Host, &settings)?;
+        let check = Untax::new().check(postgres.pid().unwrap());
+        let found = database(&check, postgres.pid().unwrap());
+        assert_eq!(found["huge_pages"]["asked"], "try");
+        let needed = postgres.sql("SHOW shared_memory_size_in_huge_pages")?;
+        assert_eq!(found["huge_pages"]["needed_pages"].to_string(), needed.trim());
+        assert!(rules(found).contains(&"hugepages-short"), "{found:#}");
+        assert!(rules(&check).contains(&"hugepages-idle"), "{:#}", check["findings"]);
+        Ok(())
+    });
+}
+
+#[test]
 fn several_clusters_are_told_apart() {
     support::real(|| {
         let small = [("shared_buffers", "128MB"), ("huge_pages", "off")];
