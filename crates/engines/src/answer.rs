@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::process::ExitCode;
+use std::time::Duration;
 use untax_core::Reading::{self, Absent, Failed};
 
 /// What a server told of itself. Only settings of the engine's list are in it.
@@ -58,10 +59,17 @@ pub fn answer_main() -> ExitCode {
     if written.is_ok() { ExitCode::SUCCESS } else { ExitCode::from(2) }
 }
 
+/// Whoever started this process ends it sooner than this, unless it was killed meanwhile.
+const ORPHANED: Duration = Duration::from_secs(10);
+
 /// Runs a conversation with a server to its end, on this one thread.
 pub(crate) fn converse<T>(conversation: impl Future<Output = Reading<T>>) -> Reading<T> {
+    let limited = async {
+        let silent = |_| Failed("the server gave no answer".to_owned());
+        tokio::time::timeout(ORPHANED, conversation).await.unwrap_or_else(silent)
+    };
     match tokio::runtime::Builder::new_current_thread().enable_all().build() {
-        Ok(runtime) => runtime.block_on(conversation),
+        Ok(runtime) => runtime.block_on(limited),
         Err(error) => Failed(format!("asking the server: {error}")),
     }
 }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use untax_core::Reading::{self, Absent, Denied, Failed, Present};
 use untax_host::Host;
 
-/// The longest that a server may take to answer: a hung server must not hang a check.
+/// An idle server answers within some 20 ms.
 const DEADLINE: Duration = Duration::from_secs(2);
 
 /// The largest answer that is read. An honest one has about 2 KiB.
@@ -24,13 +24,19 @@ pub struct Asker {
     pub program: PathBuf,
     /// Arguments before the three of `answer_main`.
     pub arguments: Vec<OsString>,
+    /// The longest that a server may take to answer: a hung server must not hang a check.
+    pub deadline: Duration,
 }
 
 impl Asker {
     /// This very program, which knows the hidden subcommand `__ask`. Works also when its file
     /// was replaced since it was started.
     pub fn this_program() -> Self {
-        Self { program: "/proc/self/exe".into(), arguments: vec!["__ask".into()] }
+        Self {
+            program: "/proc/self/exe".into(),
+            arguments: vec!["__ask".into()],
+            deadline: DEADLINE,
+        }
     }
 
     /// Starts asking a server; `None` for an engine that is not asked, or a captured host.
@@ -59,15 +65,18 @@ pub(crate) struct Question<'a> {
 
 struct Asked {
     child: Child,
-    until: Instant,
+    started: Instant,
+    patience: Duration,
 }
 
 impl Question<'_> {
     /// Asks as the next of the engine's identities; `None` when there is none left.
     fn spawn(&mut self) -> Option<Reading<Asked>> {
-        let identity = self.asking.identities.get(self.next)?;
+        let identity = *self.asking.identities.get(self.next)?;
         self.next += 1;
-        Some(self.spawn_as(*identity))
+        // Only root can be root.
+        let possible = identity != Identity::Root || rustix::process::geteuid().is_root();
+        possible.then(|| self.spawn_as(identity))
     }
 
     fn spawn_as(&self, identity: Identity) -> Reading<Asked> {
@@ -80,7 +89,9 @@ impl Question<'_> {
             .stderr(Stdio::null())
             .spawn();
         match child {
-            Ok(child) => Present(Asked { child, until: Instant::now() + DEADLINE }),
+            Ok(child) => {
+                Present(Asked { child, started: Instant::now(), patience: self.asker.deadline })
+            }
             Err(error) => Failed(format!("{}: {error}", self.asker.program.display())),
         }
     }
@@ -131,10 +142,11 @@ impl Asked {
             return Failed("the process that asks the server has no output".to_owned());
         };
         let (mut json, mut chunk) = (Vec::new(), [0; 4096]);
+        let until = self.started + self.patience;
         loop {
-            let left = self.until.saturating_duration_since(Instant::now());
+            let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                return Failed(format!("the server gave no answer in {} s", DEADLINE.as_secs()));
+                return Failed(format!("the server gave no answer in {:?}", self.patience));
             }
             let timeout = Timespec::try_from(left).ok();
             match poll(&mut [PollFd::new(&pipe, PollFlags::IN)], timeout.as_ref()) {
@@ -157,5 +169,64 @@ impl Asked {
     fn end(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::by_id;
+
+    /// Asks a shell script instead of a server; `$2` is the identity.
+    fn ask(engine: &str, script: &str) -> Reading<Answer> {
+        let asker = Asker {
+            program: "/bin/sh".into(),
+            arguments: vec!["-c".into(), script.into()],
+            deadline: Duration::from_millis(500),
+        };
+        let question = asker.start(&Host::live(), by_id(engine).unwrap(), 1).unwrap();
+        question.finish()
+    }
+
+    fn port(answer: &Reading<Answer>) -> Option<&str> {
+        answer.value()?.settings.get("port").map(String::as_str)
+    }
+
+    const ANSWER: &str = r#"{"version":"1","product":null,"connections":null,
+                             "accesses":{"absent":"x"},"settings":{"port":"7"}}"#;
+
+    #[test]
+    fn an_answer_comes_through() {
+        let answer = ask("redis", &format!("echo '{ANSWER}'"));
+        assert_eq!(port(&answer), Some("7"), "{answer:?}");
+    }
+
+    #[test]
+    fn a_refusal_is_kept_when_nobody_else_can_ask() {
+        let answer = ask("redis", r#"echo '{"denied":"the server wants a password"}'"#);
+        assert_eq!(answer, Denied("the server wants a password".to_owned()));
+    }
+
+    #[test]
+    fn another_identity_is_tried_after_a_refusal() {
+        let script = format!(
+            r#"if [ "$2" = root ]; then echo '{ANSWER}'; else echo '{{"denied":"no"}}'; fi"#
+        );
+        let answer = ask("mysql", &script);
+        let root = rustix::process::geteuid().is_root();
+        assert_eq!(port(&answer), root.then_some("7"), "{answer:?}");
+        let failing = ask("mysql", r#"[ "$2" = root ] || echo '{"denied":"no"}'"#);
+        assert_eq!(failing, Denied("no".to_owned()), "the first reason stays");
+    }
+
+    #[test]
+    fn silence_garbage_and_death_are_failures() {
+        for script in ["exec /bin/sleep 60", "echo garbage", "kill -9 $$", "yes | head -c 3000000"]
+        {
+            assert!(matches!(ask("redis", script), Failed(_)), "{script}");
+        }
+        let asker = Asker { program: "/nowhere".into(), ..Asker::this_program() };
+        let question = asker.start(&Host::live(), by_id("redis").unwrap(), 1).unwrap();
+        assert!(matches!(question.finish(), Failed(_)));
     }
 }

@@ -14,7 +14,7 @@ pub(crate) const ENGINE: Engine = Engine {
     id: "generic",
     summary: "any other program",
     privilege: "root, or the OS user that runs it",
-    minimum_kernel: "4.10",
+    minimum_kernel: "5.0",
     cost: "`schedstat` of each thread; `maps`, and up to 50 ms of `smaps_rollup`",
     programs: &[],
     role: |_| Role::Other,

@@ -26,6 +26,8 @@ pub(crate) struct Memory {
     pub segments: Reading<Vec<Segment>>,
     /// Anonymous memory in transparent huge pages.
     pub anon_huge_bytes: Reading<Bytes>,
+    /// Lengths of all mappings, large or not, that are on pages of a pool by their name.
+    pub pooled: Vec<Bytes>,
     /// The largest shared mapping, large or not.
     pub largest_shared: Reading<Segment>,
 }
@@ -42,6 +44,7 @@ impl Memory {
         Self {
             segments: Absent(why()),
             anon_huge_bytes: Absent(why()),
+            pooled: Vec::new(),
             largest_shared: Absent(why()),
         }
     }
@@ -59,6 +62,9 @@ impl Memory {
             Some(mapping) => Present(segment(scene, mapping)),
             None => Absent("the main process shares no memory".to_owned()),
         });
+        let is_pooled = |m: &&Mapping| m.name.starts_with(POOLED);
+        let all = maps.value().map(Vec::as_slice).unwrap_or_default();
+        let pooled = all.iter().filter(is_pooled).map(|m| m.bytes).collect();
         let segments = maps.map(|maps| {
             let large = maps.iter().take_while(|m| m.bytes >= LARGE).take(MOST_SEGMENTS);
             large.map(|mapping| segment(scene, mapping)).collect()
@@ -68,7 +74,7 @@ impl Memory {
         } else {
             Absent("not read of databases with many processes: it would be read of each".into())
         };
-        Self { segments, anon_huge_bytes, largest_shared }
+        Self { segments, anon_huge_bytes, pooled, largest_shared }
     }
 
     /// The large segments for which `holds_data` is true: their length together, and the page

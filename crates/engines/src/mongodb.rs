@@ -15,7 +15,7 @@ pub(crate) const ENGINE: Engine = Engine {
     id: "mongodb",
     summary: "MongoDB",
     privilege: "root, or the OS user that runs the server",
-    minimum_kernel: "4.10",
+    minimum_kernel: "5.6",
     cost: "`schedstat` of each thread; `maps`, and up to 50 ms of `smaps_rollup`",
     programs: &["mongod"],
     role,

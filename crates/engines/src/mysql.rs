@@ -19,7 +19,7 @@ pub(crate) const ENGINE: Engine = Engine {
     id: "mysql",
     summary: "MySQL, MariaDB and Percona Server",
     privilege: "root, or the OS user that runs the server",
-    minimum_kernel: "4.10",
+    minimum_kernel: "5.6",
     cost: "one connection; `schedstat` of each thread; `maps`, and up to 50 ms of `smaps_rollup`",
     programs: &["mysqld", "mariadbd"],
     role,
@@ -140,21 +140,35 @@ fn huge_pages(scene: &Scene) -> Reading<HugePageUse> {
             None => return Absent(format!("large_pages is not known ({})", settings.instead_of)),
         };
         let size_bytes = default_huge_page(scene.host);
-        let needed_pages = size_bytes.as_ref().and_then(|size| pages(scene, *size));
+        let (lengths, source) = lengths(scene);
+        let needed_pages = size_bytes.as_ref().and_then(|size| pages(&lengths, *size));
         Present(HugePageUse {
             asked: if on { "try" } else { "off" }.to_owned(),
             size_bytes,
             needed_pages,
-            source: "length of each of the buffer pool's mappings / page size".to_owned(),
+            source: source.to_owned(),
         })
     })
 }
 
+/// The mappings that are, or would be, on pages of a pool. MariaDB asks for huge pages for its
+/// log buffer and the caches of its other engines too, so what it has mapped from a pool is the
+/// whole need; a server on base pages shows the larger of those mappings only.
+fn lengths(scene: &Scene) -> (Reading<Vec<Bytes>>, &'static str) {
+    if !scene.memory.pooled.is_empty() {
+        let lengths = scene.memory.pooled.clone();
+        return (Present(lengths), "length of each mapping from the pool / page size");
+    }
+    let lengths = scene.memory.segments.as_ref().map(|segments| {
+        segments.iter().filter(|s| may_be_buffer_pool(s)).map(|s| s.bytes).collect()
+    });
+    (lengths, "length of each large private mapping / page size")
+}
+
 /// Each mapping is rounded up to whole pages by itself.
-fn pages(scene: &Scene, size: Bytes) -> Reading<u64> {
-    scene.memory.segments.as_ref().and_then(|segments| {
-        let pools = segments.iter().filter(|s| may_be_buffer_pool(s));
-        let pages: Vec<u64> = pools.filter_map(|s| s.bytes.pages_of(size)).collect();
+fn pages(lengths: &Reading<Vec<Bytes>>, size: Bytes) -> Reading<u64> {
+    lengths.as_ref().and_then(|lengths| {
+        let pages: Vec<u64> = lengths.iter().filter_map(|bytes| bytes.pages_of(size)).collect();
         if pages.is_empty() {
             return Absent("no mapping is large enough to be the buffer pool".to_owned());
         }

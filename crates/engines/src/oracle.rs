@@ -15,7 +15,7 @@ pub(crate) const ENGINE: Engine = Engine {
     id: "oracle",
     summary: "Oracle Database",
     privilege: "root, or the OS user that runs the instance",
-    minimum_kernel: "4.10",
+    minimum_kernel: "5.0",
     cost: "`status` and `schedstat` of each process, `maps` of one background process",
     programs: &["oracle"],
     role,

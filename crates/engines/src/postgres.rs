@@ -20,7 +20,7 @@ pub(crate) const ENGINE: Engine = Engine {
     id: "postgres",
     summary: "PostgreSQL",
     privilege: "root, or the OS user that runs the server",
-    minimum_kernel: "4.10",
+    minimum_kernel: "5.6",
     cost: "one connection; `status` and `schedstat` of each process, `maps` of the postmaster",
     programs: &["postgres", "postmaster", "edb-postgres"],
     role,

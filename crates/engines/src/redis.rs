@@ -21,7 +21,7 @@ pub(crate) const ENGINE: Engine = Engine {
     id: "redis",
     summary: "Redis and Valkey",
     privilege: "root, or the OS user that runs the server",
-    minimum_kernel: "4.10",
+    minimum_kernel: "5.6",
     cost: "one connection; `maps`, and up to 50 ms of `smaps_rollup`",
     programs: &[
         "redis-server",

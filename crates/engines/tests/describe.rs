@@ -230,6 +230,27 @@ fn mysql_settings_by_group_and_command_line() {
 }
 
 #[test]
+fn mysql_on_pooled_pages_needs_all_that_it_mapped() {
+    // As MariaDB 10.11 maps 512 MiB of buffer pool with its descriptors, log buffer and key cache.
+    let maps = "7f3d53000000-7f3d73000000 rw-p 00000000 00:11 5   /anon_hugepage (deleted)\n\
+                7f3d73000000-7f3d73600000 rw-p 20000000 00:11 5   /anon_hugepage (deleted)\n\
+                7f3d50600000-7f3d51600000 rw-p 00000000 00:11 6   /anon_hugepage (deleted)\n\
+                7f3d78400000-7f3d80000000 rw-p 00000000 00:11 7   /anon_hugepage (deleted)\n\
+                7f3d84c7e000-7f3d8ac7e000 rw-p 00000000 00:00 0 \n";
+    let database = Made::new().file("/proc/100/maps", maps);
+    let database = database.process(&Process {
+        pid: 100,
+        parent: 1,
+        comm: "mariadbd",
+        exe: "/usr/sbin/mariadbd",
+        command: "mariadbd|--no-defaults|--large-pages",
+    });
+    let database = database.only();
+    assert_eq!(database.huge_pages.value().unwrap().needed_pages, Present(256 + 3 + 8 + 62));
+    assert_eq!(database.memory.page_size_bytes, Present(Bytes::MIB_2));
+}
+
+#[test]
 fn mysql_reads_no_default_files_when_told_so() {
     let huge = |command: &str| options(mariadb(command)).only();
     let none = huge("mariadbd|--no-defaults|--skip-large-pages");
