@@ -4,6 +4,7 @@
 // the program itself.
 #![allow(clippy::disallowed_methods, clippy::print_stdout)]
 
+mod bench;
 mod docs;
 mod place;
 mod tidy;
@@ -37,6 +38,9 @@ enum Tool {
         #[arg(long, value_name = "DIR")]
         out: PathBuf,
     },
+    /// Measure the figures of docs/results/ anew.
+    #[command(subcommand)]
+    Bench(bench::Tool),
     /// Run a command in a guest machine that shares this machine's root, read-only.
     #[command(subcommand)]
     Vm(vm::Tool),
@@ -49,6 +53,7 @@ pub fn main() -> ExitCode {
         Tool::Docs { check: true } => docs::check(&place::root()).map(|()| ExitCode::SUCCESS),
         Tool::Docs { check: false } => docs::write(&place::root()).map(|()| ExitCode::SUCCESS),
         Tool::Dist { out } => docs::dist(&out).map(|()| ExitCode::SUCCESS),
+        Tool::Bench(tool) => tool.run().map(|()| ExitCode::SUCCESS),
         Tool::Vm(tool) => tool.run(),
     };
     done.unwrap_or_else(|e| {

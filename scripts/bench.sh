@@ -1,0 +1,17 @@
+#!/bin/bash
+# The figures of docs/results/, measured anew. As root, on a quiet machine; takes about two hours.
+# Interrupted benches go on where they were stopped when started again.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+scripts/needs.sh build test
+cargo build --release --package untax --package xtask
+tree=$(mktemp -d)
+trap 'rm -rf "$tree"' EXIT
+cargo run --release --package untax-host --example synthetic_tree -- "$tree/host" 10000 300
+
+cargo xtask bench prediction
+cargo xtask bench overhead
+cargo xtask bench snapshot --tree "$tree/host"
+"$CARGO_TARGET_DIR/release/untax" bench pages --rows 100000000 --row-bytes 128 \
+    --html docs/results/pages-100m.html --json >docs/results/pages-100m.json

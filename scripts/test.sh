@@ -1,0 +1,40 @@
+#!/bin/bash
+# Every test of the project, a stage at a time. As root, because real servers are started, limited
+# and looked into; what they need is installed.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+begun=$SECONDS
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+
+stage() {
+    local since=$SECONDS
+    echo
+    echo "== $1 (after $(((SECONDS - begun) / 60)) min)"
+    shift
+    "$@"
+    echo "== done in $((SECONDS - since)) s"
+}
+
+guest() {
+    cargo build --package untax
+    cargo xtask vm run --timeout 900 -- tests/vm/hugepage-limit.sh "$CARGO_TARGET_DIR/debug/untax"
+}
+
+# Without UNTAX_REQUIRE_REAL the tests on real servers would be left out where these are missing.
+tests() {
+    UNTAX_REQUIRE_REAL=1 cargo test --workspace --no-fail-fast 2>&1 | tee "$log"
+}
+
+stage "packages" scripts/needs.sh build test vm
+stage "formatting" cargo fmt --all --check
+stage "lints" cargo clippy --workspace --all-targets -- -D warnings
+stage "tidiness" cargo xtask tidy
+stage "fresh documents" cargo xtask docs --check
+stage "huge-page limit in a guest machine" guest
+stage "tests, on real servers too" tests
+
+echo
+awk '/^test result:/ { passed += $4; failed += $6; skipped += $8 }
+    END { printf "%d passed, %d failed, %d skipped\n", passed, failed, skipped }' "$log"

@@ -1,0 +1,87 @@
+//! Benches of whole commands: the figures of docs/results/, measured anew.
+//!
+//! They measure the release build of `untax` beside this program, on scratch servers, with
+//! interleaved trials, and save after each trial: run again with the same output file, a bench
+//! goes on where it was stopped.
+
+mod overhead;
+mod prediction;
+mod snapshot;
+mod trials;
+
+use anyhow::{Context, bail};
+use clap::{Args, Subcommand};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+/// Figures of docs/results/.
+#[derive(Debug, Subcommand)]
+pub enum Tool {
+    /// The predicted against the measured gain of huge pages, for each load of pgbench.
+    Prediction(prediction::Options),
+    /// The throughput of pgbench with checks running back to back, against without.
+    Overhead(overhead::Options),
+    /// What one look at a busy host costs: time, memory.
+    Snapshot(snapshot::Options),
+}
+
+impl Tool {
+    /// Runs the bench.
+    pub fn run(&self) -> anyhow::Result<()> {
+        match self {
+            Self::Prediction(options) => prediction::run(options),
+            Self::Overhead(options) => overhead::run(options),
+            Self::Snapshot(options) => snapshot::run(options),
+        }
+    }
+}
+
+/// Where results go.
+#[derive(Debug, Args)]
+struct Output {
+    /// Folder of the results: NAME.json with every trial, NAME.md with the table
+    #[arg(long, value_name = "DIR", default_value = "docs/results")]
+    out: PathBuf,
+}
+
+/// The release build of untax, and a state directory that is removed with this value.
+struct Untax {
+    program: PathBuf,
+    state: tempfile::TempDir,
+}
+
+impl Untax {
+    /// Finds the program beside this one, or in the release folder next to its own.
+    fn find() -> anyhow::Result<Self> {
+        let own = std::env::current_exe().context("where is this program?")?;
+        let folder =
+            own.parent().and_then(Path::parent).context("where was this program built?")?;
+        let program = folder.join("release/untax");
+        if !program.is_file() {
+            bail!("{} is missing; cargo build --release -p untax", program.display());
+        }
+        Ok(Self { program, state: tempfile::tempdir()? })
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(&self.program);
+        command.arg("--state-dir").arg(self.state.path()).args(arguments);
+        command.stdin(Stdio::null()).stderr(Stdio::null());
+        command
+    }
+
+    /// Starts a check of one server; [`finished`] gives its result.
+    fn start_check(&self, pid: u32, window: &str) -> anyhow::Result<Child> {
+        let pid = pid.to_string();
+        let arguments = ["check", "--json", "--pid", &pid, "--window", window];
+        Ok(self.command(&arguments).stdout(Stdio::piped()).spawn()?)
+    }
+}
+
+/// The result of a check that was started before.
+fn finished(check: Child) -> anyhow::Result<Value> {
+    let output = check.wait_with_output()?;
+    serde_json::from_slice(&output.stdout)
+        .with_context(|| format!("the check ended with {} and no result", output.status))
+}
