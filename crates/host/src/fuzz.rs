@@ -2,7 +2,6 @@
 
 use crate::{Host, Record, cgroup, command_line, facts, process};
 use serde_json::{Value, json};
-use std::collections::BTreeSet;
 use std::hint::black_box;
 use untax_core::Reading::{self, Present};
 
@@ -95,7 +94,7 @@ pub fn fuzz_parsers(bytes: &[u8]) {
         .with_answer("base_page_bytes", &Present(4096))
         .with_answer("clock_ticks_per_second", &Present(100))
         .with_answer("cpuid", &Present(leaves(bytes)));
-    black_box(everything(&Host::replaying(host)));
+    black_box(everything(&Host::replaying(host), 7));
     black_box(command_line::redact(&text));
 }
 
@@ -122,35 +121,31 @@ fn leaves(bytes: &[u8]) -> Vec<Value> {
     std::iter::once(leaf(0, 0, vendor)).chain(rest).collect()
 }
 
-/// All that can be read of a host, as JSON: the facts, and of each process its groups, container,
-/// pod and numbers.
-pub fn everything(host: &Host) -> Value {
+/// What can be read of a host, as JSON: the facts, which processes there are, and of one process
+/// its groups, container, pod and numbers.
+pub fn everything(host: &Host, pid: u32) -> Value {
     let facts = facts::read_all(host);
-    let layout = facts.cgroup.clone();
-    let processes = process::all(host).into_value().unwrap_or_default();
-    // Process 7 even where its `stat` is garbage.
-    let pids: BTreeSet<u32> = processes.iter().map(|stat| stat.pid).chain([7]).collect();
-    let each = pids.into_iter().map(|pid| {
-        let cgroup = layout.as_ref().and_then(|layout| cgroup::of_process(host, layout, pid));
-        let container = cgroup.value().and_then(|cgroup| cgroup::container_of(host, pid, cgroup));
-        let pod = cgroup.value().and_then(cgroup::pod_of);
-        let times = [1, 2].map(|threads| {
-            process::sched_time(host, pid, threads).map(|time| (time.on_cpu_s, time.runnable_s))
-        });
-        let maps = process::maps(host, pid)
-            .map(|maps| maps.iter().map(|mapping| mapping.bytes.0).collect::<Vec<_>>());
-        json!({
-            "cgroup": cgroup,
-            "container": container,
-            "pod": pod,
-            "times": times,
-            "maps": maps,
-            "status": status(host, pid),
-            "arguments": command_line::arguments(host, pid),
-        })
+    let pids = process::all(host).map(|all| all.iter().map(|stat| stat.pid).collect::<Vec<_>>());
+    let layout = facts.cgroup.as_ref();
+    let cgroup = layout.and_then(|layout| cgroup::of_process(host, layout, pid));
+    let container = cgroup.value().and_then(|cgroup| cgroup::container_of(host, pid, cgroup));
+    let pod = cgroup.value().and_then(cgroup::pod_of);
+    let times = [1, 2].map(|threads| {
+        process::sched_time(host, pid, threads).map(|time| (time.on_cpu_s, time.runnable_s))
     });
-    let each: Vec<Value> = each.collect();
-    json!({ "facts": facts, "processes": each })
+    let maps = process::maps(host, pid)
+        .map(|maps| maps.iter().map(|mapping| mapping.bytes.0).collect::<Vec<_>>());
+    json!({
+        "facts": facts,
+        "pids": pids,
+        "cgroup": cgroup,
+        "container": container,
+        "pod": pod,
+        "times": times,
+        "maps": maps,
+        "status": status(host, pid),
+        "arguments": command_line::arguments(host, pid),
+    })
 }
 
 fn status(host: &Host, pid: u32) -> Reading<Vec<Option<u64>>> {

@@ -39,8 +39,11 @@ impl Moment {
 
     /// The names of what was read below a directory.
     pub(crate) fn names(&self, path: &str) -> Reading<Vec<String>> {
-        if let Some(gap) = self.record.gaps.get(path) {
-            return Err(gap.clone()).into();
+        if let Some(gap) = self.record.gaps.get(path).cloned() {
+            return Err(gap).into();
+        }
+        if leaves(path) {
+            return Err(left(path)).into();
         }
         let mut names = self.record.names_below(path);
         let folder = self.look(path, |folder| files::names_below(folder, path));

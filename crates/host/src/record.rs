@@ -62,13 +62,13 @@ impl Record {
             self.gaps.insert(path.to_owned(), left(path));
             return;
         }
-        match reading.clone().into_result() {
+        match reading.as_ref().into_result() {
             Ok(text) => {
                 let known = match kind {
                     Kind::File => &mut self.files,
                     Kind::Link => &mut self.links,
                 };
-                known.insert(path.to_owned(), text);
+                known.insert(path.to_owned(), text.clone());
             }
             Err(gap) => {
                 self.gaps.insert(path.to_owned(), gap);
@@ -118,7 +118,7 @@ impl Record {
             .chain(gaps)
             .chain(listed.take_while(|path| path.starts_with(&prefix)))
             .filter_map(|path| path[prefix.len()..].split('/').next())
-            .filter(|name| !name.is_empty())
+            .filter(|name| !name.is_empty() && !leaves(name))
             .map(str::to_owned)
             .collect()
     }
