@@ -95,17 +95,20 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
 }
 
 fn read_pages(arguments: impl Iterator<Item = OsString>) -> io::Result<()> {
+    rustix::thread::set_name(c"untax-pages")?;
     let job: Job = serde_json::from_str(&depend(arguments)?)?;
     job.work()
 }
 
 fn run_calibration(arguments: impl Iterator<Item = OsString>) -> io::Result<()> {
+    rustix::thread::set_name(c"untax-calibrate")?;
     let spec: calibrate::Spec = serde_json::from_str(&depend(arguments)?)?;
     serde_json::to_writer(io::stdout(), &spec.measure())?;
     Ok(())
 }
 
 fn guard(mut arguments: impl Iterator<Item = OsString>) -> io::Result<()> {
+    rustix::thread::set_name(c"untax-guard")?;
     offer_to_oom_killer(NEVER);
     let journal = arguments.next().ok_or(io::ErrorKind::InvalidInput)?;
     pools::guard::keep(journal.as_ref())

@@ -62,7 +62,7 @@ fn state(tree: &Tree, directory: &std::path::Path) -> Outcome<State> {
         }
     }
     let live = process::all(&Host::live()).into_value().ok_or("no /proc")?;
-    let children = live.iter().filter(|stat| stat.comm.starts_with("untax-exper"));
+    let children = live.iter().filter(|stat| stat.comm.starts_with("untax-"));
     Ok(State {
         pools,
         shmem: tree.word(SHMEM)?,
