@@ -24,4 +24,4 @@ bench:
 
 clean:
 	cargo clean
-	rm -rf "$(UNTAX_CACHE)/kernel" "$(UNTAX_CACHE)/report.html"
+	rm -rf "$(UNTAX_CACHE)/kernel" "$(UNTAX_CACHE)/guests" "$(UNTAX_CACHE)/report.html"

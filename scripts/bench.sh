@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-scripts/needs.sh build test
+scripts/needs.sh build bench
 cargo build --release --package untax --package xtask
 tree=$(mktemp -d)
 trap 'rm -rf "$tree"' EXIT

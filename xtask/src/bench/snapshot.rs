@@ -1,13 +1,14 @@
 //! What one look costs: a live host with many backends, and a captured one with many processes.
 
 use super::{Output, Untax};
-use anyhow::Context;
+use anyhow::{Context, bail};
 use clap::Args;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use untax_core::{Interval, stats};
-use untax_lab::{Pgbench, Place, Postgres, Turn};
+use untax_lab::{Place, Postgres, Turn};
 
 /// What to measure.
 #[derive(Debug, Args)]
@@ -68,21 +69,50 @@ fn live(options: &Options, untax: &Untax) -> anyhow::Result<String> {
     let postgres = Postgres::start(Place::Host, &settings)?;
     // 15 MB for each scale: fills the buffers.
     postgres.pgbench_fill(options.buffers_mib / 16, 100)?;
-    // Reads at random by all backends map the buffers into each of them.
-    let load = Pgbench { clients: options.backends, seconds: 40, ..Pgbench::default() };
-    let running = postgres.pgbench(&load)?;
-    std::thread::sleep(Duration::from_secs(25));
-    let sleepers = (0..options.others).map(|_| Command::new("sleep").arg("600").spawn());
-    let _crowd = Crowd(sleepers.collect::<Result<_, _>>()?);
-    let pid = postgres.pid().context("PostgreSQL does not run")?.to_string();
+    let mut crowd = Crowd(vec![sessions(&postgres, options.backends)?]);
+    wait_until_idle(&postgres, options.backends)?;
+    for _ in 0..options.others {
+        crowd.0.push(mortal("sleep").arg("infinity").spawn()?);
+    }
     let processes = untax_host::process::all(&untax_host::Host::live()).into_value();
     let count = processes.map_or(0, |all| all.len());
-    let label =
-        format!("{count} processes, {} backends under load, {buffers} on 4 KiB", options.backends);
-    let look = ["check", "--json", "--window", "0s", "--pid", &pid];
-    let row = row(&label, &measure(options.looks, untax, &look)?);
-    drop(running);
-    Ok(row)
+    let label = format!("{count} processes, {} backends, {buffers} on 4 KiB", options.backends);
+    Ok(row(&label, &measure(options.looks, untax, &["check", "--json", "--window", "0s"])?))
+}
+
+/// Sessions that have mapped most of the buffers, by reading a fifth of all blocks each, and then
+/// do nothing: the look is measured, not what a load leaves of the processors.
+fn sessions(postgres: &Postgres, backends: u32) -> anyhow::Result<Child> {
+    const SCRIPT: &str =
+        "select count(*) from pgbench_accounts tablesample system (20);\n\\sleep 36000 s\n";
+    let (port, clients) = (postgres.port().to_string(), backends.to_string());
+    let mut pgbench = mortal("pgbench");
+    pgbench.args(["-h", &postgres.socket_directory(), "-p", &port, "-U", postgres.user()]);
+    pgbench.args(["-n", "-t", "1", "-c", &clients, "-f", "-", "postgres"]);
+    let mut child = pgbench.stdin(Stdio::piped()).spawn()?;
+    child.stdin.take().context("pgbench takes no script")?.write_all(SCRIPT.as_bytes())?;
+    Ok(child)
+}
+
+/// Waits until so many sessions have read and are idle.
+fn wait_until_idle(postgres: &Postgres, backends: u32) -> anyhow::Result<()> {
+    let count = "select count(*) from pg_stat_activity where backend_type = 'client backend' \
+                 and state = 'idle' and query like '%tablesample%'";
+    for _ in 0..1200 {
+        if postgres.sql(count)?.trim().parse::<u32>()? >= backends {
+            return Ok(());
+        }
+        std::thread::sleep(Duration::from_secs(1));
+    }
+    bail!("{backends} sessions were not there after 20 minutes")
+}
+
+/// A command that the kernel ends with this process.
+fn mortal(program: &str) -> Command {
+    let mut command = Command::new("setpriv");
+    command.args(["--pdeathsig", "KILL", program]);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command
 }
 
 fn captured(options: &Options, untax: &Untax, tree: &Path) -> anyhow::Result<String> {
@@ -117,7 +147,7 @@ fn measure(looks: u32, untax: &Untax, arguments: &[&str]) -> anyhow::Result<Cost
             .filter_map(|word| word.parse().ok())
             .collect();
         let [user_s, system_s, resident_kib] = numbers[..] else {
-            anyhow::bail!("time said: {said}");
+            bail!("time said: {said}");
         };
         costs.cpu_ms.push((user_s + system_s) * 1e3);
         costs.resident_mib.push(resident_kib / 1024.0);

@@ -95,13 +95,14 @@ impl Guest {
 
 /// A directory in the cache, because the guest must see it and has a `/tmp` of its own.
 fn directory_of_run(run: &Run) -> Result<TempDir> {
-    let cache = crate::place::cache()?;
-    fs::create_dir_all(&cache)?;
-    let directory = tempfile::Builder::new().prefix("vm.").tempdir_in(&cache)?;
+    let runs = crate::place::cache()?.join("guests");
+    fs::create_dir_all(&runs)?;
+    remove_stale(&runs)?;
+    let prefix = format!("{}.", std::process::id());
+    let directory = tempfile::Builder::new().prefix(&prefix).tempdir_in(&runs)?;
     let init = directory.path().join("init");
     fs::write(&init, include_str!("init.sh"))?;
     fs::set_permissions(&init, fs::Permissions::from_mode(0o755))?;
-    fs::create_dir(directory.path().join("root"))?;
 
     let mut words = std::env::current_dir()?.into_os_string().into_encoded_bytes();
     for word in &run.command {
@@ -110,6 +111,18 @@ fn directory_of_run(run: &Run) -> Result<TempDir> {
     }
     fs::write(directory.path().join("command"), words)?;
     Ok(directory)
+}
+
+/// Removes the directories of runs whose process was killed before it could do so.
+fn remove_stale(runs: &Path) -> Result<()> {
+    for entry in fs::read_dir(runs)? {
+        let (name, path) = entry.map(|entry| (entry.file_name(), entry.path()))?;
+        let pid = name.to_string_lossy().split('.').next().unwrap_or_default().to_owned();
+        if !Path::new("/proc").join(pid).exists() {
+            fs::remove_dir_all(path)?;
+        }
+    }
+    Ok(())
 }
 
 /// A child that the kernel ends with us, also when we are killed.
@@ -124,7 +137,6 @@ fn serve_root(directory: &Path, socket: &Path) -> Result<Child> {
     fcntl_setfd(&listener, FdFlags::empty())?;
     mortal("unshare")
         .args(["--mount", "--propagation", "slave", "sh", "-c", include_str!("share.sh"), "share"])
-        .arg(directory.join("root"))
         .arg(listener.as_raw_fd().to_string())
         .stdout(fs::File::create(directory.join("server"))?)
         .stderr(fs::File::create(directory.join("server"))?)
