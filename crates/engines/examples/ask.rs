@@ -1,12 +1,13 @@
 //! Prints the databases of this host, and what it took to find them.
 //!
-//! `ask [all | pid N | container ID]`; it starts itself as the child that asks servers.
+//! `ask [all | pid N | container ID | replay CAPTURE]`; it starts itself as the child that asks
+//! servers.
 
-use std::path::PathBuf;
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 use untax_engines::{Asker, Selection, answer_main, discover};
-use untax_host::{Host, facts};
+use untax_host::{Capture, Host, facts};
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -19,19 +20,29 @@ fn main() -> ExitCode {
             Err(_) => return ExitCode::from(3),
         },
         ["container", id] => Selection::Container((*id).to_owned()),
+        ["replay", _] => Selection::All,
         _ => return ExitCode::from(3),
     };
-    let host = Host::live();
+    let host = match words.as_slice() {
+        ["replay", capture] => match Capture::open(Path::new(capture)) {
+            Ok(capture) => capture.start,
+            Err(error) => {
+                eprintln!("{error}");
+                return ExitCode::from(2);
+            }
+        },
+        _ => Host::live(),
+    };
     let started = Instant::now();
     let facts = facts::read_all(&host);
     let facts_took = started.elapsed();
-    let asker = Asker { program: PathBuf::from("/proc/self/exe"), ..Asker::this_program() };
+    let asker = Asker::this_program();
     let started = Instant::now();
     let databases = discover(&host, &facts, &selection, &asker);
     let took = started.elapsed();
     let shown = serde_json::to_string_pretty(&databases).unwrap_or_default();
     println(&shown);
-    let own = untax_host::process::status(&host, std::process::id()).into_value();
+    let own = untax_host::process::status(&Host::live(), std::process::id()).into_value();
     let peak = own.and_then(|status| status.peak_resident);
     eprintln!("facts {facts_took:?}, databases {took:?}, most resident {peak:?}");
     ExitCode::SUCCESS

@@ -28,22 +28,12 @@ const LISTENING_TCP: &str = "0A";
 /// Unix socket that looks like one of such a server, if it is the only one in that network
 /// namespace.
 pub(crate) fn of(host: &Host, pid: u32, asking: &Asking) -> Reading<Vec<Listener>> {
-    let listening = all(host, pid);
+    let unix = listening(host, pid, "unix", parse_unix);
     match host.names(&format!("/proc/{pid}/fd")) {
-        Present(names) => {
-            let mut numbers: Vec<u32> = names.iter().filter_map(|n| n.parse().ok()).collect();
-            numbers.sort_unstable();
-            let own = numbers.into_iter().take(MOST_DESCRIPTORS).filter_map(|number| {
-                let link = host.link(&format!("/proc/{pid}/fd/{number}")).into_value()?;
-                listening.get(inode(&link)?).cloned()
-            });
-            Present(
-                own.filter(|l| !matches!(l, Listener::Unix(p) if !(asking.is_socket)(p))).collect(),
-            )
-        }
+        Present(names) => Present(own(host, pid, asking, &names, &unix)),
         Denied(what) => {
             let fits = |l: &&Listener| matches!(l, Listener::Unix(p) if (asking.looks_so)(p));
-            let mut fitting = listening.values().filter(fits).cloned();
+            let mut fitting = unix.values().filter(fits).cloned();
             match (fitting.next(), fitting.next()) {
                 (Some(only), None) => Present(vec![only]),
                 _ => Denied(format!("{what}, which would tell the server's socket")),
@@ -53,20 +43,45 @@ pub(crate) fn of(host: &Host, pid: u32, asking: &Asking) -> Reading<Vec<Listener
     }
 }
 
+/// Of the sockets that listen, those among a process's descriptors: Unix sockets, or TCP where
+/// there is none. The kernel walks all of its connections to tell which of them listen.
+fn own(
+    host: &Host,
+    pid: u32,
+    asking: &Asking,
+    descriptors: &[String],
+    unix: &BTreeMap<String, Listener>,
+) -> Vec<Listener> {
+    let mut numbers: Vec<u32> = descriptors.iter().filter_map(|n| n.parse().ok()).collect();
+    numbers.sort_unstable();
+    let link = |number| host.link(&format!("/proc/{pid}/fd/{number}")).into_value();
+    let links: Vec<String> = numbers.into_iter().take(MOST_DESCRIPTORS).filter_map(link).collect();
+    let among = |listening: &BTreeMap<String, Listener>| -> Vec<Listener> {
+        links.iter().filter_map(|link| listening.get(inode(link)?).cloned()).collect()
+    };
+    let mut found = among(unix);
+    found.retain(|l| matches!(l, Listener::Unix(path) if (asking.is_socket)(path)));
+    for kind in ["tcp", "tcp6"] {
+        if found.is_empty() && asking.over_tcp {
+            found = among(&listening(host, pid, kind, parse_tcp));
+        }
+    }
+    found
+}
+
 fn inode(link: &str) -> Option<&str> {
     link.strip_prefix("socket:[")?.strip_suffix(']')
 }
 
-/// All listening sockets of a process's network namespace, by inode.
-fn all(host: &Host, pid: u32) -> BTreeMap<String, Listener> {
-    let mut found = BTreeMap::new();
-    let read = |name: &str| host.text(&format!("/proc/{pid}/net/{name}")).into_value();
-    for (name, parse) in
-        [("unix", parse_unix as fn(&str) -> Option<_>), ("tcp", parse_tcp), ("tcp6", parse_tcp)]
-    {
-        found.extend(read(name).unwrap_or_default().lines().filter_map(parse));
-    }
-    found
+/// Sockets that listen in a process's network namespace, by inode.
+fn listening(
+    host: &Host,
+    pid: u32,
+    kind: &str,
+    parse: impl Fn(&str) -> Option<(String, Listener)>,
+) -> BTreeMap<String, Listener> {
+    let text = host.text(&format!("/proc/{pid}/net/{kind}")).into_value().unwrap_or_default();
+    text.lines().filter_map(parse).collect()
 }
 
 /// `Num RefCount Protocol Flags Type St Inode Path`; the path may hold spaces.
