@@ -6,12 +6,16 @@ use crate::state::State;
 use anyhow::bail;
 use clap::Args;
 use std::time::Duration;
+use untax_core::window::FaultSample;
 use untax_core::{Calibration, Database, Reading, Snapshot, Window};
 use untax_engines::{Asker, Selection};
 use untax_host::Host;
 
 /// What `bench pages` saves its calibration as.
 pub const CALIBRATION: &str = "calibration";
+
+/// How often faults are sampled inside a window: for 300 backends some 10 ms each time.
+const SAMPLES: u32 = 9;
 
 /// Which databases to look at, and for how long.
 #[derive(Debug, Args)]
@@ -58,15 +62,20 @@ impl Watching {
         if opening.databases.is_empty() && !matches!(selection, Selection::All) {
             bail!("no database is selected by that; untax check --all lists what runs here");
         }
+        let mut samples = Vec::new();
         let closing = if self.window.is_zero() {
             opening.clone()
         } else {
-            progress::wait(self.window);
+            // Samples are not part of a recorded moment: the window's own record keeps them.
+            let live = Host::live();
+            let sample = || samples.extend(untax_probes::sample_faults(&live, &opening.databases));
+            progress::wait(self.window, SAMPLES, sample);
             let closing = untax_probes::snapshot(end, &asker, &selection);
             closing_or_gone(closing, &opening)?
         };
+        let samples = end.observe("samples", || Reading::Present(samples));
         let calibration = end.observe("calibration", || self.calibration(state, &closing));
-        Ok(untax_probes::window(opening, closing, calibration))
+        Ok(window(opening, closing, samples, calibration))
     }
 
     /// What pages cost here: as `bench pages` measured it once, or measured now when a database
@@ -92,7 +101,18 @@ pub fn replay(start: &Host, end: &Host) -> anyhow::Result<Window> {
     let closing = taken(untax_probes::snapshot(end, &asker, &Selection::All))?;
     let unknown = || Reading::Absent("the capture has no calibration".to_owned());
     let calibration = end.observe("calibration", unknown);
-    Ok(untax_probes::window(opening, closing, calibration))
+    let samples = end.observe("samples", || Reading::Present(Vec::new()));
+    Ok(window(opening, closing, samples, calibration))
+}
+
+fn window(
+    start: Snapshot,
+    end: Snapshot,
+    samples: Reading<Vec<FaultSample>>,
+    calibration: Reading<Calibration>,
+) -> Window {
+    // Captures made by hand may have no samples; the snapshots stand for themselves.
+    Window { start, end, samples: samples.into_value().unwrap_or_default(), calibration }
 }
 
 fn taken(snapshot: Reading<Snapshot>) -> anyhow::Result<Snapshot> {

@@ -18,10 +18,7 @@ pub fn read() -> Reading<OwnCost> {
         let peak = status.peak_resident.ok_or(untax_core::reading::Gap::Absent(
             "the kernel does not tell the peak of resident memory".to_owned(),
         ))?;
-        Ok(OwnCost {
-            cpu_s: own.on_cpu_s + Seconds(children / ticks as f64),
-            rss_bytes: peak,
-        })
+        Ok(OwnCost { cpu_s: own.on_cpu_s + Seconds(children / ticks as f64), rss_bytes: peak })
     };
     cost().into()
 }

@@ -1,6 +1,6 @@
 //! What was seen between two moments.
 
-use crate::{Calibration, Database, Reading, Snapshot};
+use crate::{Bytes, Calibration, Database, Reading, Snapshot};
 use serde::{Deserialize, Serialize};
 
 /// The snapshots at both ends of an observation, and what was sampled between them.
@@ -10,6 +10,8 @@ pub struct Window {
     pub start: Snapshot,
     /// The facts when it closed.
     pub end: Snapshot,
+    /// What was sampled between the two.
+    pub samples: Vec<FaultSample>,
     /// What page faults and page walks cost on this host.
     pub calibration: Reading<Calibration>,
 }
@@ -28,6 +30,18 @@ impl Window {
             seconds: self.seconds(),
         })
     }
+}
+
+/// What the processes of one database that serve a client each had faulted in, at one moment
+/// inside a window. Clients that came and went between its ends are seen by this alone.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FaultSample {
+    /// The database's id.
+    pub database: String,
+    /// Shared memory that they had mapped, counted once for each process.
+    pub mapped_shared_bytes: Bytes,
+    /// Their minor faults since each was started.
+    pub minor_faults: u64,
 }
 
 /// One database at both ends of a window.

@@ -14,13 +14,12 @@ fn main() -> ExitCode {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let selection = match words.as_slice() {
         ["__ask", ..] => return answer_main(),
-        [] | ["all"] => Selection::All,
+        [] | ["all"] | ["replay", _] => Selection::All,
         ["pid", pid] => match pid.parse() {
             Ok(pid) => Selection::Pid(pid),
             Err(_) => return ExitCode::from(3),
         },
         ["container", id] => Selection::Container((*id).to_owned()),
-        ["replay", _] => Selection::All,
         _ => return ExitCode::from(3),
     };
     let host = match words.as_slice() {

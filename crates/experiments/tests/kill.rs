@@ -11,7 +11,7 @@ use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 use untax_experiments::pages::{Access, Model, Page, Request};
 use untax_experiments::pools::{Journal, Pool, Tree};
-use untax_host::{Host, process};
+use untax_host::{Host, command_line, process};
 
 const SHMEM: &str = "/sys/kernel/mm/transparent_hugepage/shmem_enabled";
 const PROGRAM: &str = env!("CARGO_BIN_EXE_untax-experiments");
@@ -54,15 +54,20 @@ struct State {
     journal: bool,
 }
 
-fn state(tree: &Tree, directory: &std::path::Path) -> Outcome<State> {
+fn state(tree: &Tree, directory: &std::path::Path, bench: u32) -> Outcome<State> {
     let mut pools = Vec::new();
     for page in [Page::Huge, Page::Gigantic] {
         if let Some(pool) = Pool::find(tree, page.bytes()) {
             pools.push(format!("{:?}", pool.settings(tree)?));
         }
     }
-    let live = process::all(&Host::live()).into_value().ok_or("no /proc")?;
-    let children = live.iter().filter(|stat| stat.comm.starts_with("untax-"));
+    let host = Host::live();
+    let live = process::all(&host).into_value().ok_or("no /proc")?;
+    let ours = [bench.to_string(), Journal::path(directory).display().to_string()];
+    let children = live.iter().filter(|stat| {
+        let arguments = command_line::arguments(&host, stat.pid).into_value().unwrap_or_default();
+        arguments.iter().any(|argument| ours.contains(argument))
+    });
     Ok(State {
         pools,
         shmem: tree.word(SHMEM)?,
@@ -76,7 +81,7 @@ fn run(times: u64, rng: &mut fastrand::Rng) -> Outcome<bool> {
     let shmem = tree.word(SHMEM)?;
     // What the bench must change, so that there is something to restore.
     tree.write(SHMEM, "never")?;
-    let before = state(&tree, directory.path())?;
+    let before = state(&tree, directory.path(), u32::MAX)?;
     let (mut failed, mut slowest, mut changed) = (0, Duration::ZERO, 0);
     for time in 1..=times {
         let after = Duration::from_millis(rng.u64(..LATEST_MS));
@@ -123,17 +128,17 @@ fn kill_once(
     stdin.write_all(&serde_json::to_vec(&request)?)?;
     drop(stdin);
     std::thread::sleep(after);
-    let during = state(tree, directory)?;
+    let during = state(tree, directory, bench.id())?;
     bench.kill()?;
     let killed = Instant::now();
     bench.wait()?;
     while killed.elapsed() < WITHIN {
-        if state(tree, directory)? == *before {
+        if state(tree, directory, bench.id())? == *before {
             return Ok((during, Some(killed.elapsed())));
         }
         std::thread::sleep(Duration::from_millis(5));
     }
-    println!("{:#?}", state(tree, directory)?);
+    println!("{:#?}", state(tree, directory, bench.id())?);
     // Do not let one failure spoil the next attempt.
     std::thread::sleep(Duration::from_secs(10));
     Ok((during, None))

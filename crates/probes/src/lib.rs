@@ -1,7 +1,10 @@
-//! What is seen between two moments: snapshots at both ends of a window.
+//! What is seen between two moments: snapshots at both ends of a window, samples between them.
 
+mod faults;
+
+pub use faults::sample as sample_faults;
 use jiff::Timestamp;
-use untax_core::{Calibration, Reading, Snapshot, Window};
+use untax_core::{Reading, Snapshot};
 use untax_engines::{Asker, Selection, discover};
 use untax_host::{Host, facts};
 
@@ -19,7 +22,9 @@ pub fn snapshot(host: &Host, asker: &Asker, selection: &Selection) -> Reading<Sn
     let taken = || {
         let databases = discover(host, &facts, selection, asker).into_result()?;
         Ok(Snapshot {
-            taken_at: host.observe("taken_at", || Reading::Present(Timestamp::now())).into_result()?,
+            taken_at: host
+                .observe("taken_at", || Reading::Present(Timestamp::now()))
+                .into_result()?,
             // Last, so that a window's length spans the same readings at both ends.
             uptime_s: uptime(host).into_result()?,
             host: facts.clone(),
@@ -27,9 +32,4 @@ pub fn snapshot(host: &Host, asker: &Asker, selection: &Selection) -> Reading<Sn
         })
     };
     taken().into()
-}
-
-/// The window between two snapshots, with what pages cost on the host.
-pub fn window(start: Snapshot, end: Snapshot, calibration: Reading<Calibration>) -> Window {
-    Window { start, end, calibration }
 }

@@ -200,7 +200,7 @@ fn fault_part(window: &Window, pair: &Pair) -> Reading<Part> {
         let faults = pair
             .growth("minor faults", |d| d.counters.minor_faults.clone().map(|n| n as f64))
             .into_result()?;
-        let shared = shared_share(pair).into_result()?;
+        let shared = shared_share(window, pair).into_result()?;
         let penalty = window.calibration.as_ref().map(|c| c.minor_fault_ns).into_result()?;
         let system_s = pair
             .growth("system time", |d| d.counters.system_s.clone().map(|s| s.0))
@@ -239,18 +239,26 @@ fn fault_evidence(pair: &Pair, faults: f64, shared: f64, penalty: Interval) -> V
     ]
 }
 
-/// The share of a database's minor faults that mapping the shared memory caused.
-fn shared_share(pair: &Pair) -> Reading<Interval> {
+/// The share of a database's minor faults that mapping the shared memory caused, over all samples
+/// of its processes: those inside the window saw clients that came and went.
+fn shared_share(window: &Window, pair: &Pair) -> Reading<Interval> {
     let database = pair.end;
-    database.memory.mapped_shared_bytes.as_ref().and_then(|mapped| {
-        database.counters.minor_faults_living.as_ref().and_then(|faults| {
-            if *faults == 0 {
-                return Reading::Absent("its living processes had no minor faults".to_owned());
-            }
-            let shared = mapped.0 as f64 / FAULT_AROUND.0 as f64 / *faults as f64;
-            let (down, up) = SHARED_FAULTS_OFF;
-            Reading::Present(Interval::new(shared * down, shared, shared * up).clamp(0.0, 1.0))
-        })
+    let at_end = || {
+        let mapped = database.memory.mapped_shared_bytes.clone().into_result()?;
+        Ok((mapped, database.counters.minor_faults_living.clone().into_result()?))
+    };
+    Reading::from(at_end()).and_then(|at_end| {
+        let inside = window.samples.iter().filter(|sample| sample.database == database.id);
+        let inside = inside.map(|sample| (sample.mapped_shared_bytes, sample.minor_faults));
+        let (mapped, faults) = inside
+            .chain([at_end])
+            .fold((0.0, 0.0), |(mapped, faults), (m, f)| (mapped + m.0 as f64, faults + f as f64));
+        if faults == 0.0 {
+            return Reading::Absent("its living processes had no minor faults".to_owned());
+        }
+        let shared = mapped / FAULT_AROUND.0 as f64 / faults;
+        let (down, up) = SHARED_FAULTS_OFF;
+        Reading::Present(Interval::new(shared * down, shared, shared * up).clamp(0.0, 1.0))
     })
 }
 
@@ -330,6 +338,24 @@ mod tests {
         let tax = findings[0].tax.as_ref().unwrap();
         assert!(tax.high <= (0.5 + 300.0 * 0.5 / 20.0) / 312.0 + 1e-9);
         assert!(tax.method.contains("lower bound"));
+    }
+
+    #[test]
+    fn clients_that_came_and_went_are_known_from_samples() {
+        let mut window = postgres();
+        // At the end only processes without shared memory are left.
+        window.end.databases[0].memory.mapped_shared_bytes = Reading::Present(Bytes(0));
+        let share = |window: &Window| {
+            let pair = window.databases().next().unwrap();
+            shared_share(window, &pair).into_value().unwrap().mid
+        };
+        assert!(share(&window) < 1e-9);
+        window.samples = vec![untax_core::window::FaultSample {
+            database: "postgres:7".to_owned(),
+            mapped_shared_bytes: Bytes(3 << 36),
+            minor_faults: 3 << 20,
+        }];
+        assert!((share(&window) - 0.75).abs() < 1e-9);
     }
 
     #[test]

@@ -87,7 +87,7 @@ fn snapshot(uptime_s: f64, host: HostFacts, databases: Vec<Database>) -> Snapsho
 /// A window of ten seconds over a database of which nothing could be read.
 pub fn unread() -> Window {
     let at = |uptime| snapshot(uptime, unread_host(), vec![unread_database()]);
-    Window { start: at(100.0), end: at(110.0), calibration: gap() }
+    Window { start: at(100.0), end: at(110.0), samples: Vec::new(), calibration: gap() }
 }
 
 fn host(busy_s: f64) -> HostFacts {
@@ -206,6 +206,7 @@ pub fn postgres() -> Window {
     Window {
         start: snapshot(100.0, host(0.0), vec![database(0.0)]),
         end: snapshot(110.0, host(20.0), vec![database(1.0)]),
+        samples: Vec::new(),
         calibration: Present(Calibration {
             taken_at: Timestamp::UNIX_EPOCH,
             cpu_model: "test".to_owned(),

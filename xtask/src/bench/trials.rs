@@ -58,6 +58,9 @@ impl Trials {
     pub fn add(&mut self, trial: Trial, path: &Path) -> anyhow::Result<()> {
         eprintln!("pair {} {} {}: {:.0} tps", trial.pair, trial.load, trial.arm, trial.tps);
         self.made.push(trial);
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder)?;
+        }
         let saved: PathBuf = path.with_extension("json.new");
         fs::write(&saved, serde_json::to_string_pretty(self)? + "\n")?;
         fs::rename(&saved, path).with_context(|| path.display().to_string())

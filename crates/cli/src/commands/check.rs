@@ -12,10 +12,12 @@ use untax_report::{html, terminal};
 
 /// Watches the databases for a while and says what the platform takes from them.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  untax check                        every database, ten seconds\n  \
+#[command(
+    after_help = "Examples:\n  untax check                        every database, ten seconds\n  \
                         untax check --pid 4012 --window 1m one database, a minute\n  \
                         untax check --html tax.html        also as a page to pass on\n  \
-                        untax check --replay host.tar.gz   what a capture shows")]
+                        untax check --replay host.tar.gz   what a capture shows"
+)]
 pub struct Args {
     #[command(flatten)]
     watching: Watching,
