@@ -20,6 +20,7 @@ use untax_experiments::pages::table::Layout;
 use untax_experiments::pages::{Access, Model, Page};
 use untax_experiments::pools::{BenchLock, Guard, Pool, Tree};
 use untax_experiments::{Interrupt, Program};
+use untax_lab::Turn;
 
 const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/reference/read.c");
 const WIDTHS: [u64; 3] = [128, 8192, 16384];
@@ -100,7 +101,7 @@ fn main() -> ExitCode {
 }
 
 fn run(settings: &Settings) -> Outcome<bool> {
-    let scratch = tempfile::tempdir()?;
+    let (_turn, scratch) = (Turn::wait()?, tempfile::tempdir()?);
     let reference = scratch.path().join("read");
     let mut cc = Command::new("cc");
     if !cc.args(&settings.cflags).arg("-o").arg(&reference).arg(SOURCE).status()?.success() {

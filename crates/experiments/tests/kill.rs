@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use untax_experiments::pages::{Access, Model, Page, Request};
 use untax_experiments::pools::{Journal, Pool, Tree};
 use untax_host::{Host, command_line, process};
+use untax_lab::Turn;
 
 const SHMEM: &str = "/sys/kernel/mm/transparent_hugepage/shmem_enabled";
 const PROGRAM: &str = env!("CARGO_BIN_EXE_untax-experiments");
@@ -77,7 +78,7 @@ fn state(tree: &Tree, directory: &std::path::Path, bench: u32) -> Outcome<State>
 }
 
 fn run(times: u64, rng: &mut fastrand::Rng) -> Outcome<bool> {
-    let (tree, directory) = (Tree::live(), tempfile::tempdir()?);
+    let (_turn, tree, directory) = (Turn::wait()?, Tree::live(), tempfile::tempdir()?);
     let shmem = tree.word(SHMEM)?;
     // What the bench must change, so that there is something to restore.
     tree.write(SHMEM, "never")?;

@@ -4,7 +4,6 @@
 
 use std::fs;
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use untax_core::Reading;
 use untax_core::bench::PagesBench;
@@ -13,12 +12,11 @@ use untax_experiments::pools::{BenchLock, Pool, Setting, Tree, shared_transparen
 use untax_experiments::{
     Bench, Interrupt, Machine, Nobody, Observer, Program, Progress, calibrate,
 };
+use untax_lab::Turn;
 
-/// Pools belong to the whole machine: tests that change them go one after the other.
-static POOLS: Mutex<()> = Mutex::new(());
-
-fn alone() -> MutexGuard<'static, ()> {
-    POOLS.lock().unwrap_or_else(PoisonError::into_inner)
+/// Pools belong to the whole machine: whoever changes them does so when it is their turn.
+fn alone() -> Turn {
+    Turn::wait().unwrap()
 }
 
 fn program() -> Program {
