@@ -51,6 +51,13 @@ impl Memory {
 
     /// Reads `maps` of the main process, and `smaps_rollup` where that is cheap.
     pub fn read(scene: &Scene, single_process: bool) -> Self {
+        let anon_huge_bytes = if single_process {
+            thp::anon_huge(scene)
+        } else {
+            Absent("not read of databases with many processes: it would be read of each".into())
+        };
+        let private = thp::mapping_page(scene, &anon_huge_bytes);
+        let segment = |mapping: &Mapping| segment(scene, mapping, &private);
         let maps = process::maps(scene.host, scene.pid());
         let writable = |maps: Vec<Mapping>| {
             let mut kept: Vec<Mapping> = maps.into_iter().filter(|m| m.writable).collect();
@@ -59,7 +66,7 @@ impl Memory {
         };
         let maps = maps.map(writable);
         let largest_shared = maps.as_ref().and_then(|maps| match maps.iter().find(|m| m.shared) {
-            Some(mapping) => Present(segment(scene, mapping)),
+            Some(mapping) => Present(segment(mapping)),
             None => Absent("the main process shares no memory".to_owned()),
         });
         let is_pooled = |m: &&Mapping| m.name.starts_with(POOLED);
@@ -67,13 +74,8 @@ impl Memory {
         let pooled = all.iter().filter(is_pooled).map(|m| m.bytes).collect();
         let segments = maps.map(|maps| {
             let large = maps.iter().take_while(|m| m.bytes >= LARGE).take(MOST_SEGMENTS);
-            large.map(|mapping| segment(scene, mapping)).collect()
+            large.map(segment).collect()
         });
-        let anon_huge_bytes = if single_process {
-            thp::anon_huge(scene)
-        } else {
-            Absent("not read of databases with many processes: it would be read of each".into())
-        };
         Self { segments, anon_huge_bytes, pooled, largest_shared }
     }
 
@@ -133,22 +135,22 @@ fn add(
     })
 }
 
-fn segment(scene: &Scene, mapping: &Mapping) -> Segment {
+fn segment(scene: &Scene, mapping: &Mapping, private: &Reading<Bytes>) -> Segment {
     Segment {
         name: mapping.name.clone(),
         bytes: mapping.bytes,
         shared: mapping.shared,
-        page_size_bytes: page_size(scene, mapping),
+        page_size_bytes: page_size(scene, mapping, private),
     }
 }
 
 /// The page size behind a mapping. The filesystem that a mapping belongs to tells it exactly
 /// (a `hugetlbfs`, the hidden ones of the kernel included, has blocks of one huge page); only
 /// root may ask. Others go by the name.
-fn page_size(scene: &Scene, mapping: &Mapping) -> Reading<Bytes> {
+fn page_size(scene: &Scene, mapping: &Mapping, private: &Reading<Bytes>) -> Reading<Bytes> {
     let base = &scene.facts.base_page_bytes;
     if mapping.name.is_empty() || mapping.name.starts_with('[') {
-        return base.clone();
+        return private.clone();
     }
     let name = mapping.name.trim_end_matches(" (deleted)");
     if name == SHARED_ANONYMOUS {

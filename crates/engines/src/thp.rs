@@ -31,24 +31,34 @@ pub(crate) fn anon_huge(scene: &Scene) -> Reading<Bytes> {
     walked.or_else(|| of_group(scene))
 }
 
-/// The page size behind private memory: base pages, unless most of what is resident lies in
-/// transparent huge pages.
+/// The page size behind private memory as a whole: base pages, unless most of what is resident
+/// lies in transparent huge pages.
 pub(crate) fn heap_page(scene: &Scene, resident: &Reading<Bytes>) -> Reading<Bytes> {
-    let base = scene.facts.base_page_bytes.clone();
-    let thp = match &scene.facts.thp {
-        Present(thp) => thp,
-        // A kernel without them.
-        Absent(_) => return base,
-        gap => return gap.as_ref().and_then(|_| base),
-    };
     match (&scene.memory.anon_huge_bytes, resident) {
         (Present(huge), Present(resident)) if huge.0 > 0 && huge.0 >= resident.0 / 2 => {
-            thp.pmd_bytes.clone()
+            scene.facts.thp.as_ref().and_then(|thp| thp.pmd_bytes.clone())
         }
-        (Present(_), _) => base,
+        (Present(_), _) => scene.facts.base_page_bytes.clone(),
+        (uncounted, _) => mapping_page(scene, uncounted),
+    }
+}
+
+/// The page size behind one private mapping, given what the process has in transparent huge
+/// pages: nothing tells which of its mappings they are in.
+pub(crate) fn mapping_page(scene: &Scene, anon_huge: &Reading<Bytes>) -> Reading<Bytes> {
+    let base = scene.facts.base_page_bytes.clone();
+    let always = match &scene.facts.thp {
+        Present(thp) => thp.enabled == "always",
+        // A kernel without them.
+        Absent(_) => false,
+        gap => return gap.as_ref().and_then(|_| base),
+    };
+    match anon_huge {
+        Present(Bytes(0)) => base,
+        Present(_) => Absent("partly in transparent huge pages".to_owned()),
         // Nobody counted them, but neither does anyone get them unasked.
-        _ if thp.enabled != "always" || may_have(scene) == Some(false) => base,
-        (gap, _) => gap.as_ref().and_then(|_| base),
+        _ if !always || may_have(scene) == Some(false) => base,
+        gap => gap.as_ref().and_then(|_| base),
     }
 }
 

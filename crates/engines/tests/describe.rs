@@ -283,7 +283,9 @@ fn a_heap_in_transparent_huge_pages_is_not_called_small() {
         let exe = "/usr/bin/redis-server";
         let process =
             Process { pid: 100, parent: 1, comm: "redis-server", exe, command: "redis-server *:1" };
-        let made = Made::new().process(&process).file("/proc/100/smaps_rollup", rollup);
+        let maps = "7f0000000000-7f0010000000 rw-p 00000000 00:00 0 \n";
+        let made = Made::new().file("/proc/100/maps", maps);
+        let made = made.process(&process).file("/proc/100/smaps_rollup", rollup);
         let all = made.select_with(&Selection::All, |facts| {
             facts.thp = facts.thp.clone().or_else(|| {
                 Present(untax_core::host::Thp {
@@ -305,6 +307,10 @@ fn a_heap_in_transparent_huge_pages_is_not_called_small() {
     assert_eq!(huge.memory.anon_huge_bytes, Present(Bytes(4 << 20)));
     let small = redis("AnonHugePages:         0 kB\n");
     assert_eq!(small.memory.page_size_bytes, Present(Bytes::KIB_4));
+    let page = |db: &Database| db.memory.segments.value().unwrap()[0].page_size_bytes.clone();
+    assert_eq!(page(&small), Present(Bytes::KIB_4));
+    assert!(matches!(page(&huge), Absent(_)), "some of it may be on base pages");
+    assert!(matches!(page(&redis("garbage")), Reading::Failed(_)), "nothing tells");
     assert!(matches!(small.huge_pages, Absent(_)));
 }
 
