@@ -66,13 +66,8 @@ impl Guest {
         self.lines.err.join().map_err(|_| anyhow::anyhow!("lost the guest's messages"))??;
         let status = self.lines.status.join().map_err(|_| anyhow::anyhow!("lost the status"))??;
         let status = status.trim().parse::<u8>();
-        let said = fs::read(self.directory.path().join("console")).unwrap_or_default();
-        let said = String::from_utf8_lossy(&said);
-        if console {
-            eprintln!("{said}");
-        } else if status.is_err() {
-            let lines: Vec<&str> = said.lines().collect();
-            eprintln!("{}", lines[lines.len().saturating_sub(CONSOLE_LINES)..].join("\n"));
+        if console || status.is_err() {
+            show(self.directory.path(), if console { usize::MAX } else { CONSOLE_LINES });
         }
         match status {
             Ok(status) => Ok(ExitCode::from(status)),
@@ -135,11 +130,12 @@ fn mortal(program: &str) -> Command {
 fn serve_root(directory: &Path, socket: &Path) -> Result<Child> {
     let listener = UnixListener::bind(socket)?;
     fcntl_setfd(&listener, FdFlags::empty())?;
+    let said = fs::File::create(directory.join("server"))?;
     mortal("unshare")
         .args(["--mount", "--propagation", "slave", "sh", "-c", include_str!("share.sh"), "share"])
         .arg(listener.as_raw_fd().to_string())
-        .stdout(fs::File::create(directory.join("server"))?)
-        .stderr(fs::File::create(directory.join("server"))?)
+        .stdout(said.try_clone()?)
+        .stderr(said)
         .spawn()
         .context("cannot start the server of the guest's root")
 }
@@ -178,7 +174,9 @@ fn emulate(
     let words = run.kernel_words(&directory.to_string_lossy());
     let mut command = mortal("qemu-system-x86_64");
     command.args(["-nodefaults", "-no-user-config", "-no-reboot", "-display", "none"]);
-    command.args(["-machine", "q35", "-accel", "tcg,thread=multi", "-cpu", "max,la57=off"]);
+    // One thread for all processors: with more, kernels die now and then while they change their
+    // own code.
+    command.args(["-machine", "q35", "-accel", "tcg,thread=single", "-cpu", "max,la57=off"]);
     command.args(run.machine_words().iter().flat_map(|w| w.split(' ')));
     command.arg("-kernel").arg(kernel).arg("-append").arg(words);
     command.arg("-serial").arg(format!("file:{}", directory.join("console").display()));
@@ -191,6 +189,16 @@ fn emulate(
         command.arg("-device").arg(format!("virtserialport,chardev={name},name={name}"));
     }
     command.stdout(Stdio::null()).spawn().context("cannot start setpriv")
+}
+
+/// Shows the last lines of what the server of the root and the guest's kernel said.
+fn show(directory: &Path, lines: usize) {
+    for name in ["server", "console"] {
+        let said = fs::read(directory.join(name)).unwrap_or_default();
+        let said = String::from_utf8_lossy(&said);
+        let said: Vec<&str> = said.lines().collect();
+        eprintln!("{}", said[said.len().saturating_sub(lines)..].join("\n"));
+    }
 }
 
 /// Ends a child that may have ended already.
