@@ -3,7 +3,9 @@
 //! **Faults.** A shared file is filled once and then mapped anew, as a new backend maps the
 //! buffers of a database. Its parts are touched in random order; the kernel's own count of minor
 //! faults divides the processor time, because one fault on a read maps up to 16 pages. What the
-//! touches alone cost is measured in a second round and taken off. Unmapping is timed, too: it is
+//! touches alone cost is measured in a second round and taken off. Between faults some memory is
+//! worked on, and two processes fault at once: a database's faults are neither hot in the caches
+//! nor alone at the kernel's and the hypervisor's page tables. Unmapping is timed, too: it is
 //! what the end of a backend costs.
 //!
 //! **Touches.** Random touches on small pages are compared with touches on transparent huge
@@ -26,6 +28,7 @@ use crate::child::Program;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::io::Read;
+use std::process::Child;
 use std::time::Duration;
 use untax_core::calibration::TouchPenalty;
 use untax_core::host::HostFacts;
@@ -80,16 +83,12 @@ pub fn calibrate_in_child(host: &HostFacts) -> Reading<Calibration> {
 pub fn calibrate(program: &Program, budget: Budget, machine: &Machine) -> Reading<Calibration> {
     let spec = Spec { cpu: budget.cpu, memory: budget.memory };
     let ask = || -> std::io::Result<Reading<Measured>> {
-        let mut child = program.start_calibration(&spec)?;
-        let mut answer = String::new();
-        if let Some(out) = child.stdout.as_mut() {
-            out.read_to_string(&mut answer)?;
-        }
-        let status = child.wait()?;
-        if !status.success() {
-            return Err(std::io::Error::other(format!("the calibration ended with {status}")));
-        }
-        Ok(serde_json::from_str(&answer)?)
+        let cpus = std::thread::available_parallelism()?.get();
+        let children = (0..AT_ONCE.min(cpus)).map(|_| program.start_calibration(&spec));
+        let children = children.collect::<std::io::Result<Vec<Child>>>()?;
+        let answers = children.into_iter().map(answer).collect::<std::io::Result<Vec<_>>>()?;
+        let measured = answers.into_iter().reduce(|a, b| a.and_then(|a| b.map(|b| together(a, b))));
+        measured.ok_or_else(|| std::io::Error::other("no calibration was started"))
     };
     let measured = ask().unwrap_or_else(|error| Reading::Failed(error.to_string()));
     measured.map(|measured| Calibration {
@@ -103,4 +102,38 @@ pub fn calibrate(program: &Program, budget: Budget, machine: &Machine) -> Readin
         touches: measured.touches,
         touches_missing: measured.touches_missing,
     })
+}
+
+/// How many processes calibrate at once.
+const AT_ONCE: usize = 2;
+
+fn answer(mut child: Child) -> std::io::Result<Reading<Measured>> {
+    let mut answer = String::new();
+    if let Some(out) = child.stdout.as_mut() {
+        out.read_to_string(&mut answer)?;
+    }
+    let status = child.wait()?;
+    if !status.success() {
+        return Err(std::io::Error::other(format!("the calibration ended with {status}")));
+    }
+    Ok(serde_json::from_str(&answer)?)
+}
+
+/// What two processes measured at once: for faults the middle of both and the bounds of either;
+/// touches do not compete, so one of them is enough.
+fn together(a: Measured, b: Measured) -> Measured {
+    let both = |a: Interval, b: Interval| {
+        Interval::new(a.low.min(b.low), f64::midpoint(a.mid, b.mid), a.high.max(b.high))
+    };
+    let either = |a: Option<Interval>, b: Option<Interval>| match (a, b) {
+        (Some(a), Some(b)) => Some(both(a, b)),
+        (a, b) => a.or(b),
+    };
+    let (touching, other) = if a.touches.len() >= b.touches.len() { (a, b) } else { (b, a) };
+    Measured {
+        minor_fault_ns: both(touching.minor_fault_ns, other.minor_fault_ns),
+        write_fault_ns: either(touching.write_fault_ns, other.write_fault_ns),
+        unmap_ns: either(touching.unmap_ns, other.unmap_ns),
+        ..touching
+    }
 }

@@ -3,13 +3,14 @@
 use crate::accounting::CpuDemand;
 use crate::catalogue::Rule;
 use crate::pools::{on_base_pages, page_name};
+use untax_core::calibration::TouchPenalty;
 use untax_core::database::{Accesses, Model};
 use untax_core::finding::Says;
 use untax_core::host::tlb_reach;
 use untax_core::window::Pair;
 use untax_core::{
-    Bytes, Database, Diagnosis, Evidence, Finding, Interval, Reading, Severity, Tax, Unmeasured,
-    Window,
+    Bytes, Calibration, Database, Diagnosis, Evidence, Finding, Interval, Reading, Severity, Tax,
+    Unmeasured, Window,
 };
 
 pub const RULE: Rule = Rule {
@@ -272,14 +273,7 @@ fn walk_part(window: &Window, pair: &Pair) -> Reading<Part> {
         let penalty = window
             .calibration
             .as_ref()
-            .and_then(|calibration| match calibration.touch_penalty(working_set) {
-                Some(penalty) => Reading::Present(penalty),
-                None => Reading::Absent(
-                    "the penalty of small pages could not be calibrated without huge pages; run \
-                     untax bench pages"
-                        .to_owned(),
-                ),
-            })
+            .and_then(|c| touch_penalty(c, working_set))
             .into_result()?;
         let (each, extra) = (accesses.pages_each, penalty.extra_ns.clamp(0.0, f64::INFINITY));
         let taken =
@@ -305,6 +299,16 @@ fn walk_part(window: &Window, pair: &Pair) -> Reading<Part> {
         })
     };
     part().into()
+}
+
+fn touch_penalty(calibration: &Calibration, working_set: Bytes) -> Reading<TouchPenalty> {
+    match calibration.touch_penalty(working_set) {
+        Some(penalty) => Reading::Present(penalty),
+        None => {
+            let why = calibration.touches_missing.as_deref().unwrap_or("not calibrated");
+            Reading::Absent(format!("penalty of small pages: {why}; run untax bench pages"))
+        }
+    }
 }
 
 fn accesses(pair: &Pair) -> Reading<Accesses> {

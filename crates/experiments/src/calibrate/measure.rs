@@ -25,6 +25,11 @@ const AROUND_WORDS: usize = 16 * PAGE_WORDS;
 const LINE_WORDS: usize = 8;
 /// Parts of one mapping that are timed by themselves; their means make the interval.
 const CHUNKS: usize = 16;
+/// Bytes that are worked on between faults: larger than a second-level cache.
+const WORK_WORDS: usize = (8 << 20) / 8;
+/// Lines read between faults: some microseconds, as a server works between two of its own. With
+/// the kernel's path still in the caches, as in a loop of faults alone, a fault costs a third less.
+const WORK_LINES: u64 = 500;
 /// Dependent touches of one trial: some milliseconds.
 const TOUCHES: u32 = 20_000;
 /// Pairs of trials for each working set.
@@ -72,6 +77,8 @@ struct Bench {
     /// As much again on huge pages; why not, where there are none.
     huge: Result<PrivateWords, String>,
     bytes: usize,
+    /// What is worked on between faults.
+    work: Vec<u64>,
     faults: Vec<f64>,
     unmaps: Vec<f64>,
 }
@@ -85,7 +92,8 @@ impl Bench {
         touch_all(SharedWords::map(shared.as_fd(), bytes, 2 << 20, Huge::Refused)?.words());
         let huge = huge_words(&host, bytes);
         let rng = fastrand::Rng::with_seed(1);
-        Ok(Self { host, rng, shared, huge, bytes, faults: Vec::new(), unmaps: Vec::new() })
+        let work = vec![1; WORK_WORDS];
+        Ok(Self { host, rng, shared, huge, bytes, work, faults: Vec::new(), unmaps: Vec::new() })
     }
 
     fn file(&self) -> BorrowedFd<'_> {
@@ -154,12 +162,26 @@ impl Bench {
 
     /// Nanoseconds that touching costs more for the first time than again, and the faults.
     fn faulting(&self, places: &[usize], touch: impl Fn(usize)) -> io::Result<(f64, u64)> {
-        let all = || places.iter().for_each(|place| touch(*place));
+        let all = || {
+            for place in places {
+                touch(*place);
+                self.work(*place as u64);
+            }
+        };
         let before = minor_faults(&self.host)?;
         let first = cpu_ns(all);
         let faults = minor_faults(&self.host)? - before;
         let again = cpu_ns(all);
         Ok(((first - again).max(0.0), faults))
+    }
+
+    /// Reads lines at random, the same ones for the same seed.
+    fn work(&self, seed: u64) {
+        let lines = (self.work.len() / LINE_WORDS) as u64;
+        let line = |step| within(mix(seed.wrapping_mul(WORK_LINES) + step), lines) as usize;
+        let sum =
+            (0..WORK_LINES).fold(0, |sum: u64, step| sum ^ self.work[line(step) * LINE_WORDS]);
+        std::hint::black_box(sum);
     }
 
     /// The penalty of small pages when the file is mapped `copies` times in a row.
