@@ -142,9 +142,11 @@ impl Cost {
         let tax = priced.map(|(demand, taken)| Tax::new(demand.share_of(taken), method()));
         let gain = priced.map(|(demand, taken)| demand.gain_of(taken).into());
         let name = page_name(page);
-        let mut evidence = memory_evidence(pair, bytes, page);
+        // What was measured first: a screen has room for the beginning alone.
+        let mut evidence: Vec<Evidence> =
+            parts.into_iter().flat_map(|part| part.evidence).collect();
+        evidence.extend(memory_evidence(pair, bytes, page));
         evidence.extend(reach(window, page));
-        evidence.extend(parts.into_iter().flat_map(|part| part.evidence));
         Finding {
             rule: RULE.id.to_owned(),
             severity: if idle { Severity::Info } else { severity(tax.as_ref(), bytes) },

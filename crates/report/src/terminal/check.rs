@@ -194,11 +194,6 @@ fn next(check: &Check) -> Vec<(String, &'static str)> {
     if let Some(first) = all.first() {
         next.push((format!("untax explain {}", first.rule), "what it is and how it is measured"));
     }
-    if all.iter().any(|f| f.remedy.is_some()) {
-        next.push(("untax plan".to_owned(), "the changes, to read before making them"));
-    }
-    if all.is_empty() {
-        next.push(("untax bench pages".to_owned(), "what page size is worth on this host"));
-    }
+    next.push(("untax bench pages".to_owned(), "what page size is worth on this host"));
     next
 }
