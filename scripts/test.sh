@@ -4,6 +4,10 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+if [ "$(id -u)" -ne 0 ]; then
+    echo "make test needs root; without it: cargo test --workspace" >&2
+    exit 2
+fi
 begun=$SECONDS
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
