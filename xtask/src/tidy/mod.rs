@@ -3,6 +3,9 @@
 //!
 //! Every check is a function from text to problems, and line-based: the tree is rustfmt'ed.
 
+// Names of source files are written in lower case, and one that is not should be found.
+#![allow(clippy::case_sensitive_file_extension_comparisons)]
+
 mod lengths;
 mod modules;
 mod promises;

@@ -37,10 +37,10 @@ fn proofs(tree: &Tree) -> Vec<Problem> {
 }
 
 fn missing(tree: &Tree, file: &str, test: Option<&str>) -> Option<String> {
-    let Some(text) = tree.get(file) else { return Some(format!("there is no {file}")) };
+    let Some(source) = tree.get(file) else { return Some(format!("there is no {file}")) };
     let name = test?.rsplit("::").next()?;
     let defined = format!("fn {name}(");
-    (!text.contains(&defined)).then(|| format!("{file} has no test {name}"))
+    (!source.contains(&defined)).then(|| format!("{file} has no test {name}"))
 }
 
 /// Licence texts that are there twice.
