@@ -14,6 +14,10 @@ use untax_host::Host;
 /// What `bench pages` saves its calibration as.
 pub const CALIBRATION: &str = "calibration";
 
+/// How long a calibration that `check` made is kept; one of `bench pages` holds until the
+/// processor or the kernel is another.
+const KEPT: Duration = Duration::from_secs(24 * 3600);
+
 /// How often faults are sampled inside a window: for 300 backends some 10 ms each time.
 const SAMPLES: u32 = 9;
 
@@ -58,6 +62,8 @@ impl Watching {
     pub fn observe(&self, state: &State, start: &Host, end: &Host) -> anyhow::Result<Window> {
         let asker = Asker::this_program();
         let selection = self.selection(start)?;
+        // Part of a capture: it replays what was asked for, a program that is no database too.
+        start.observe("selection", || Reading::Present(selection.clone()));
         let opening = taken(untax_probes::snapshot(start, &asker, &selection))?;
         if opening.databases.is_empty() && !matches!(selection, Selection::All) {
             bail!("no database is selected by that; untax check --all lists what runs here");
@@ -89,16 +95,29 @@ impl Watching {
         }
         match state.load::<Calibration>(CALIBRATION).filter(|saved| holds_here(saved, snapshot)) {
             Some(saved) => Reading::Present(saved),
-            None => untax_experiments::calibrate_in_child(&snapshot.host),
+            None => calibrated(state, snapshot),
         }
     }
+}
+
+/// Calibrates, and keeps the result for the checks that follow: it costs more than they do.
+fn calibrated(state: &State, snapshot: &Snapshot) -> Reading<Calibration> {
+    let calibration = untax_experiments::calibrate_in_child(&snapshot.host);
+    let whole = calibration.value().filter(|made| !made.touches.is_empty());
+    if let Some(Err(error)) = whole.map(|made| state.save(CALIBRATION, made)) {
+        say(&format!("untax: the calibration is not kept: {error:#}"));
+    }
+    calibration
 }
 
 /// Replays a capture: the same readings, from its files.
 pub fn replay(start: &Host, end: &Host) -> anyhow::Result<Window> {
     let asker = Asker::this_program();
-    let opening = taken(untax_probes::snapshot(start, &asker, &Selection::All))?;
-    let closing = taken(untax_probes::snapshot(end, &asker, &Selection::All))?;
+    let chosen = start.observe("selection", || Reading::Present(Selection::All));
+    let selection = chosen.into_value().unwrap_or(Selection::All);
+    let opening = taken(untax_probes::snapshot(start, &asker, &selection))?;
+    let closing = untax_probes::snapshot(end, &asker, &selection);
+    let closing = closing_or_gone(closing, &opening)?;
     let unknown = || Reading::Absent("the capture has no calibration".to_owned());
     let calibration = end.observe("calibration", unknown);
     let samples = end.observe("samples", || Reading::Present(Vec::new()));
@@ -136,9 +155,13 @@ fn on_small_pages(database: &Database) -> bool {
     database.memory.page_size_bytes.value().is_some_and(|page| page.0 <= 64 << 10)
 }
 
+/// Whether a saved calibration is of this machine, and not a hasty one of long ago.
 fn holds_here(saved: &Calibration, snapshot: &Snapshot) -> bool {
     let host = &snapshot.host;
-    host.cpu.value().is_some_and(|cpu| cpu.model == saved.cpu_model)
+    let age = snapshot.taken_at.duration_since(saved.taken_at);
+    let fresh = saved.source != "check" || age.unsigned_abs() < KEPT;
+    fresh
+        && host.cpu.value().is_some_and(|cpu| cpu.model == saved.cpu_model)
         && host.kernel.value().is_some_and(|kernel| kernel.release == saved.kernel_release)
 }
 

@@ -127,6 +127,7 @@ mod tests {
     }
 
     #[test]
+    #[expect(clippy::disallowed_methods, reason = "lists our own saved state, not the host")]
     fn old_runs_are_removed() {
         let folder = tempfile::tempdir().unwrap();
         let state = State::new(Some(folder.path().to_owned()));

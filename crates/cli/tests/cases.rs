@@ -2,6 +2,8 @@
 //! that stands beside it. Dropping a capture in adds a test; `UNTAX_BLESS=1` writes its result,
 //! for a person to read and commit.
 
+#![expect(clippy::unwrap_used, reason = "a test's helpers panic as the test does")]
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 

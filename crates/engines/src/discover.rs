@@ -7,13 +7,15 @@ use crate::memory::{self, Memory};
 use crate::scene::{Portrait, Scene};
 use crate::table::Table;
 use crate::{counters, settings};
+use serde::{Deserialize, Serialize};
 use untax_core::Reading::{self, Absent, Present};
 use untax_core::database::{Cgroup, Container, Counters, Database, DatabaseMemory, Pod};
 use untax_core::host::HostFacts;
 use untax_host::{Host, cgroup, process};
 
 /// Which databases are asked for.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Selection {
     /// All that are recognised.
     All,

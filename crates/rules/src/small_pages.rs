@@ -304,13 +304,11 @@ fn walk_part(window: &Window, pair: &Pair) -> Reading<Part> {
 }
 
 fn touch_penalty(calibration: &Calibration, working_set: Bytes) -> Reading<TouchPenalty> {
-    match calibration.touch_penalty(working_set) {
-        Some(penalty) => Reading::Present(penalty),
-        None => {
-            let why = calibration.touches_missing.as_deref().unwrap_or("not calibrated");
-            Reading::Absent(format!("penalty of small pages: {why}; run untax bench pages"))
-        }
-    }
+    let missing = || {
+        let why = calibration.touches_missing.as_deref().unwrap_or("not calibrated");
+        Reading::Absent(format!("penalty of small pages: {why}; run untax bench pages"))
+    };
+    calibration.touch_penalty(working_set).map_or_else(missing, Reading::Present)
 }
 
 fn accesses(pair: &Pair) -> Reading<Accesses> {
