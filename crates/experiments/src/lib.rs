@@ -19,7 +19,9 @@ pub use progress::{Nobody, Observer, Progress};
 
 use pools::{BenchLock, Tree};
 use std::path::Path;
+use untax_core::database::Cgroup;
 use untax_core::host::HostFacts;
+use untax_host::{Host, cgroup};
 
 /// One experiment, as help and documentation list it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,6 +69,12 @@ impl Machine {
     }
 }
 
+/// The control group of this process, where it can be told.
+pub fn own_cgroup(host: &HostFacts) -> Option<Cgroup> {
+    let layout = host.cgroup.value()?;
+    cgroup::of_process(&Host::live(), layout, std::process::id()).into_value()
+}
+
 /// What an experiment works with.
 #[derive(Debug)]
 pub struct Bench<'a> {
@@ -80,6 +88,8 @@ pub struct Bench<'a> {
     pub lock: &'a BenchLock,
     /// The machine, for the result.
     pub machine: &'a Machine,
+    /// Our own control group, whose limits hold for the bench; `None` where it is not known.
+    pub cgroup: Option<&'a Cgroup>,
     /// The result's id.
     pub run: &'a str,
     /// What to spend on a calibration before the bench; `None`: make none.

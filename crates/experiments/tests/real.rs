@@ -54,6 +54,7 @@ fn bench(
         state: state.path(),
         lock: &BenchLock::take(state.path()).unwrap(),
         machine: &machine(),
+        cgroup: None,
         run: "test",
         calibration: None,
         interrupt,

@@ -12,7 +12,9 @@ use std::time::{Duration, Instant};
 use untax_core::bench::PagesBench;
 use untax_experiments::pages::{self, Access, BenchError, Model, Page, Refusal, Request};
 use untax_experiments::pools::{BenchLock, Tree, recover};
-use untax_experiments::{Bench, Interrupt, Machine, Observer, Program, Progress, calibrate};
+use untax_experiments::{
+    Bench, Interrupt, Machine, Observer, Program, Progress, calibrate, own_cgroup,
+};
 use untax_host::Host;
 use untax_report::{html, terminal};
 
@@ -141,12 +143,15 @@ pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
     }
     let run = State::new_run("bench-pages");
     let interrupt = Interrupt::by_signals().context("cannot listen for signals")?;
+    let facts = untax_host::facts::read_all(&Host::live());
+    let cgroup = own_cgroup(&facts);
     let bench = Bench {
         program: &Program::this(),
         tree: &Tree::live(),
         state: directory,
         lock: &lock,
-        machine: &Machine::of(&untax_host::facts::read_all(&Host::live())),
+        machine: &Machine::of(&facts),
+        cgroup: cgroup.as_ref(),
         run: &run,
         calibration: Some(calibrate::FULL),
         interrupt,

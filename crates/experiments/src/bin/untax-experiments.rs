@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use untax_core::bench::PagesBench;
 use untax_experiments::pages::{self, Request};
 use untax_experiments::pools::{BenchLock, Tree, recover};
-use untax_experiments::{Bench, Interrupt, Machine, Nobody, Program, child};
+use untax_experiments::{Bench, Interrupt, Machine, Nobody, Program, child, own_cgroup};
 use untax_host::Host;
 
 fn main() -> ExitCode {
@@ -33,12 +33,15 @@ fn run() -> Result<PagesBench, Box<dyn std::error::Error>> {
     for file in recover(&lock, &state)? {
         eprintln!("restored {file}");
     }
+    let facts = untax_host::facts::read_all(&Host::live());
+    let cgroup = own_cgroup(&facts);
     let bench = Bench {
         program: &Program::this(),
         tree: &Tree::live(),
         state: &state,
         lock: &lock,
-        machine: &Machine::of(&untax_host::facts::read_all(&Host::live())),
+        machine: &Machine::of(&facts),
+        cgroup: cgroup.as_ref(),
         run: "pages",
         calibration: None,
         interrupt: Interrupt::by_signals()?,

@@ -56,6 +56,20 @@ pub enum Refusal {
         /// Pages free.
         free: u64,
     },
+    /// The control group allows fewer pages: the reader that touches one too many would die of a
+    /// bus error.
+    #[error(
+        "{page} pages need {need} pages, and the control group of this process allows {allowed}; \
+         raise hugetlb.*.max, or start the bench outside of it"
+    )]
+    PoolLimited {
+        /// The page.
+        page: &'static str,
+        /// Pages needed.
+        need: u64,
+        /// Pages allowed.
+        allowed: u64,
+    },
     /// Shared memory gets no transparent huge pages, and this user cannot change it.
     #[error(
         "thp needs transparent huge pages for shared memory; run as root, or have root write \
@@ -211,6 +225,9 @@ fn allowed(page: Page, layouts: &[Layout], means: &Means) -> Result<(), Refusal>
             let need =
                 layouts.iter().map(|layout| pool_pages(Place { layout: *layout, page })).max();
             let need = need.unwrap_or(0);
+            if let Some(allowed) = means.allowed_pages(page).filter(|allowed| need > *allowed) {
+                return Err(Refusal::PoolLimited { page: page.id(), need, allowed });
+            }
             if means.root || need <= free {
                 return Ok(());
             }

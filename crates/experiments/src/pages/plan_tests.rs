@@ -13,6 +13,7 @@ fn means() -> Means {
         total: Bytes(24 * GIB),
         base_page: Bytes::KIB_4,
         pools: vec![(Page::Huge, 0), (Page::Gigantic, 0)],
+        pool_limits: Vec::new(),
         transparent_changes: Some(1),
         root: true,
         nodes: 1,
@@ -122,6 +123,15 @@ fn without_root_only_pages_that_are_there_can_be_used() {
     let means = Means { pools: vec![(Page::Huge, 62)], transparent_changes: Some(0), ..means };
     let request = Request { pages: vec![Page::Huge, Page::Transparent], ..request() };
     assert!(Plan::new(&request, &means).is_ok());
+}
+
+#[test]
+fn a_control_group_that_allows_too_few_pages_is_found_before_the_bus_error() {
+    let mut means = Means { pool_limits: vec![(Page::Huge, 61)], ..means() };
+    let refusal = Refusal::PoolLimited { page: "2m", need: 62, allowed: 61 };
+    assert_eq!(Plan::new(&request(), &means), Err(refusal));
+    means.pool_limits = vec![(Page::Huge, 62), (Page::Gigantic, 0)];
+    assert!(Plan::new(&request(), &means).is_ok());
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use super::options::{Page, Request};
 use super::plan::{Plan, Purpose, Trial, chased};
 use super::table::Layout;
+use super::warnings::Warning;
 use crate::Machine;
 use jiff::Timestamp;
 use std::collections::BTreeMap;
@@ -72,7 +73,8 @@ impl Results {
     }
 
     /// Adds a warning once.
-    pub(crate) fn warn(&mut self, warning: String) {
+    pub(crate) fn warn(&mut self, warning: &Warning) {
+        let warning = warning.to_string();
         if !self.warnings.contains(&warning) {
             self.warnings.push(warning);
         }

@@ -25,6 +25,7 @@ fn results(request: &Request, available: Bytes) -> (Results, Plan) {
         total: available,
         base_page: Bytes::KIB_4,
         pools: vec![(Page::Huge, 0), (Page::Gigantic, 0)],
+        pool_limits: Vec::new(),
         transparent_changes: Some(0),
         root: true,
         nodes: 1,

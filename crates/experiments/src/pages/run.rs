@@ -9,6 +9,7 @@ use super::options::{Page, Request};
 use super::plan::{Phase, Plan, Purpose, Trial};
 use super::results::Results;
 use super::shop::Shop;
+use super::warnings::{self, Warning};
 use crate::interrupt::Interrupted;
 use crate::progress::{Clock, Observer, Progress};
 use crate::{Bench, calibrate};
@@ -33,14 +34,14 @@ pub fn run(
     bench: &Bench<'_>,
     observer: &mut dyn Observer<PagesBench>,
 ) -> Result<PagesBench, BenchError> {
-    let means = Means::read(bench.tree).map_err(BenchError::Means)?;
+    let means = Means::read(bench.tree, bench.cgroup).map_err(BenchError::Means)?;
     let plan = Plan::new(request, &means)?;
     let mut results = Results::new(request, &plan, bench.machine, bench.run);
-    super::warnings::before(request, &plan, &means, &mut results);
+    warnings::before(request, &plan, &means, &mut results);
     if let Some(budget) = bench.calibration {
         match calibrate(bench.program, budget, bench.machine) {
             Reading::Present(calibration) => results.calibrated(calibration),
-            other => results.warn(format!("no calibration: {}", other.why().unwrap_or_default())),
+            gap => results.warn(&Warning::NoCalibration(gap.why().unwrap_or_default())),
         }
     }
     // Declared before the runner, so that it is dropped after the readers, also in a panic.
@@ -127,7 +128,7 @@ impl Runner<'_> {
             self.tell(&format!("getting {} pages", page.id()), 0.0);
             match shop.obtain(place, &self.bench.interrupt)? {
                 Ok(()) => pages.push(*page),
-                Err(short) => self.results.warn(short),
+                Err(short) => self.results.warn(&short),
             }
         }
         let mut crews = Vec::new();
@@ -136,7 +137,8 @@ impl Runner<'_> {
             match self.crew(Place { layout: phase.layout, page }) {
                 Ok(crew) => crews.push((page, crew)),
                 Err(error) if page != Page::Small && error.is_about_memory() => {
-                    self.results.warn(format!("{} pages left out: {}", page.id(), chain(&error)));
+                    let (page, row_bytes) = (page.id(), phase.layout.row_bytes);
+                    self.results.warn(&Warning::LeftOut { page, row_bytes, why: chain(&error) });
                 }
                 Err(error) => return Err(error),
             }
@@ -163,7 +165,7 @@ impl Runner<'_> {
             self.tell(&what, share(done.0, bytes.0));
         })?;
         self.clock.prepared();
-        super::warnings::obtained(place, &filled, &mut self.results);
+        warnings::obtained(place, &filled, &mut self.results);
         self.clock.prepare(expected_touch(place, self.request));
         let readers = self.request.most_connections();
         let seed = self.request.seed;

@@ -4,6 +4,7 @@ use super::error::BenchError;
 use super::job::Place;
 use super::options::Page;
 use super::plan::pool_pages;
+use super::warnings::Warning;
 use crate::Bench;
 use crate::interrupt::Interrupt;
 use crate::pools::{self, Guard, GuardError, Pool, Setting};
@@ -39,7 +40,7 @@ impl<'a> Shop<'a> {
         &mut self,
         place: Place,
         interrupt: &Interrupt,
-    ) -> Result<Result<(), String>, BenchError> {
+    ) -> Result<Result<(), Warning>, BenchError> {
         let tree = self.bench.tree;
         if place.page == Page::Transparent && !self.transparent.is_empty() {
             self.post_guard()?;
@@ -54,7 +55,11 @@ impl<'a> Shop<'a> {
         }
         self.post_guard()?;
         let got = pool.obtain(tree, need, interrupt)?;
-        Ok(if got >= need { Ok(()) } else { Err(short(place, need, got)) })
+        if got >= need {
+            return Ok(Ok(()));
+        }
+        let (page, row_bytes) = (place.page.id(), place.layout.row_bytes);
+        Ok(Err(Warning::PoolShort { page, row_bytes, need, got }))
     }
 
     /// Writes down all that may be changed, and posts the guard, before the first change.
@@ -83,12 +88,4 @@ impl<'a> Shop<'a> {
     pub(crate) fn close(self) -> Result<(), GuardError> {
         self.guard.map_or(Ok(()), Guard::release)
     }
-}
-
-fn short(place: Place, need: u64, got: u64) -> String {
-    let (page, width) = (place.page.id(), place.layout.row_bytes);
-    format!(
-        "{page} pages left out for rows of {width} B: {need} were needed, {got} could be had; \
-         reserve them at boot, or choose fewer --rows"
-    )
 }

