@@ -142,6 +142,7 @@ impl RatioVerdict {
 pub struct Noise {
     /// Ratios of neighbouring trials of the same cell.
     pub ratios: Vec<f64>,
-    /// The 95th percentile of how far they are from 1, as a share.
+    /// How far the median of as many of them as there are trials strays from 1 by chance, as a
+    /// share (95th percentile); 1 when there is no ratio to tell from.
     pub floor: f64,
 }

@@ -72,6 +72,25 @@ pub fn noise_floor(ratios: &[f64]) -> Option<f64> {
     quantile(&distances, 0.95)
 }
 
+/// How far the median of `pairs` A/A ratios strays from 1 by chance, as a share: the 95th
+/// percentile over bootstrap samples of that size. It is to a median of pairs what
+/// [`noise_floor`] is to a single pair. `None` when there are no ratios or no pairs.
+pub fn noise_floor_of_median(ratios: &[f64], pairs: usize) -> Option<f64> {
+    let logs: Vec<f64> = ratios.iter().filter(|r| **r > 0.0).map(|r| r.ln()).collect();
+    if logs.is_empty() || pairs == 0 {
+        return None;
+    }
+    let mut rng = fastrand::Rng::with_seed(SEED);
+    let mut sample = vec![0.0; pairs];
+    let distances: Vec<f64> = (0..RESAMPLES)
+        .filter_map(|_| {
+            sample.fill_with(|| logs[rng.usize(..logs.len())]);
+            median(&sample).map(|middle| middle.abs().exp_m1())
+        })
+        .collect();
+    quantile(&distances, 0.95)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -97,6 +116,19 @@ mod tests {
             })
             .count();
         assert!((265..=300).contains(&hits), "{hits} of 300");
+    }
+
+    #[test]
+    fn medians_stray_less_than_single_pairs_and_never_beyond_them() {
+        let ratios = [0.95, 0.57, 1.0, 1.55, 0.96, 1.2, 0.99];
+        let single = noise_floor(&ratios).unwrap();
+        let (of_one, of_seven) =
+            (noise_floor_of_median(&ratios, 1), noise_floor_of_median(&ratios, 7));
+        assert!(of_one.unwrap() >= single);
+        assert!(of_seven.unwrap() < single && of_seven.unwrap() > 0.0);
+        assert_eq!(noise_floor_of_median(&[1.1; 5], 7).map(|f| (f * 1e6).round()), Some(1e5));
+        assert_eq!(noise_floor_of_median(&[], 7), None);
+        assert_eq!(noise_floor_of_median(&ratios, 0), None);
     }
 
     #[test]

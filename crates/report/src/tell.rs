@@ -218,7 +218,7 @@ pub fn noise(bench: &PagesBench) -> String {
         return format::NOT_MEASURED.to_owned();
     }
     format!(
-        "±{}: 95{THIN}% of {} of one and the same cell differ by less",
+        "±{}: 95{THIN}% of medians stray less by chance, judged by {} of one and the same cell",
         format::percent(bench.noise.floor),
         counted(pairs as u64, "pair")
     )

@@ -31,7 +31,8 @@ pub(crate) fn sentences(request: &Request, together: bool) -> Vec<String> {
         ),
         order.to_owned(),
         "Ratios are medians of pairs of the same round with 95 % bootstrap intervals; a verdict \
-         needs the whole interval beyond the noise floor."
+         needs the whole interval beyond the noise floor, which 95 % of medians of as many \
+         identical pairs stay within."
             .to_owned(),
     ]
 }

@@ -102,7 +102,7 @@ impl Results {
     /// The result as it stands.
     pub(crate) fn assemble(&self, complete: bool) -> PagesBench {
         let ratios = self.noise_ratios();
-        let floor = stats::noise_floor(&ratios).unwrap_or(UNKNOWN_FLOOR);
+        let floor = self.floor(&ratios);
         let request = &self.request;
         PagesBench {
             schema: PAGES_SCHEMA.to_owned(),
@@ -123,6 +123,12 @@ impl Results {
             calibration: self.calibration(),
             complete,
         }
+    }
+
+    /// How far the median of as many identical pairs strays as stand behind each ratio.
+    fn floor(&self, ratios: &[f64]) -> f64 {
+        let pairs = self.request.trials as usize;
+        stats::noise_floor_of_median(ratios, pairs).unwrap_or(UNKNOWN_FLOOR)
     }
 
     fn cell(&self, key: Key, tally: &Tally) -> Option<Cell> {
