@@ -10,14 +10,15 @@ set -euo pipefail
 # PACKAGE=FILE: the package is missing when no such file is there, so that a program which was
 # installed in another way is left alone.
 declare -A packages=(
-    [build]="gcc=/usr/bin/cc libc6-dev=/usr/include/stdlib.h"
+    [build]="gcc=/usr/bin/cc libc6-dev=/usr/include/stdlib.h clang=/usr/bin/clang make=/usr/bin/make
+        pkg-config=/usr/bin/pkg-config libelf-dev=/usr/include/libelf.h zlib1g-dev=/usr/include/zlib.h"
     [check]="postgresql=/usr/lib/postgresql/*/bin/pgbench"
-    [test]="postgresql=/usr/lib/postgresql/*/bin/pgbench mariadb-server=/usr/sbin/mariadbd
+    [test]="fio=/usr/bin/fio e2fsprogs=/usr/sbin/mkfs.ext4 postgresql=/usr/lib/postgresql/*/bin/pgbench mariadb-server=/usr/sbin/mariadbd
         sysbench=/usr/bin/sysbench redis-server=/usr/bin/redis-server runc=/usr/*bin/runc
         numactl=/usr/bin/numactl"
     [bench]="postgresql=/usr/lib/postgresql/*/bin/pgbench time=/usr/bin/time"
     [vm]="postgresql=/usr/lib/postgresql/*/bin/pgbench qemu-system-x86=/usr/bin/qemu-system-x86_64
-        iproute2=/usr/*bin/ip debian-archive-keyring=/usr/share/keyrings/debian-archive-keyring.gpg"
+        iproute2=/usr/*bin/ip mount=/usr/bin/mount debian-archive-keyring=/usr/share/keyrings/debian-archive-keyring.gpg"
 )
 
 # Services that these packages would start.

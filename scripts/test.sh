@@ -23,7 +23,10 @@ stage() {
 
 guest() {
     cargo build --package untax
-    cargo xtask vm run --timeout 900 -- tests/vm/hugepage-limit.sh "$CARGO_TARGET_DIR/debug/untax"
+    local test
+    for test in hugepage-limit limits; do
+        cargo xtask vm run --timeout 900 -- "tests/vm/$test.sh" "$CARGO_TARGET_DIR/debug/untax"
+    done
 }
 
 # Without UNTAX_REQUIRE_REAL the tests on real servers would be left out where these are missing.
@@ -36,7 +39,7 @@ stage "formatting" cargo fmt --all --check
 stage "lints" cargo clippy --workspace --all-targets -- -D warnings
 stage "tidiness" cargo xtask tidy
 stage "fresh documents" cargo xtask docs --check
-stage "huge-page limit in a guest machine" guest
+stage "limits of cgroup v2 in a guest machine" guest
 stage "tests, on real servers too" tests
 
 echo

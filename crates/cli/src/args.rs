@@ -1,6 +1,6 @@
 //! The command line. Help, completions, the man page and docs/command-line.md come from here.
 
-use crate::commands::{bench_pages, capture, check, explain};
+use crate::commands::{bench_pages, capture, check, explain, lab};
 use clap::{Parser, Subcommand};
 use std::path::PathBuf;
 
@@ -42,6 +42,9 @@ pub enum Command {
     Bench(Bench),
     /// Save what a check reads here, without secrets, to replay elsewhere
     Capture(capture::Args),
+    /// Cause a problem on a scratch database, and see it found
+    #[command(subcommand)]
+    Lab(Lab),
 }
 
 /// Benchmarks of the platform.
@@ -49,4 +52,15 @@ pub enum Command {
 pub enum Bench {
     /// What page size is worth: a table read by primary key over shared memory
     Pages(bench_pages::Args),
+}
+
+/// Problems made on purpose, on a scratch database that is started for it.
+#[derive(Debug, Subcommand)]
+pub enum Lab {
+    /// List the causes, the engines they make sense for, and what this machine lacks for them
+    List(lab::list::Args),
+    /// Put one cause on one engine: check, remove it, check again, and measure the gain
+    Run(lab::run::Args),
+    /// Put many causes on many engines, in random order, and make a table of what was found
+    Matrix(lab::matrix::Args),
 }

@@ -9,7 +9,7 @@ mod progress;
 mod screen;
 mod state;
 
-use args::{Args, Bench, Command};
+use args::{Args, Bench, Command, Lab};
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
 use std::io::Write;
@@ -67,6 +67,9 @@ fn run(args: Args) -> anyhow::Result<Outcome> {
         Command::Explain(args) => commands::explain::run(&args),
         Command::Bench(Bench::Pages(args)) => commands::bench_pages::run(&args, &state),
         Command::Capture(args) => commands::capture::run(&args, &state),
+        Command::Lab(Lab::List(args)) => commands::lab::list::run(&args),
+        Command::Lab(Lab::Run(args)) => commands::lab::run::run(&args, &state),
+        Command::Lab(Lab::Matrix(args)) => commands::lab::matrix::run(&args, &state),
     }
 }
 

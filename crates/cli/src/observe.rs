@@ -6,10 +6,10 @@ use crate::state::State;
 use anyhow::bail;
 use clap::Args;
 use std::time::Duration;
-use untax_core::window::FaultSample;
-use untax_core::{Calibration, Database, Reading, Snapshot, Window};
+use untax_core::{Calibration, Database, Reading, Seconds, Snapshot, Window};
 use untax_engines::{Asker, Selection};
 use untax_host::Host;
+use untax_probes::{Probes, Seen};
 
 /// What `bench pages` saves its calibration as.
 pub const CALIBRATION: &str = "calibration";
@@ -17,9 +17,6 @@ pub const CALIBRATION: &str = "calibration";
 /// How long a calibration that `check` made is kept; one of `bench pages` holds until the
 /// processor or the kernel is another.
 const KEPT: Duration = Duration::from_secs(24 * 3600);
-
-/// How often faults are sampled inside a window: for 300 backends some 10 ms each time.
-const SAMPLES: u32 = 9;
 
 /// Which databases to look at, and for how long.
 #[derive(Debug, Args)]
@@ -44,7 +41,27 @@ pub struct Watching {
     no_calibration: bool,
 }
 
+/// What was seen, and what it cost to look.
+pub struct Observed {
+    /// What was seen.
+    pub window: Window,
+    /// Processor time that tracing took in the kernel.
+    pub tracing_s: Reading<Seconds>,
+}
+
 impl Watching {
+    /// One database, by its main process.
+    pub fn of(pid: u32, window: Duration) -> Self {
+        Self {
+            pid: Some(pid),
+            container: None,
+            pod: None,
+            all: false,
+            window,
+            no_calibration: false,
+        }
+    }
+
     fn selection(&self, host: &Host) -> anyhow::Result<Selection> {
         if let Some(pid) = self.pid {
             return Ok(Selection::Pid(pid));
@@ -59,7 +76,7 @@ impl Watching {
     }
 
     /// Watches the host through two `Host`s, one for each end of the window.
-    pub fn observe(&self, state: &State, start: &Host, end: &Host) -> anyhow::Result<Window> {
+    pub fn observe(&self, state: &State, start: &Host, end: &Host) -> anyhow::Result<Observed> {
         let asker = Asker::this_program();
         let selection = self.selection(start)?;
         // Part of a capture: it replays what was asked for, a program that is no database too.
@@ -68,20 +85,28 @@ impl Watching {
         if opening.databases.is_empty() && !matches!(selection, Selection::All) {
             bail!("no database is selected by that; untax check --all lists what runs here");
         }
-        let mut samples = Vec::new();
-        let closing = if self.window.is_zero() {
-            opening.clone()
+        let (seen, closing) = if self.window.is_zero() {
+            (Seen::nothing(), opening.clone())
         } else {
-            // Samples are not part of a recorded moment: the window's own record keeps them.
-            let live = Host::live();
-            let sample = || samples.extend(untax_probes::sample_faults(&live, &opening.databases));
-            progress::wait(self.window, SAMPLES, sample);
+            let mut probes = Probes::begin(&opening.databases, self.window);
+            progress::wait(self.window, || probes.tick());
+            let seen = probes.finish();
             let closing = untax_probes::snapshot(end, &asker, &selection);
-            closing_or_gone(closing, &opening)?
+            (seen, closing_or_gone(closing, &opening)?)
         };
+        // Not part of a recorded moment, but of the window between two.
+        let window_s = Seconds(closing.uptime_s - opening.uptime_s);
+        let Seen { samples, activity, io, tracing_s } = seen.over(window_s);
         let samples = end.observe("samples", || Reading::Present(samples));
+        let activity = end.observe("activity", || activity);
+        let io = end.observe("io", || io);
         let calibration = end.observe("calibration", || self.calibration(state, &closing));
-        Ok(window(opening, closing, samples, calibration))
+        // Captures made by hand may have no samples; the snapshots stand for themselves.
+        let samples = samples.into_value().unwrap_or_default();
+        let others = untax_probes::busiest(end, &opening, &closing);
+        let window =
+            Window { start: opening, end: closing, samples, activity, io, others, calibration };
+        Ok(Observed { window, tracing_s })
     }
 
     /// What pages cost here: as `bench pages` measured it once, or measured now when a database
@@ -118,20 +143,16 @@ pub fn replay(start: &Host, end: &Host) -> anyhow::Result<Window> {
     let opening = taken(untax_probes::snapshot(start, &asker, &selection))?;
     let closing = untax_probes::snapshot(end, &asker, &selection);
     let closing = closing_or_gone(closing, &opening)?;
-    let unknown = || Reading::Absent("the capture has no calibration".to_owned());
-    let calibration = end.observe("calibration", unknown);
-    let samples = end.observe("samples", || Reading::Present(Vec::new()));
-    Ok(window(opening, closing, samples, calibration))
+    let calibration = end.observe("calibration", || missing("calibration"));
+    let activity = end.observe("activity", || missing("activity of threads"));
+    let io = end.observe("io", || missing("input and output"));
+    let samples = end.observe("samples", || missing("samples")).into_value().unwrap_or_default();
+    let others = untax_probes::busiest(end, &opening, &closing);
+    Ok(Window { start: opening, end: closing, samples, activity, io, others, calibration })
 }
 
-fn window(
-    start: Snapshot,
-    end: Snapshot,
-    samples: Reading<Vec<FaultSample>>,
-    calibration: Reading<Calibration>,
-) -> Window {
-    // Captures made by hand may have no samples; the snapshots stand for themselves.
-    Window { start, end, samples: samples.into_value().unwrap_or_default(), calibration }
+fn missing<T>(what: &str) -> Reading<T> {
+    Reading::Absent(format!("the capture has no {what}"))
 }
 
 fn taken(snapshot: Reading<Snapshot>) -> anyhow::Result<Snapshot> {
@@ -183,7 +204,8 @@ fn pod_uid(host: &Host, name: &str) -> anyhow::Result<String> {
     }
 }
 
-fn duration(text: &str) -> Result<Duration, String> {
+/// A time such as `10s`.
+pub fn duration(text: &str) -> Result<Duration, String> {
     let wrong = || format!("{text} is not a time such as 10s, 500ms or 2m");
     let split = text.find(|c: char| c.is_ascii_alphabetic()).ok_or_else(wrong)?;
     let (number, unit) = text.split_at(split);

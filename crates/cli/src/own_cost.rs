@@ -5,8 +5,8 @@ use untax_core::{Reading, Seconds};
 use untax_host::{Host, process};
 
 /// Processor time of this process and of the children it waited for, and the most memory it had
-/// resident.
-pub fn read() -> Reading<OwnCost> {
+/// resident; with what its tracing took in the kernel.
+pub fn read(tracing_s: Reading<Seconds>) -> Reading<OwnCost> {
     let host = Host::live();
     let pid = std::process::id();
     let cost = || {
@@ -18,7 +18,8 @@ pub fn read() -> Reading<OwnCost> {
         let peak = status.peak_resident.ok_or(untax_core::reading::Gap::Absent(
             "the kernel does not tell the peak of resident memory".to_owned(),
         ))?;
-        Ok(OwnCost { cpu_s: own.on_cpu_s + Seconds(children / ticks as f64), rss_bytes: peak })
+        let cpu_s = own.on_cpu_s + Seconds(children / ticks as f64);
+        Ok(OwnCost { cpu_s, tracing_s, rss_bytes: peak })
     };
     cost().into()
 }

@@ -15,6 +15,11 @@ use std::process::{Command, Stdio};
 use support::{Bystander, Untax, database, rules, texts};
 use untax_lab::{MariaDb, Pgbench, Place, Postgres, Redis};
 
+/// The findings that do not depend on what else the machine did at that moment.
+fn lasting(check: &Value) -> Vec<&str> {
+    rules(check).into_iter().filter(|rule| !["cpu-contended", "vm-steal"].contains(rule)).collect()
+}
+
 #[test]
 fn a_capture_replays_elsewhere_to_the_same_findings() {
     support::real(|| {
@@ -38,14 +43,15 @@ fn a_capture_replays_elsewhere_to_the_same_findings() {
         let replayed = elsewhere.run(&["check", "--replay", "host.tar.gz", "--json"]).json();
         for pid in pids {
             let (then, now) = (database(&live, pid), database(&replayed, pid));
-            assert_eq!(rules(then), rules(now), "{then:#} {now:#}");
+            assert_eq!(lasting(then), lasting(now), "{then:#} {now:#}");
             for name in ["id", "version", "model", "container", "huge_pages", "data_directory"] {
                 assert_eq!(then[name], now[name], "{name}");
             }
             assert_eq!(names(&then["settings"]), names(&now["settings"]));
-            for name in ["shared_bytes", "page_size_bytes"] {
-                assert_eq!(then["memory"][name], now["memory"][name], "{name}");
-            }
+            assert_eq!(then["memory"]["page_size_bytes"], now["memory"]["page_size_bytes"]);
+            // The heap of Redis grows and shrinks by pages from one look to the next.
+            let bytes = |db: &Value| db["memory"]["shared_bytes"].as_f64().unwrap();
+            assert!((bytes(then) / bytes(now) - 1.0).abs() < 0.05, "{then:#} {now:#}");
         }
         for name in ["cpu", "tlb", "kernel", "hugepages", "thp", "cgroup", "distribution"] {
             assert_eq!(live["host"][name], replayed["host"][name], "{name}");

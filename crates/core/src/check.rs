@@ -3,7 +3,7 @@
 use crate::database::{Container, DatabaseMemory, HugePageUse, Model, Pod, Settings};
 use crate::finding::{Finding, Tax, Unmeasured};
 use crate::host::HostFacts;
-use crate::{Bytes, Calibration, Reading, Seconds};
+use crate::{Bytes, Calibration, Io, Reading, Seconds};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -28,6 +28,9 @@ pub struct Check {
     pub host: HostFacts,
     /// What page faults and page walks cost on the machine; the taxes stand on it.
     pub calibration: Reading<Calibration>,
+    /// What the disks did; absent in runs of older versions.
+    #[serde(default = "not_watched")]
+    pub io: Reading<Io>,
     /// The databases, and what the rules say of each.
     pub databases: Vec<Checked>,
     /// What the rules say of the host.
@@ -36,11 +39,17 @@ pub struct Check {
     pub unmeasured: Vec<Unmeasured>,
 }
 
+fn not_watched() -> Reading<Io> {
+    Reading::Absent("the version that made this run did not watch the disks".to_owned())
+}
+
 /// What a check cost the host.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct OwnCost {
     /// Processor time, children included.
     pub cpu_s: Seconds,
+    /// Processor time that tracing took in the kernel, on top of that.
+    pub tracing_s: Reading<Seconds>,
     /// The most memory resident at once, of the largest process.
     pub rss_bytes: Bytes,
 }

@@ -29,8 +29,8 @@ pub struct Database {
     pub namespace_pid: Option<u32>,
     /// Whether a client is a `process` or a `thread`, or the engine is a single `loop`.
     pub model: Model,
-    /// Number of processes.
-    pub processes: u32,
+    /// Its processes.
+    pub pids: Vec<u32>,
     /// Number of threads of all processes.
     pub threads: Reading<u32>,
     /// Client connections.
@@ -57,6 +57,11 @@ impl Database {
     /// Whether `other` is the same start of the same server.
     pub fn is_same_instance(&self, other: &Self) -> bool {
         self.id == other.id && self.started_ticks == other.started_ticks
+    }
+
+    /// How many processes it has.
+    pub fn processes(&self) -> u32 {
+        self.pids.len() as u32
     }
 
     /// A setting by name, or why it is not known.
@@ -101,7 +106,7 @@ pub struct Pod {
 }
 
 /// Where a database sits in the control groups, and the limits that matter to pages.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Cgroup {
     /// Path of each v1 controller, and of `unified`, as `/proc/PID/cgroup` gives it.
     pub paths: BTreeMap<String, String>,
@@ -109,6 +114,52 @@ pub struct Cgroup {
     pub hugetlb: Reading<Vec<HugetlbLimit>>,
     /// The lowest memory limit up the hierarchy; absent when there is none.
     pub memory_limit_bytes: Reading<Bytes>,
+    /// The groups that limit its CPU time, nearest first; none when no group does.
+    pub cpu: Reading<Vec<CpuLimit>>,
+    /// The groups that limit its memory, nearest first; none when no group does.
+    pub memory: Reading<Vec<MemoryGroup>>,
+}
+
+/// A group that limits memory.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemoryGroup {
+    /// The group's path below the mount.
+    pub cgroup: String,
+    /// Beyond this the kernel reclaims, and kills when that frees nothing.
+    pub max_bytes: Reading<Bytes>,
+    /// Beyond this it slows down whoever allocates, and reclaims.
+    pub high_bytes: Reading<Bytes>,
+    /// What is charged to it now.
+    pub usage_bytes: Reading<Bytes>,
+    /// The part of it that is page cache, shared memory included.
+    pub file_bytes: Reading<Bytes>,
+    /// Shared memory.
+    pub shmem_bytes: Reading<Bytes>,
+    /// How often it came to its limit so far.
+    pub at_limit: Reading<u64>,
+}
+
+impl MemoryGroup {
+    /// What reclaim cannot free without swap: all but the page cache of files.
+    pub fn unreclaimable(&self) -> Option<Bytes> {
+        let cache = self.file_bytes.value()?.0.saturating_sub(self.shmem_bytes.value()?.0);
+        Some(Bytes(self.usage_bytes.value()?.0.saturating_sub(cache)))
+    }
+}
+
+/// A group that limits CPU time.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CpuLimit {
+    /// The group's path below the mount.
+    pub cgroup: String,
+    /// How many CPUs it may use: quota over period.
+    pub cpus: f64,
+    /// The period in which the quota is to last.
+    pub period_s: Seconds,
+    /// Periods in which it ran, so far.
+    pub periods: Reading<u64>,
+    /// Periods in which it used up its quota, so far.
+    pub throttled_periods: Reading<u64>,
 }
 
 /// Limits of one group for one size of huge page.
@@ -204,8 +255,35 @@ pub struct Counters {
     pub minor_faults_living: Reading<u64>,
     /// Page faults that waited for a disk, of all processes, those of ended ones included.
     pub major_faults: Reading<u64>,
+    /// What TCP counts in its network namespace.
+    pub tcp: Reading<TcpCounts>,
     /// Accesses to cached data, as the engine counts them.
     pub accesses: Reading<Accesses>,
+    /// Other counts of the server, by its own names: those that rules read.
+    pub told: Reading<BTreeMap<String, u64>>,
+}
+
+impl Counters {
+    /// One of the server's own counts, or why it is not known.
+    pub fn told(&self, name: &str) -> Reading<f64> {
+        self.told.as_ref().and_then(|told| match told.get(name) {
+            Some(count) => Reading::Present(*count as f64),
+            None => Reading::Absent(format!("the server does not count {name}")),
+        })
+    }
+}
+
+/// What TCP has counted in one network namespace so far, for all connections in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TcpCounts {
+    /// Segments sent.
+    pub sent_segments: u64,
+    /// Segments sent again.
+    pub retransmitted_segments: u64,
+    /// Retransmission timers that ran out.
+    pub timeouts: u64,
+    /// Connections dropped because nobody accepted them in time.
+    pub listen_overflows: u64,
 }
 
 /// An engine's own count of how often it looked something up in its cache.

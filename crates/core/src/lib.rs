@@ -3,6 +3,7 @@
 //! Nothing here reads the host or writes anywhere: every type can be saved, printed as JSON and
 //! replayed.
 
+pub mod activity;
 pub mod bench;
 pub mod calibration;
 pub mod check;
@@ -10,17 +11,21 @@ pub mod database;
 pub mod finding;
 pub mod host;
 pub mod interval;
+pub mod io;
+pub mod lab;
 pub mod reading;
 pub mod snapshot;
 pub mod stats;
 pub mod units;
 pub mod window;
 
+pub use activity::Activity;
 pub use calibration::Calibration;
 pub use check::Check;
 pub use database::Database;
 pub use finding::{Diagnosis, Evidence, Finding, Gain, Severity, Tax, Unmeasured};
 pub use interval::Interval;
+pub use io::Io;
 pub use reading::Reading;
 pub use snapshot::Snapshot;
 pub use units::{Bytes, Seconds};

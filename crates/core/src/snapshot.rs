@@ -1,5 +1,6 @@
 //! All facts at one moment.
 
+use crate::Seconds;
 use crate::database::Database;
 use crate::host::HostFacts;
 use jiff::Timestamp;
@@ -16,4 +17,20 @@ pub struct Snapshot {
     pub host: HostFacts,
     /// The databases found, in ascending order of their pid.
     pub databases: Vec<Database>,
+    /// All processes but kernel threads. Only their differences matter: they are not saved.
+    #[serde(skip)]
+    pub processes: Vec<ProcessTime>,
+}
+
+/// The processor time of one process.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ProcessTime {
+    /// Its pid.
+    pub pid: u32,
+    /// When it was started, clock ticks since boot: tells a reused pid apart.
+    pub started_ticks: u64,
+    /// Its name.
+    pub name: String,
+    /// Its time on CPU since then.
+    pub cpu_s: Seconds,
 }

@@ -51,6 +51,29 @@ pub fn bootstrap(values: &[f64], statistic: impl Fn(&[f64]) -> Option<f64>) -> O
     Some(Interval::new(quantile(&estimates, 0.025)?, mid, quantile(&estimates, 0.975)?))
 }
 
+/// The ratio of two sums over the same pieces (such as the slices of a window), with the interval
+/// that the differences between pieces give; `None` when the second sum is not positive. Fewer
+/// than three pieces give the smallest and the largest ratio of a piece as bounds.
+pub fn bootstrap_ratio(pieces: &[(f64, f64)]) -> Option<Interval> {
+    let ratio = |of: &mut dyn Iterator<Item = (f64, f64)>| {
+        let (part, whole) = of.fold((0.0, 0.0), |sum, p| (sum.0 + p.0, sum.1 + p.1));
+        (whole > 0.0).then(|| part / whole)
+    };
+    let mid = ratio(&mut pieces.iter().copied())?;
+    let mut rng = fastrand::Rng::with_seed(SEED);
+    let estimates: Vec<f64> = if pieces.len() < 3 {
+        pieces.iter().filter_map(|piece| ratio(&mut std::iter::once(*piece))).collect()
+    } else {
+        let resample = |rng: &mut fastrand::Rng| {
+            ratio(&mut pieces.iter().map(|_| pieces[rng.usize(..pieces.len())]))
+        };
+        (0..RESAMPLES).filter_map(|_| resample(&mut rng)).collect()
+    };
+    let bound = |q| quantile(&estimates, q);
+    let (low, high) = if pieces.len() < 3 { (0.0, 1.0) } else { (0.025, 0.975) };
+    Some(Interval::new(bound(low)?.min(mid), mid, bound(high)?.max(mid)))
+}
+
 /// The median of the paired ratios `a[i] / b[i]` with its interval, computed on logarithms so
 /// that a ratio and its inverse are treated alike. Pairs with a value that is not positive are
 /// left out; `None` when no pair is left.
@@ -129,6 +152,18 @@ mod tests {
         assert_eq!(noise_floor_of_median(&[1.1; 5], 7).map(|f| (f * 1e6).round()), Some(1e5));
         assert_eq!(noise_floor_of_median(&[], 7), None);
         assert_eq!(noise_floor_of_median(&ratios, 0), None);
+    }
+
+    #[test]
+    fn a_ratio_of_sums_is_as_sure_as_its_pieces_agree() {
+        let steady: Vec<(f64, f64)> = (0..10).map(|_| (1.0, 4.0)).collect();
+        assert_eq!(bootstrap_ratio(&steady), Some(Interval::exact(0.25)));
+        let bursts: Vec<(f64, f64)> =
+            (0..10).map(|i| if i == 0 { (2.5, 4.0) } else { (0.0, 4.0) }).collect();
+        let ratio = bootstrap_ratio(&bursts).unwrap();
+        assert!((ratio.mid - 0.0625).abs() < 1e-9 && ratio.low < 0.01 && ratio.high > 0.1);
+        assert_eq!(bootstrap_ratio(&[(0.0, 0.0)]), None);
+        assert_eq!(bootstrap_ratio(&[(1.0, 2.0)]), Some(Interval::exact(0.5)));
     }
 
     #[test]

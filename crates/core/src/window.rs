@@ -1,6 +1,6 @@
 //! What was seen between two moments.
 
-use crate::{Bytes, Calibration, Database, Reading, Snapshot};
+use crate::{Activity, Bytes, Calibration, Database, Io, Reading, Seconds, Snapshot};
 use serde::{Deserialize, Serialize};
 
 /// The snapshots at both ends of an observation, and what was sampled between them.
@@ -12,6 +12,12 @@ pub struct Window {
     pub end: Snapshot,
     /// What was sampled between the two.
     pub samples: Vec<FaultSample>,
+    /// What the threads of the databases did between the two.
+    pub activity: Reading<Vec<Activity>>,
+    /// What the disks did between the two.
+    pub io: Reading<Io>,
+    /// The processes that used the CPUs most, those of the databases left out; the busiest first.
+    pub others: Vec<Other>,
     /// What page faults and page walks cost on this host.
     pub calibration: Reading<Calibration>,
 }
@@ -28,6 +34,18 @@ impl Window {
             start: self.start.databases.iter().find(|start| start.is_same_instance(end)),
             end,
             seconds: self.seconds(),
+            activity: self.activity_of(&end.id),
+        })
+    }
+
+    /// What the threads of one database did.
+    fn activity_of(&self, database: &str) -> Reading<&Activity> {
+        self.activity.as_ref().and_then(|all| {
+            let found = all.iter().find(|activity| activity.database == database);
+            found.map_or_else(
+                || Reading::Absent("the database was started during the window".to_owned()),
+                Reading::Present,
+            )
         })
     }
 }
@@ -44,8 +62,21 @@ pub struct FaultSample {
     pub minor_faults: u64,
 }
 
+/// A process that is part of no database that was watched.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Other {
+    /// Its pid.
+    pub pid: u32,
+    /// Its name.
+    pub name: String,
+    /// Its control group.
+    pub cgroup: Reading<String>,
+    /// Its time on CPU in the window.
+    pub cpu_s: Seconds,
+}
+
 /// One database at both ends of a window.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Pair<'a> {
     /// At the start, unless it was started during the window.
     pub start: Option<&'a Database>,
@@ -53,6 +84,8 @@ pub struct Pair<'a> {
     pub end: &'a Database,
     /// Length of the window, seconds.
     pub seconds: f64,
+    /// What its threads did.
+    pub activity: Reading<&'a Activity>,
 }
 
 impl Pair<'_> {

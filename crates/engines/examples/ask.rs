@@ -37,7 +37,7 @@ fn main() -> ExitCode {
     let facts_took = started.elapsed();
     let asker = Asker::this_program();
     let started = Instant::now();
-    let databases = discover(&host, &facts, &selection, &asker);
+    let databases = discover(&host, &facts, &selection, &asker).map(|found| found.databases);
     let took = started.elapsed();
     let shown = serde_json::to_string_pretty(&databases).unwrap_or_default();
     println(&shown);

@@ -20,6 +20,9 @@ pub(crate) struct Answer {
     pub connections: Option<u32>,
     /// The engine's count of accesses to cached data.
     pub accesses: Reading<u64>,
+    /// Other counts that rules read, by the server's own names.
+    #[serde(default)]
+    pub counts: BTreeMap<String, u64>,
     /// Settings by name.
     pub settings: BTreeMap<String, String>,
 }
@@ -31,6 +34,7 @@ impl Default for Answer {
             product: None,
             connections: None,
             accesses: Absent("the server did not tell".to_owned()),
+            counts: BTreeMap::new(),
             settings: BTreeMap::new(),
         }
     }

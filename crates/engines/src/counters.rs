@@ -27,7 +27,9 @@ pub(crate) fn read(scene: &Scene) -> Counters {
         minor_faults: Present(sum(|s| s.minor_faults.saturating_add(s.children_minor_faults))),
         minor_faults_living: Present(sum(|s| s.minor_faults)),
         major_faults: Present(sum(|s| s.major_faults.saturating_add(s.children_major_faults))),
+        tcp: process::tcp(scene.host, scene.pid()),
         accesses: Absent("not read yet".to_owned()),
+        told: Absent("not read yet".to_owned()),
     }
 }
 

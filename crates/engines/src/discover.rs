@@ -9,8 +9,10 @@ use crate::table::Table;
 use crate::{counters, settings};
 use serde::{Deserialize, Serialize};
 use untax_core::Reading::{self, Absent, Present};
+use untax_core::Seconds;
 use untax_core::database::{Cgroup, Container, Counters, Database, DatabaseMemory, Pod};
 use untax_core::host::HostFacts;
+use untax_core::snapshot::ProcessTime;
 use untax_host::{Host, cgroup, process};
 
 /// Which databases are asked for.
@@ -37,6 +39,14 @@ struct Found {
     pod: Option<Pod>,
 }
 
+/// What runs on a host at one moment.
+pub struct Discovered {
+    /// The databases that were asked for, in ascending order of pid.
+    pub databases: Vec<Database>,
+    /// All processes but kernel threads.
+    pub processes: Vec<ProcessTime>,
+}
+
 /// Finds the databases and reads each, in ascending order of pid.
 ///
 /// Servers are asked over their sockets, at once, by `asker` in child processes; what they refuse
@@ -46,9 +56,9 @@ pub fn discover(
     facts: &HostFacts,
     selection: &Selection,
     asker: &Asker,
-) -> Reading<Vec<Database>> {
+) -> Reading<Discovered> {
     Table::read(host).and_then(|table| {
-        choose(host, facts, &table, selection).map(|found| {
+        let databases = choose(host, facts, &table, selection).map(|found| {
             let ask = |found: Found| (asker.start(host, found.engine, found.pid), found);
             let questions: Vec<_> = found.into_iter().map(ask).collect();
             questions
@@ -58,8 +68,21 @@ pub fn discover(
                     Some(read(scene, found, question))
                 })
                 .collect()
-        })
+        });
+        databases.map(|databases| Discovered { databases, processes: times(host, &table) })
     })
+}
+
+/// Processor time of every process; none when the length of a tick is not known.
+fn times(host: &Host, table: &Table) -> Vec<ProcessTime> {
+    let ticks = process::ticks_per_second(host).into_value().filter(|ticks| *ticks > 0);
+    let time = |stat: &process::Stat, ticks: u64| ProcessTime {
+        pid: stat.pid,
+        started_ticks: stat.started_ticks,
+        name: stat.comm.clone(),
+        cpu_s: Seconds(stat.user_ticks.saturating_add(stat.system_ticks) as f64 / ticks as f64),
+    };
+    ticks.map_or_else(Vec::new, |ticks| table.stats().map(|stat| time(stat, ticks)).collect())
 }
 
 fn choose(
@@ -166,6 +189,7 @@ fn read(mut scene: Scene, found: Found, question: Option<Question>) -> Database 
         huge_pages,
         accesses,
     } = (found.engine.describe)(&scene);
+    let told = scene.answer.as_ref().map(|answer| answer.counts.clone());
     let living = || scene.processes().filter(|p| !matches!(p.stat.state, 'Z' | 'X'));
     let namespaces = scene.status.value().map(|s| s.namespace_pids.as_slice()).unwrap_or_default();
     Database {
@@ -180,7 +204,7 @@ fn read(mut scene: Scene, found: Found, question: Option<Question>) -> Database 
         uid: scene.status("Uid", |s| s.uid),
         namespace_pid: namespaces.get(1..).and_then(<[u32]>::last).copied(),
         model,
-        processes: living().count() as u32,
+        pids: living().map(|p| p.stat.pid).collect(),
         threads: Present(living().map(|p| p.stat.threads).fold(0, u32::saturating_add)),
         connections,
         container: found.container,
@@ -200,7 +224,7 @@ fn read(mut scene: Scene, found: Found, question: Option<Question>) -> Database 
         },
         huge_pages,
         settings: scene.settings.clone(),
-        counters: Counters { accesses, ..counters },
+        counters: Counters { accesses, told, ..counters },
     }
 }
 

@@ -26,7 +26,7 @@ mod thp;
 
 pub use answer::answer_main;
 pub use ask::Asker;
-pub use discover::{Selection, discover};
+pub use discover::{Discovered, Selection, discover};
 pub use engine::{ENGINES, Engine};
 
 // The parsers of files and titles that others write, for tests and fuzzing from outside.

@@ -98,6 +98,11 @@ impl Table {
         self.processes.get(&pid)
     }
 
+    /// All processes, ascending.
+    pub fn stats(&self) -> impl Iterator<Item = &Stat> {
+        self.processes.values().map(|process| &process.stat)
+    }
+
     /// The main processes of all databases, ascending.
     pub fn mains(&self) -> impl Iterator<Item = u32> {
         self.mains.iter().copied()

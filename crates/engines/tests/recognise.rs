@@ -22,7 +22,7 @@ fn clusters_keep_their_own_processes() {
         .all();
     assert_eq!(ids(&databases), ["postgres:100", "postgres:200"]);
     let (a, b) = (&databases[0], &databases[1]);
-    assert_eq!((a.processes, b.processes), (5, 2));
+    assert_eq!((a.processes(), b.processes()), (5, 2));
     assert_eq!((&a.connections, &b.connections), (&Present(2), &Present(0)));
     assert_eq!(a.model, Model::Process);
     assert_eq!(a.memory.page_table_bytes, Present(untax_core::Bytes::from_kib(500)));
@@ -41,15 +41,15 @@ fn a_server_started_from_inside_another_is_its_own() {
         .postmaster(120, 102, "/srv/started-without-a-shell")
         .all();
     assert_eq!(ids(&databases), ["postgres:100", "postgres:111", "postgres:120"]);
-    assert_eq!(databases[0].processes, 3, "postmaster, backend and shell");
-    assert_eq!(databases[1].processes, 2);
+    assert_eq!(databases[0].processes(), 3, "postmaster, backend and shell");
+    assert_eq!(databases[1].processes(), 2);
 }
 
 #[test]
 fn a_backend_without_a_title_yet_is_no_server() {
     let young = format!("{POSTGRES}|-D|/srv/a");
     let database = Made::new().postmaster(100, 1, "/srv/a").backend(101, 100, &young).only();
-    assert_eq!(database.processes, 2);
+    assert_eq!(database.processes(), 2);
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn a_replaced_program_is_still_itself() {
     let database = Made::new().process(&server).process(&child).only();
     assert_eq!(database.executable, Present(POSTGRES.to_owned()));
     assert_eq!(database.executable_deleted, Present(true));
-    assert_eq!(database.processes, 2);
+    assert_eq!(database.processes(), 2);
     assert_eq!(Made::new().postmaster(1, 0, "/d").only().executable_deleted, Present(false));
 }
 
@@ -85,7 +85,7 @@ fn names_of_any_spelling_lead_to_the_program() {
         Process { pid: 100, parent: 1, comm, exe: POSTGRES, command: "my database|-D|/srv/a" };
     let child = Process { pid: 101, parent: 100, command: "postgres: walwriter ", ..server };
     let database = Made::new().process(&server).process(&child).only();
-    assert_eq!((database.id.as_str(), database.processes), ("postgres:100", 2));
+    assert_eq!((database.id.as_str(), database.processes()), ("postgres:100", 2));
 }
 
 #[test]
@@ -124,7 +124,7 @@ fn mysql_without_its_watcher() {
     let bootstrap = Process { pid: 200, command: "/usr/sbin/mariadbd|--bootstrap", ..server };
     let database = Made::new().process(&watcher).process(&server).process(&bootstrap).only();
     assert_eq!((database.id.as_str(), database.product.as_str()), ("mysql:101", "MariaDB"));
-    assert_eq!((database.model, database.processes), (Model::Thread, 1));
+    assert_eq!((database.model, database.processes()), (Model::Thread, 1));
 }
 
 #[test]
@@ -143,7 +143,7 @@ fn redis_with_its_saving_child_and_without_sentinels() {
     let check = Process { pid: 300, command: "redis-check-rdb|/d/dump.rdb", ..server };
     let made = Made::new().process(&server).process(&child).process(&sentinel).process(&check);
     let database = made.only();
-    assert_eq!((database.id.as_str(), database.processes), ("redis:100", 2));
+    assert_eq!((database.id.as_str(), database.processes()), ("redis:100", 2));
     assert_eq!(database.model, Model::Loop);
 }
 
@@ -193,7 +193,7 @@ fn oracle_instances_by_name_and_namespace() {
     made = oracle(made, 201, "ora_lgwr_ORCL", "pid:[2]");
     let databases = made.all();
     assert_eq!(ids(&databases), ["oracle:100", "oracle:110", "oracle:200"]);
-    let counts: Vec<_> = databases.iter().map(|d| (d.processes, d.connections.clone())).collect();
+    let counts: Vec<_> = databases.iter().map(|d| (d.processes(), d.connections.clone())).collect();
     assert_eq!(counts, [(4, Present(2)), (2, Present(1)), (2, Present(0))]);
     assert_eq!(databases[0].version, Present("19.3.0".to_owned()));
     assert_eq!(databases[0].memory.shared_bytes, Present(untax_core::Bytes(4 << 30)));
@@ -213,7 +213,7 @@ fn any_process_of_a_database_selects_it() {
     assert_eq!(ids(&select(102).into_value().unwrap()), ["postgres:100"]);
     let generic = select(300).into_value().unwrap();
     assert_eq!(ids(&generic), ["generic:300"]);
-    assert_eq!((generic[0].product.as_str(), generic[0].processes), ("java", 2));
+    assert_eq!((generic[0].product.as_str(), generic[0].processes()), ("java", 2));
     assert_eq!(generic[0].model, Model::Unknown);
     assert!(matches!(generic[0].connections, Absent(_)));
     assert!(matches!(select(999), Absent(_)));

@@ -1,7 +1,7 @@
 //! SIGKILL at random moments of a bench: pools and transparent huge pages are as before within
 //! two seconds, no reader lives on, and no journal is left.
 //!
-//! `cargo test -p untax-experiments --test kill -- TIMES [SEED]` as root. Without TIMES it says
+//! `cargo test -p untax-experiments --test kill -- TIMES [SEED [ROWS]]` as root. Without TIMES it says
 //! how to run it and does nothing: it changes settings of the whole machine.
 
 #![expect(clippy::print_stdout, reason = "it is run by hand and says how it went")]
@@ -20,7 +20,7 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_untax-experiments");
 /// How soon everything must be as before.
 const WITHIN: Duration = Duration::from_secs(2);
 
-/// The bench takes about as long as the latest kill: some four seconds.
+/// With the default rows the bench takes about as long as the latest kill.
 const LATEST_MS: u64 = 4000;
 
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
@@ -36,7 +36,8 @@ fn main() -> ExitCode {
         return ExitCode::FAILURE;
     }
     let mut rng = fastrand::Rng::with_seed(numbers.get(1).copied().unwrap_or(1));
-    match run(*times, &mut rng) {
+    let rows = numbers.get(2).copied().unwrap_or(1_000_000);
+    match run(*times, &mut rng, rows) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
@@ -77,7 +78,7 @@ fn state(tree: &Tree, directory: &std::path::Path, bench: u32) -> Outcome<State>
     })
 }
 
-fn run(times: u64, rng: &mut fastrand::Rng) -> Outcome<bool> {
+fn run(times: u64, rng: &mut fastrand::Rng, rows: u64) -> Outcome<bool> {
     let (_turn, tree, directory) = (Turn::wait()?, Tree::live(), tempfile::tempdir()?);
     let shmem = tree.word(SHMEM)?;
     // What the bench must change, so that there is something to restore.
@@ -86,7 +87,7 @@ fn run(times: u64, rng: &mut fastrand::Rng) -> Outcome<bool> {
     let (mut failed, mut slowest, mut changed) = (0, Duration::ZERO, 0);
     for time in 1..=times {
         let after = Duration::from_millis(rng.u64(..LATEST_MS));
-        let (during, took) = kill_once(&tree, directory.path(), after, &before)?;
+        let (during, took) = kill_once(&tree, directory.path(), after, &before, rows)?;
         changed += u32::from(during.pools != before.pools || during.shmem != before.shmem);
         slowest = slowest.max(took.unwrap_or(WITHIN));
         failed += u32::from(took.is_none());
@@ -107,9 +108,10 @@ fn kill_once(
     directory: &std::path::Path,
     after: Duration,
     before: &State,
+    rows: u64,
 ) -> Outcome<(State, Option<Duration>)> {
     let request = Request {
-        rows: Some(1_000_000),
+        rows: Some(rows),
         row_bytes: vec![128],
         pages: vec![Page::Small, Page::Huge, Page::Transparent],
         connections: vec![1, 4],

@@ -1,8 +1,10 @@
 //! Where one process sits in the control groups, what limits it there, and in which container
 //! and pod it runs.
 
+mod cpu;
 mod identity;
 mod limits;
+mod memory;
 mod state;
 
 use crate::{Host, process};
@@ -17,7 +19,18 @@ pub fn of_process(host: &Host, layout: &CgroupLayout, pid: u32) -> Reading<Cgrou
     host.text(&path).parse(&path, |text| parse_paths(text)).map(|paths| Cgroup {
         hugetlb: limits::hugetlb(host, layout, &paths),
         memory_limit_bytes: limits::memory(host, layout, &paths),
+        cpu: cpu::limits(host, layout, &paths),
+        memory: memory::limited(host, layout, &paths),
         paths,
+    })
+}
+
+/// The control group of a process for processor time, as `/proc/PID/cgroup` gives it.
+pub fn path_of(host: &Host, pid: u32) -> Reading<String> {
+    let path = format!("/proc/{pid}/cgroup");
+    host.text(&path).parse(&path, |text| {
+        let mut paths = parse_paths(text)?;
+        paths.remove("cpu").or_else(|| paths.remove("unified"))
     })
 }
 

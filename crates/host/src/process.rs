@@ -4,6 +4,7 @@
 mod maps;
 mod stat;
 mod status;
+mod tcp;
 
 use crate::Host;
 pub use maps::{Mapping, parse as parse_maps};
@@ -11,6 +12,7 @@ pub use stat::{Stat, parse as parse_stat};
 pub use status::{Status, parse as parse_status};
 use untax_core::Reading::{self, Absent, Present};
 use untax_core::Seconds;
+use untax_core::database::TcpCounts;
 
 /// The `stat` of every process, in ascending order of pid. Processes that end while the list is
 /// read are left out, like those that ended before.
@@ -31,6 +33,13 @@ pub fn stat(host: &Host, pid: u32) -> Reading<Stat> {
 /// `/proc/PID/status`.
 pub fn status(host: &Host, pid: u32) -> Reading<Status> {
     host.text(&format!("/proc/{pid}/status")).map(|text| status::parse(&text))
+}
+
+/// What TCP counts in the network namespace of a process.
+pub fn tcp(host: &Host, pid: u32) -> Reading<TcpCounts> {
+    let path = format!("/proc/{pid}/net/netstat");
+    host.text(&format!("/proc/{pid}/net/snmp"))
+        .and_then(|snmp| host.text(&path).parse(&path, |netstat| tcp::parse(&snmp, netstat)))
 }
 
 /// `/proc/PID/maps`. Takes the process's `mmap_lock` for reading; ask for one process of a

@@ -72,6 +72,20 @@ pub enum LabError {
         /// What went wrong.
         source: io::Error,
     },
+    /// A cause cannot be had here.
+    #[error("{cause} cannot be made here: {why}")]
+    Impossible {
+        /// The cause's id.
+        cause: &'static str,
+        /// Why not.
+        why: String,
+    },
+    /// A cause killed the server instead of slowing it.
+    #[error("{cause} had a process of the server killed for its memory; try a shorter window")]
+    Killed {
+        /// The cause's id.
+        cause: &'static str,
+    },
     /// This needs more privilege.
     #[error("{what} needs root; run it with sudo")]
     NeedsRoot {

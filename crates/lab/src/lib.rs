@@ -21,25 +21,41 @@
 //! ```
 
 mod account;
+mod causes;
 mod container;
+mod disk;
 mod error;
+mod group;
 mod load;
 mod mariadb;
+mod neighbour;
+mod network;
 mod postgres;
 mod program;
 mod redis;
+mod scene;
 mod scratch;
 mod server;
 mod setting;
+mod setup;
 mod shell;
+mod work;
 
+pub use causes::{CAUSES, Cause, Injected, Need, Plan};
+pub use disk::{Cleared, Disk, Freezes, Limit};
 pub use error::LabError;
+pub use group::{Group, Version};
 pub use load::{Load, Pgbench, RedisBenchmark, Sysbench};
 pub use mariadb::MariaDb;
+pub use neighbour::Neighbour;
+pub use network::{Narrow, Network};
 pub use postgres::Postgres;
 pub use redis::Redis;
+pub use scene::Scene;
 pub use server::Place;
-pub use setting::{HugePages, Thp, Turn};
+pub use setting::{HugePages, Setting, Thp, Turn};
+pub use setup::Setup;
+pub use work::{Engine, Kind, Served, Work};
 
 /// Settings of a server by name, in the server's own words; later ones win.
 pub type Settings<'a> = &'a [(&'a str, &'a str)];

@@ -4,19 +4,24 @@ use crate::account::Account;
 use crate::load::{Load, Sysbench, sysbench_tps};
 use crate::scratch::free_port;
 use crate::server::{Kind, Place, Server, lines, words};
+use crate::setup::Setup;
+use crate::work::{self, Served, Work};
 use crate::{LabError, Settings, program};
 
 const KIND: Kind = Kind { user: "mysql", abrupt: "TERM", orderly: "TERM" };
 const PACKAGE: &str = "mariadb-server";
 
 /// For data that nobody will miss.
+const FLEETING: Settings = &[("innodb_flush_log_at_trx_commit", "0"), ("innodb_doublewrite", "0")];
+
 const SCRATCH: Settings = &[
     ("bind-address", "127.0.0.1"),
-    ("innodb_flush_log_at_trx_commit", "0"),
-    ("innodb_doublewrite", "0"),
     ("skip-log-bin", "1"),
     ("skip-name-resolve", "1"),
     ("max_connections", "400"),
+    // Caches of engines that nobody uses here; they would take huge pages before InnoDB does.
+    ("key_buffer_size", "1M"),
+    ("aria_pagecache_buffer_size", "1M"),
 ];
 
 /// A running MariaDB; stopped and removed when dropped. Its `root` (or the user of that name who
@@ -30,9 +35,14 @@ pub struct MariaDb {
 impl MariaDb {
     /// Makes the system tables and starts the server.
     pub fn start(place: Place, settings: Settings) -> Result<Self, LabError> {
-        let server = Server::new(place, &KIND)?;
+        Self::start_as(&Setup { place, settings, ..Setup::default() })
+    }
+
+    /// The same, set up in every way there is.
+    pub fn start_as(setup: &Setup) -> Result<Self, LabError> {
+        let server = Server::new(setup, &KIND)?;
         let mut mariadb = Self { server, port: free_port()?, client: Account::own()? };
-        mariadb.configure(settings)?;
+        mariadb.configure(setup.settings)?;
         let install = find("mariadb-install-db")?;
         let user = format!("--auth-root-socket-user={}", mariadb.client.name);
         let auth = "--auth-root-authentication-method=socket";
@@ -65,7 +75,9 @@ impl MariaDb {
             ("pid-file", &pid_file),
         ];
         let line = |name: &str, value: &str| format!("{name} = {value}");
-        let text = "[mysqld]\n".to_owned() + &lines(&[SCRATCH, &own, settings].concat(), line);
+        let fleeting = if self.server.durable { &[] } else { FLEETING };
+        let text =
+            "[mysqld]\n".to_owned() + &lines(&[SCRATCH, fleeting, &own, settings].concat(), line);
         self.server.scratch.write("my.cnf", &text, &self.server.account)
     }
 
@@ -91,7 +103,7 @@ impl MariaDb {
 
     /// The data directory.
     pub fn data_directory(&self) -> String {
-        self.server.scratch.word("data")
+        self.server.data()
     }
 
     /// The id of its container, when it runs in one.
@@ -108,21 +120,26 @@ impl MariaDb {
     /// Makes a table of `rows` rows, about 200 bytes each.
     pub fn sysbench_fill(&self, rows: u64) -> Result<(), LabError> {
         self.sql("CREATE DATABASE IF NOT EXISTS sbtest")?;
-        let command = self.sysbench(&Sysbench { threads: 1, seconds: 0, rows }, "prepare")?;
+        let load = Sysbench { threads: 1, seconds: 0, rows };
+        let command = self.sysbench(&load, "oltp_point_select", "prepare")?;
         self.server.scratch.run(&command).map(drop)
     }
 
     /// Starts sysbench on the table that [`MariaDb::sysbench_fill`] made.
     pub fn sysbench_run(&self, load: &Sysbench) -> Result<Load, LabError> {
-        let command = self.sysbench(load, "run")?;
+        self.sysbench_script(load, "oltp_point_select")
+    }
+
+    fn sysbench_script(&self, load: &Sysbench, script: &str) -> Result<Load, LabError> {
+        let command = self.server.as_client(&self.sysbench(load, script, "run")?);
         Load::start(&self.server.scratch, &command, load.seconds, sysbench_tps)
     }
 
-    fn sysbench(&self, load: &Sysbench, what: &str) -> Result<Vec<String>, LabError> {
+    fn sysbench(&self, load: &Sysbench, script: &str, what: &str) -> Result<Vec<String>, LabError> {
         let sysbench = program::find("sysbench", "sysbench")?;
         Ok(vec![
             sysbench.to_string_lossy().into_owned(),
-            "oltp_point_select".to_owned(),
+            script.to_owned(),
             "--db-driver=mysql".to_owned(),
             format!("--mysql-socket={}", self.socket()),
             format!("--mysql-user={}", self.client.name),
@@ -143,6 +160,62 @@ impl MariaDb {
     fn defaults(&self) -> String {
         format!("--defaults-file={}", self.server.scratch.word("my.cnf"))
     }
+}
+
+impl Served for MariaDb {
+    fn pid(&self) -> Option<u32> {
+        Self::pid(self)
+    }
+
+    fn restart(&mut self, settings: Settings) -> Result<(), LabError> {
+        Self::restart(self, settings)?;
+        self.sql("SELECT sum(length(pad)) FROM sbtest.sbtest1").map(drop)
+    }
+
+    fn fill(&self, mebibytes: u64) -> Result<(), LabError> {
+        self.sysbench_fill(rows(mebibytes))
+    }
+
+    fn work(&self, work: Work, mebibytes: u64, seconds: u32) -> Result<Load, LabError> {
+        let load = Sysbench { threads: work.clients, seconds, rows: rows(mebibytes) };
+        let event = match work.kind {
+            work::Kind::Reads | work::Kind::Pipelined => return self.sysbench_run(&load),
+            work::Kind::Writes => WRITE,
+            work::Kind::HotRow => HOT_ROW,
+            work::Kind::Reconnect => RECONNECT,
+            work::Kind::Scans => SCAN,
+            work::Kind::Sorts => SORT,
+            work::Kind::Fetches => FETCH,
+            work::Kind::Grows => GROW,
+        };
+        let file = format!("work-{:?}.lua", work.kind);
+        let script = SCRIPT.replace("EVENT", event).replace("ROWS", &load.rows.to_string());
+        self.server.scratch.write(&file, &script, &self.server.account)?;
+        self.sysbench_script(&load, &self.server.scratch.word(&file))
+    }
+}
+
+/// A script of sysbench for what its own scripts do not have.
+const SCRIPT: &str = r#"
+sysbench.cmdline.options = { table_size = {"rows", 1} }
+function thread_init() driver = sysbench.sql.driver(); connection = driver:connect() end
+function thread_done() connection:disconnect() end
+function event() EVENT end
+"#;
+const WRITE: &str = r#"connection:query("UPDATE sbtest1 SET k = k + 1 WHERE id = " .. sysbench.rand.uniform(1, ROWS))"#;
+const HOT_ROW: &str = r#"connection:query("UPDATE sbtest1 SET k = k + 1 WHERE id = 1")"#;
+const RECONNECT: &str = r#"connection:disconnect(); connection = driver:connect()
+connection:query("SELECT c FROM sbtest1 WHERE id = " .. sysbench.rand.uniform(1, ROWS))"#;
+const SCAN: &str = r#"connection:query("SELECT sum(length(pad)) FROM sbtest1")"#;
+const SORT: &str =
+    r#"connection:query("SELECT count(*) FROM (SELECT DISTINCT c, pad FROM sbtest1) AS whole")"#;
+
+const FETCH: &str = r#"connection:query("SELECT * FROM sbtest1 LIMIT 1000")"#;
+const GROW: &str = r#"connection:query("INSERT INTO sbtest1 (k, c, pad) VALUES (1, 'c', 'pad')")"#;
+
+/// How many rows are so many MiB.
+fn rows(mebibytes: u64) -> u64 {
+    mebibytes * 4500
 }
 
 fn find(name: &str) -> Result<String, LabError> {

@@ -3,6 +3,8 @@
 use crate::load::{Load, Pgbench, pgbench_tps};
 use crate::scratch::free_port;
 use crate::server::{Kind, Place, Server, lines, words};
+use crate::setup::Setup;
+use crate::work::{self, Served, Work};
 use crate::{LabError, Settings, program};
 use std::path::PathBuf;
 use untax_host::Host;
@@ -13,10 +15,12 @@ const PACKAGE: &str = "postgresql";
 /// Where Debian and its kin keep the programs of each version.
 const VERSIONS: &str = "/usr/lib/postgresql";
 
-/// For data that nobody will miss: no flushing, no checkpoints or vacuuming in the middle of a
-/// measurement.
-const SCRATCH: Settings = &[
-    ("listen_addresses", "127.0.0.1"),
+/// No vacuuming in the middle of a measurement.
+const SCRATCH: Settings =
+    &[("listen_addresses", "127.0.0.1"), ("autovacuum", "off"), ("max_connections", "400")];
+
+/// For data that nobody will miss: no flushing and no checkpoints.
+const FLEETING: Settings = &[
     ("fsync", "off"),
     ("full_page_writes", "off"),
     ("synchronous_commit", "off"),
@@ -24,8 +28,6 @@ const SCRATCH: Settings = &[
     ("max_wal_senders", "0"),
     ("max_wal_size", "16GB"),
     ("checkpoint_timeout", "1d"),
-    ("autovacuum", "off"),
-    ("max_connections", "400"),
 ];
 
 /// A running PostgreSQL; stopped and removed when dropped.
@@ -41,15 +43,22 @@ pub struct Postgres {
 impl Postgres {
     /// Makes a cluster and starts it.
     pub fn start(place: Place, settings: Settings) -> Result<Self, LabError> {
-        let server = Server::new(place, &KIND)?;
+        Self::start_as(&Setup { place, settings, ..Setup::default() })
+    }
+
+    /// The same, set up in every way there is.
+    pub fn start_as(setup: &Setup) -> Result<Self, LabError> {
+        let server = Server::new(setup, &KIND)?;
         let mut postgres = Self { server, port: free_port()?, programs: program_directories() };
         let initdb = postgres.program("initdb")?;
         let data = postgres.data_directory();
         let user = format!("--username={}", postgres.user());
-        let access = words(["--auth-local=trust", "--auth-host=reject"]);
+        // In a network of its own nobody else can knock.
+        let host = if postgres.server.has_network() { "trust" } else { "reject" };
+        let access = words(["--auth-local=trust", &format!("--auth-host={host}")]);
         let command = words([&initdb, "-D", &data, &user, "-N", "--locale=C", "-E", "UTF8"]);
         postgres.server.prepare(&[command, access].concat())?;
-        postgres.launch(settings)?;
+        postgres.launch(setup.settings)?;
         Ok(postgres)
     }
 
@@ -70,8 +79,10 @@ impl Postgres {
         let port = self.port.to_string();
         let own = [("port", port.as_str()), ("unix_socket_directories", socket.as_str())];
         let line = |name: &str, value: &str| format!("{name} = '{}'", value.replace('\'', "''"));
-        let text = lines(&[SCRATCH, &own, settings].concat(), line);
-        self.server.scratch.write("data/postgresql.conf", &text, &self.server.account)?;
+        let fleeting = if self.server.durable { &[] } else { FLEETING };
+        let text = lines(&[SCRATCH, fleeting, &own, settings].concat(), line);
+        let file = format!("{data}/postgresql.conf");
+        self.server.scratch.write(&file, &text, &self.server.account)?;
         let ready = words([&self.program("pg_isready")?, "-q", "-h", &socket, "-p", &port]);
         self.server.start(&words([&self.program("postgres")?, "-D", &data]), &ready)
     }
@@ -93,7 +104,7 @@ impl Postgres {
 
     /// The data directory.
     pub fn data_directory(&self) -> String {
-        self.server.scratch.word("data")
+        self.server.data()
     }
 
     /// The id of its container, when it runs in one.
@@ -117,7 +128,10 @@ impl Postgres {
     /// memory, which takes less time to make.
     pub fn pgbench_fill(&self, scale: u32, fillfactor: u32) -> Result<(), LabError> {
         let (scale, fill) = (format!("--scale={scale}"), format!("--fillfactor={fillfactor}"));
-        let options = words(["-i", "-q", "--unlogged-tables", &scale, &fill]);
+        let mut options = words(["-i", "-q", &scale, &fill]);
+        if !self.server.durable {
+            options.push("--unlogged-tables".to_owned());
+        }
         self.server.scratch.run(&self.client("pgbench", options)?).map(drop)
     }
 
@@ -129,15 +143,72 @@ impl Postgres {
 
     fn client(&self, program: &str, options: Vec<String>) -> Result<Vec<String>, LabError> {
         let (program, port) = (self.program(program)?, self.port.to_string());
-        let socket = self.socket_directory();
-        let server = words([&program, "-h", &socket, "-p", &port, "-U", self.user()]);
-        Ok([server, options, words(["postgres"])].concat())
+        let host = if self.server.has_network() {
+            "127.0.0.1".to_owned()
+        } else {
+            self.socket_directory()
+        };
+        let server = words([&program, "-h", &host, "-p", &port, "-U", self.user()]);
+        Ok(self.server.as_client(&[server, options, words(["postgres"])].concat()))
     }
 
     fn program(&self, name: &str) -> Result<String, LabError> {
         let directories = self.programs.iter().cloned();
         program::find_in(directories, name, PACKAGE).map(|path| path.to_string_lossy().into_owned())
     }
+}
+
+impl Served for Postgres {
+    fn pid(&self) -> Option<u32> {
+        Self::pid(self)
+    }
+
+    fn restart(&mut self, settings: Settings) -> Result<(), LabError> {
+        Self::restart(self, settings)?;
+        self.sql("SELECT pg_prewarm('pgbench_accounts'), pg_prewarm('pgbench_accounts_pkey')")?;
+        Ok(())
+    }
+
+    fn fill(&self, mebibytes: u64) -> Result<(), LabError> {
+        self.sql("CREATE EXTENSION IF NOT EXISTS pg_prewarm")?;
+        self.pgbench_fill(scale(mebibytes), 100)
+    }
+
+    fn work(&self, work: Work, mebibytes: u64, seconds: u32) -> Result<Load, LabError> {
+        let plain = Pgbench { clients: work.clients, seconds, ..Pgbench::default() };
+        let script = match work.kind {
+            work::Kind::Reads | work::Kind::Pipelined => return self.pgbench(&plain),
+            work::Kind::Reconnect => return self.pgbench(&Pgbench { reconnect: true, ..plain }),
+            // The standard script, without the branches: those are few, and so hot rows.
+            work::Kind::Writes => WRITES.replace("ROWS", &(scale(mebibytes) * 100_000).to_string()),
+            work::Kind::HotRow => HOT_ROW.to_owned(),
+            work::Kind::Scans => SCANS.to_owned(),
+            work::Kind::Sorts => SORTS.to_owned(),
+            work::Kind::Fetches => FETCHES.to_owned(),
+            work::Kind::Grows => GROWS.to_owned(),
+        };
+        let file = format!("work-{:?}.sql", work.kind);
+        self.server.scratch.write(&file, &script, &self.server.account)?;
+        let mut options = Pgbench { writes: true, ..plain }.words();
+        options.push(format!("--file={}", self.server.scratch.word(&file)));
+        let command = self.client("pgbench", options)?;
+        Load::start(&self.server.scratch, &command, seconds, pgbench_tps)
+    }
+}
+
+const WRITES: &str = "\\set aid random(1, ROWS)\n\
+    UPDATE pgbench_accounts SET abalance = abalance + 1 WHERE aid = :aid;\n";
+const HOT_ROW: &str = "UPDATE pgbench_branches SET bbalance = bbalance + 1 WHERE bid = 1;\n";
+/// Through the page cache and no further, which takes little time on a CPU.
+const SCANS: &str = "SELECT pg_prewarm('pgbench_accounts', 'read');\n";
+const SORTS: &str = "SELECT aid FROM pgbench_accounts ORDER BY filler, -aid OFFSET 10000000;\n";
+
+const FETCHES: &str = "SELECT * FROM pgbench_accounts LIMIT 2000;\n";
+const GROWS: &str = "INSERT INTO pgbench_history (tid, bid, aid) VALUES (1, 1, 1);\n";
+
+/// How many times 100,000 rows, with their index, are so many MiB.
+fn scale(mebibytes: u64) -> u32 {
+    u32::try_from(mebibytes / 15).unwrap_or(u32::MAX).max(1)
 }
 
 /// Where the programs may be: the newest version first, then where other distributions have them.

@@ -3,6 +3,8 @@
 use crate::load::{Load, RedisBenchmark, redis_rps};
 use crate::scratch::free_port;
 use crate::server::{Kind, Place, Server, lines, words};
+use crate::setup::Setup;
+use crate::work::{self, Served, Work};
 use crate::{LabError, Settings, program};
 
 const KIND: Kind = Kind { user: "redis", abrupt: "TERM", orderly: "TERM" };
@@ -22,9 +24,14 @@ pub struct Redis {
 impl Redis {
     /// Starts a server. The clients made here know a `requirepass` among the settings.
     pub fn start(place: Place, settings: Settings) -> Result<Self, LabError> {
-        let server = Server::new(place, &KIND)?;
+        Self::start_as(&Setup { place, settings, ..Setup::default() })
+    }
+
+    /// The same, set up in every way there is.
+    pub fn start_as(setup: &Setup) -> Result<Self, LabError> {
+        let server = Server::new(setup, &KIND)?;
         let mut redis = Self { server, port: free_port()?, password: String::new() };
-        redis.launch(settings)?;
+        redis.launch(setup.settings)?;
         Ok(redis)
     }
 
@@ -70,7 +77,7 @@ impl Redis {
 
     /// The working directory, where a dump would go.
     pub fn data_directory(&self) -> String {
-        self.server.scratch.word("")
+        self.server.disk().unwrap_or_else(|| self.server.scratch.word(""))
     }
 
     /// The id of its container, when it runs in one.
@@ -102,6 +109,18 @@ impl Redis {
         Load::start(&self.server.scratch, &command, 0, redis_rps)
     }
 
+    /// The words of redis-benchmark that are the same for every work.
+    fn worker(&self, pipeline: u32, clients: u32) -> Result<Vec<String>, LabError> {
+        let mut command = words([&find("redis-benchmark")?, "-q", "-l", "-r", KEYS]);
+        if self.server.has_network() {
+            command.extend(words(["-p", &self.port.to_string()]));
+        } else {
+            command.extend(words(["-s", &self.socket()]));
+        }
+        command.extend(words(["-P", &pipeline.to_string(), "-c", &clients.to_string()]));
+        Ok(command)
+    }
+
     /// The client that answers with a status: `-e` makes an error one.
     fn client(&self) -> Result<Vec<String>, LabError> {
         let mut client = words([&find("redis-cli")?, "-e", "-s", &self.socket()]);
@@ -110,6 +129,84 @@ impl Redis {
         }
         Ok(client)
     }
+}
+
+impl Served for Redis {
+    fn pid(&self) -> Option<u32> {
+        Self::pid(self)
+    }
+
+    fn restart(&mut self, settings: Settings) -> Result<(), LabError> {
+        Self::restart(self, settings)
+    }
+
+    fn fill(&self, mebibytes: u64) -> Result<(), LabError> {
+        let load = RedisBenchmark {
+            clients: 16,
+            requests: 300_000,
+            keys: 100_000,
+            value_bytes: value_bytes(mebibytes),
+            writes: true,
+        };
+        self.benchmark(&load)?.finish().map(drop)
+    }
+
+    fn work(&self, work: Work, mebibytes: u64, seconds: u32) -> Result<Load, LabError> {
+        let pipeline = if work.kind == work::Kind::Pipelined { 64 } else { 1 };
+        let mut command = self.worker(pipeline, work.clients)?;
+        let size = value_bytes(mebibytes).to_string();
+        match work.kind {
+            work::Kind::Writes | work::Kind::HotRow => {
+                command.extend(words(["-t", "set", "-d", &size]));
+            }
+            // As many keys as there can be, so that nearly every request makes a new one.
+            work::Kind::Grows => command.extend(words(["-t", "set", "-r", "1000000000"])),
+            work::Kind::Fetches => command.extend(words(["-t", "lrange_600", "-d", "200"])),
+            work::Kind::Reconnect => command.extend(words(["-t", "get", "-k", "0"])),
+            _ => command.extend(words(["-t", "get"])),
+        }
+        let asking = [self.client()?, words(["info", "stats"])].concat();
+        let mut counted = words(["/bin/sh", "-c", COUNT, "redis-benchmark", &seconds.to_string()]);
+        counted.push(asking.len().to_string());
+        counted.extend(asking);
+        counted.extend(command);
+        let counted = self.server.as_client(&counted);
+        Load::start(&self.server.scratch, &counted, seconds, counted_rps)
+    }
+}
+
+/// From how many keys one is drawn.
+const KEYS: &str = "100000";
+
+/// redis-benchmark knows no duration, so the server's own counter says how much was done: `$1`
+/// seconds, the number of words that ask the server, those words, and the load.
+const COUNT: &str = r#"
+seconds=$1 words=$2
+shift 2
+asking=
+while [ "$words" -gt 0 ]; do asking="$asking $1"; shift; words=$((words - 1)); done
+setpriv --pdeathsig=KILL -- "$@" >/dev/null 2>&1 &
+load=$!
+count() { $asking | tr -d '\r' | sed -n 's/^total_commands_processed://p'; }
+sleep 0.3
+before=$(count) began=$(date +%s%N)
+sleep "$seconds"
+after=$(count) ended=$(date +%s%N)
+kill -s KILL "$load"
+echo "$((after - before)) commands in $((ended - began)) ns"
+"#;
+
+/// `12345 commands in 1000000000 ns`.
+fn counted_rps(output: &str) -> Option<f64> {
+    let line = output.lines().find(|line| line.ends_with(" ns"))?;
+    let mut numbers = line.split(' ').filter_map(|word| word.parse::<f64>().ok());
+    let (commands, nanoseconds) = (numbers.next()?, numbers.next()?);
+    (nanoseconds > 0.0).then(|| commands / nanoseconds * 1e9)
+}
+
+/// How long the values must be.
+fn value_bytes(mebibytes: u64) -> u32 {
+    u32::try_from((mebibytes << 20) / 100_000).unwrap_or(u32::MAX)
 }
 
 fn find(name: &str) -> Result<String, LabError> {

@@ -2,10 +2,13 @@
 
 use crate::account::{self, Account};
 use crate::container::Container;
+use crate::group::Group;
+use crate::network::Network;
 use crate::program;
 use crate::scratch::Scratch;
+use crate::setup::Setup;
 use crate::shell::{Shell, TICK};
-use crate::{LabError, Settings};
+use crate::{LabError, Settings, error::at};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -40,6 +43,11 @@ pub(crate) struct Server {
     pub(crate) account: Account,
     place: Place,
     kind: &'static Kind,
+    /// The words that put it, and those that put its clients, where they belong.
+    entering: Vec<String>,
+    clients_entering: Vec<String>,
+    disk: Option<PathBuf>,
+    pub(crate) durable: bool,
 }
 
 struct Running {
@@ -50,14 +58,54 @@ struct Running {
 }
 
 impl Server {
-    /// Prepares the directory; nothing runs yet.
-    pub(crate) fn new(place: Place, kind: &'static Kind) -> Result<Self, LabError> {
+    /// Prepares the directories; nothing runs yet.
+    pub(crate) fn new(setup: &Setup, kind: &'static Kind) -> Result<Self, LabError> {
+        let place = setup.place;
         if place == Place::Runc && !account::is_root() {
             return Err(LabError::NeedsRoot { what: "a server in a container" });
         }
         let account = Account::for_server(kind.user)?;
         let scratch = Scratch::new(&account)?;
-        Ok(Self { running: None, scratch, account, place, kind })
+        if let Some(disk) = setup.disk {
+            std::os::unix::fs::chown(disk, Some(account.uid), Some(account.gid))
+                .map_err(at(disk))?;
+        }
+        let disk = setup.disk.map(PathBuf::from);
+        let clients_entering = setup.network.map(Network::entering).unwrap_or_default();
+        let group = setup.group.map(Group::entering).unwrap_or_default();
+        let entering = [group, clients_entering.clone()].concat();
+        let durable = setup.durable;
+        Ok(Self {
+            running: None,
+            scratch,
+            account,
+            place,
+            kind,
+            entering,
+            clients_entering,
+            disk,
+            durable,
+        })
+    }
+
+    /// The directory that it has on another disk.
+    pub(crate) fn disk(&self) -> Option<String> {
+        self.disk.as_ref().map(|disk| disk.to_string_lossy().into_owned())
+    }
+
+    /// A data directory of its own.
+    pub(crate) fn data(&self) -> String {
+        self.disk().map_or_else(|| self.scratch.word("data"), |disk| disk + "/data")
+    }
+
+    /// Whether it and its clients have a network of their own, where nobody else comes in.
+    pub(crate) fn has_network(&self) -> bool {
+        !self.clients_entering.is_empty()
+    }
+
+    /// A command line of a client, run where clients are.
+    pub(crate) fn as_client(&self, words: &[String]) -> Vec<String> {
+        [&self.clients_entering, words].concat()
     }
 
     /// Runs a program to its end as the server's user.
@@ -74,7 +122,10 @@ impl Server {
             Place::Runc => Some(Container::new(&self.scratch, &self.account, words)?),
         };
         let whole = match &container {
-            None => [self.account.prefix(self.kind.abrupt), words.to_vec()].concat(),
+            None => {
+                let prefix = self.account.prefix(self.kind.abrupt);
+                [self.entering.clone(), prefix, words.to_vec()].concat()
+            }
             Some(container) => container.command(),
         };
         let shell = Shell::run(&whole, self.kind.abrupt, &log, self.scratch.path())?;

@@ -12,35 +12,62 @@ const SETTINGS: &str = "/sys/kernel/mm";
 const POOL: &str = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages";
 const THP: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
 
+const FREE: &str = "/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages";
+const RESERVED: &str = "/sys/kernel/mm/hugepages/hugepages-2048kB/resv_hugepages";
+const SURPLUS: &str = "/sys/kernel/mm/hugepages/hugepages-2048kB/surplus_hugepages";
+
+/// Writes `$2` pages into the pool `$1` until no more than `$4` are surplus by `$3`: pages that a
+/// server still has when its pool shrinks become surplus, and some stay so when it ends.
+const SHRINK: &str = r#"
+printf %s "$2" >"$1"
+ticks=900
+while [ "$(cat "$3")" -gt "$4" ] && [ "$ticks" -gt 0 ]; do
+    sleep 0.1
+    printf %s "$2" >"$1"
+    ticks=$((ticks - 1))
+done
+"#;
+
 /// The longest that is waited for the kernel to find huge pages: it compacts memory for them.
 const RESERVING: Duration = Duration::from_secs(60);
 
 /// The turn to change this machine's settings, or to measure while nobody else does: one program
-/// or test at a time has it, until dropped.
+/// or test at a time has it, until dropped. After an abrupt end it lasts until all that was started
+/// meanwhile has ended and cleaned up.
 pub struct Turn {
-    _locked: OwnedFd,
+    locked: OwnedFd,
 }
 
 impl Turn {
     /// Waits for the turn, however long another has it.
     pub fn wait() -> Result<Self, LabError> {
         // The directory of the settings itself is locked, which takes no privilege and no file.
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        // Children inherit it: when this process is killed, the shells that put things back keep
+        // others from measuring until they are done.
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY;
         let failed = |errno: Errno| at(SETTINGS)(errno.into());
         let directory = rustix::fs::open(SETTINGS, flags, Mode::empty()).map_err(failed)?;
         rustix::fs::flock(&directory, FlockOperation::LockExclusive).map_err(failed)?;
-        Ok(Self { _locked: directory })
+        Ok(Self { locked: directory })
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        // Not by closing it alone: a child that outlives this, such as another test's, has it too.
+        let _ = rustix::fs::flock(&self.locked, FlockOperation::Unlock);
     }
 }
 
 /// One file of the kernel's settings; holds its prior value until dropped.
-struct Setting {
+pub struct Setting {
     _guard: Shell,
 }
 
 impl Setting {
-    fn set(path: &str, prior: &str, value: &str) -> Result<Self, LabError> {
-        let restore = r#"printf %s "$2" >"$1""#;
+    pub(crate) fn set(path: &str, prior: &str, value: &str) -> Result<Self, LabError> {
+        // What the setting belongs to, such as a control group, may be gone by then.
+        let restore = r#"{ printf %s "$2" >"$1"; } 2>/dev/null"#;
         let guard = Shell::guard("echo", restore, &[path, prior])?;
         std::fs::write(path, value).map_err(at(path))?;
         Ok(Self { _guard: guard })
@@ -51,7 +78,7 @@ impl Setting {
 ///
 /// Two at the same time would put back each other's numbers: take a [`Turn`] first.
 pub struct HugePages {
-    _setting: Setting,
+    _guard: Shell,
 }
 
 impl HugePages {
@@ -60,12 +87,15 @@ impl HugePages {
     pub fn reserve(pages: u64) -> Result<Self, LabError> {
         let prior = read_pool()?;
         let wanted = (prior + pages).to_string();
-        let setting = Setting::set(POOL, &prior.to_string(), &wanted)?;
+        let surplus = host_text(SURPLUS)?;
+        let arguments = [POOL, &prior.to_string(), SURPLUS, surplus.trim()];
+        let guard = Shell::guard("echo", SHRINK, &arguments)?;
+        std::fs::write(POOL, &wanted).map_err(at(POOL))?;
         let since = Instant::now();
         loop {
             let got = read_pool()?.saturating_sub(prior);
             if got >= pages {
-                return Ok(Self { _setting: setting });
+                return Ok(Self { _guard: guard });
             }
             if since.elapsed() > RESERVING {
                 return Err(LabError::Pool { wanted: pages, got });
@@ -75,11 +105,22 @@ impl HugePages {
             std::fs::write(POOL, &wanted).map_err(at(POOL))?;
         }
     }
+
+    /// Gives back what nobody has taken or reserved of it.
+    pub fn trim(&self) -> Result<(), LabError> {
+        let idle = read_number(FREE)?.saturating_sub(read_number(RESERVED)?);
+        let kept = read_pool()?.saturating_sub(idle);
+        std::fs::write(POOL, kept.to_string()).map_err(at(POOL))
+    }
 }
 
 fn read_pool() -> Result<u64, LabError> {
-    let text = host_text(POOL)?;
-    text.trim().parse().map_err(|_| LabError::Host { why: format!("{POOL} says '{text}'") })
+    read_number(POOL)
+}
+
+fn read_number(path: &str) -> Result<u64, LabError> {
+    let text = host_text(path)?;
+    text.trim().parse().map_err(|_| LabError::Host { why: format!("{path} says '{text}'") })
 }
 
 /// The mode of transparent huge pages, put back when dropped. Take a [`Turn`] first.

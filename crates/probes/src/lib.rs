@@ -1,9 +1,18 @@
 //! What is seen between two moments: snapshots at both ends of a window, samples between them.
 
+mod bpf;
+mod disks;
 mod faults;
+mod io;
+mod others;
+mod seen;
+mod threads;
 
 pub use faults::sample as sample_faults;
 use jiff::Timestamp;
+pub use others::busiest;
+pub use seen::{Probes, Seen};
+pub use threads::Threads;
 use untax_core::{Reading, Snapshot};
 use untax_engines::{Asker, Selection, discover};
 use untax_host::{Host, facts};
@@ -20,7 +29,7 @@ fn uptime(host: &Host) -> Reading<f64> {
 pub fn snapshot(host: &Host, asker: &Asker, selection: &Selection) -> Reading<Snapshot> {
     let facts = facts::read_all(host);
     let taken = || {
-        let databases = discover(host, &facts, selection, asker).into_result()?;
+        let found = discover(host, &facts, selection, asker).into_result()?;
         Ok(Snapshot {
             taken_at: host
                 .observe("taken_at", || Reading::Present(Timestamp::now()))
@@ -28,7 +37,8 @@ pub fn snapshot(host: &Host, asker: &Asker, selection: &Selection) -> Reading<Sn
             // Last, so that a window's length spans the same readings at both ends.
             uptime_s: uptime(host).into_result()?,
             host: facts.clone(),
-            databases,
+            databases: found.databases,
+            processes: found.processes,
         })
     };
     taken().into()

@@ -6,7 +6,8 @@ use untax_core::database::{HugePageUse, Model, Settings};
 use untax_core::host::{
     Cpu, Distribution, HostFacts, Kernel, Memory, NumaNode, Pool, Thp, Tlb, tlb_reach,
 };
-use untax_core::{Bytes, Calibration, Interval, Reading, Seconds};
+use untax_core::io::{Behind, Device};
+use untax_core::{Bytes, Calibration, Interval, Io, Reading, Seconds};
 
 /// A fact with its name, or why it is not known.
 pub struct Fact {
@@ -312,6 +313,52 @@ pub fn penalties(calibration: &Calibration) -> Vec<(String, String)> {
 fn nanoseconds(i: Interval) -> String {
     let decimals = usize::from(i.mid.abs() < 10.0);
     format!("{:.decimals$}{THIN}ns ({:.decimals$}–{:.decimals$})", i.mid, i.low, i.high)
+}
+
+/// What a device is, in short parts.
+pub fn device_line(device: &Device) -> Vec<String> {
+    let mut parts = vec![match &device.behind {
+        Behind::Local => "local".to_owned(),
+        Behind::Loop => "a file".to_owned(),
+        Behind::Mapped => "made of other devices".to_owned(),
+        Behind::Network(what) => format!("behind a network: {what}"),
+        Behind::Memory => "memory".to_owned(),
+    }];
+    parts.extend(device.model.value().cloned());
+    parts.extend(device.mounts.iter().map(|m| format!("{} on {}", m.filesystem, m.point)));
+    parts.extend(device.scheduler.value().map(|name| format!("scheduler {name}")));
+    let busy = device.counted.value().map(|counted| counted.busy);
+    parts.extend(busy.map(|busy| format!("busy {}", crate::format::percent(busy))));
+    parts
+}
+
+/// The disks in a line each, those that did most for databases first: how busy, and what for.
+pub fn disk_lines(io: &Io) -> Vec<Vec<String>> {
+    let flows = || io.flows.value().into_iter().flatten().filter(|flow| flow.database.is_some());
+    let of = |name: &str| {
+        let mut own: Vec<_> = flows().filter(|flow| flow.device == name).collect();
+        own.sort_by_key(|flow| std::cmp::Reverse(flow.requests));
+        own
+    };
+    let mut devices: Vec<_> = io.devices.iter().filter(|d| !of(&d.name).is_empty()).collect();
+    devices.sort_by_key(|device| {
+        std::cmp::Reverse(of(&device.name).iter().map(|flow| flow.requests).sum::<u64>())
+    });
+    let line = |device: &&Device| {
+        let busy = device.counted.value().map(|counted| crate::format::percent(counted.busy));
+        let mut line =
+            vec![busy.map_or_else(
+                || device.name.clone(),
+                |busy| format!("{} busy {busy}", device.name),
+            )];
+        line.extend(of(&device.name).into_iter().take(3).map(|flow| {
+            let rate = flow.requests as f64 / io.window_s.0.max(f64::MIN_POSITIVE);
+            let (rate, mean) = (crate::format::number(rate), seconds(flow.latency.mean_s));
+            format!("{} {} {rate}/s {mean}", flow.role.name(), flow.direction.name())
+        }));
+        line
+    };
+    devices.iter().map(line).collect()
 }
 
 #[cfg(test)]

@@ -10,3 +10,4 @@ pub mod html;
 mod svg;
 mod tell;
 pub mod terminal;
+mod time;

@@ -4,6 +4,7 @@
 use crate::format;
 use maud::{Markup, html};
 use untax_core::Tax;
+use untax_core::io::Bucket;
 
 /// A bar with its interval, for a share of `scale`; as wide as its place on the page.
 pub fn bar(tax: &Tax, scale: f64, class: &str) -> Markup {
@@ -16,6 +17,26 @@ pub fn bar(tax: &Tax, scale: f64, class: &str) -> Markup {
             line.whisker x1=(low) x2=(high) y1="12" y2="12" {}
             line.whisker x1=(low) x2=(low) y1="8" y2="16" {}
             line.whisker x1=(high) x2=(high) y1="8" y2="16" {}
+        }
+    }
+}
+
+/// A histogram as a row of bars, the highest as high as there is room.
+pub fn histogram(buckets: &[Bucket], label: &str) -> Markup {
+    const WIDE: f64 = 120.0;
+    const HIGH: f64 = 26.0;
+    let most = buckets.iter().map(|bucket| bucket.count).max().unwrap_or(0).max(1) as f64;
+    let each = WIDE / buckets.len().max(12) as f64;
+    html! {
+        svg.histogram viewBox={ "0 0 " (WIDE) " " (HIGH) } width=(WIDE) height=(HIGH) role="img"
+            aria-label=(label) {
+            @for (at, bucket) in buckets.iter().enumerate().filter(|(_, b)| b.count > 0) {
+                // What is there at all is seen.
+                @let high = (bucket.count as f64 / most * HIGH).max(1.0);
+                rect x=(n(at as f64 * each)) y=(n(HIGH - high)) width=(n((each - 0.6).max(0.6)))
+                    height=(n(high)) {}
+            }
+            line.base x1="0" x2=(WIDE) y1=(HIGH) y2=(HIGH) {}
         }
     }
 }

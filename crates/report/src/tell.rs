@@ -126,7 +126,13 @@ pub struct Blind<'a> {
 impl Blind<'_> {
     /// The rules and whom they concern.
     pub fn what(&self) -> String {
-        let rules = self.rules.join(", ");
+        // The reason matters more than the last of many names; --json has all.
+        let rules = match &self.rules[..] {
+            [first, second, _, _, ..] => {
+                format!("{first}, {second} and {} more", self.rules.len() - 2)
+            }
+            few => few.join(", "),
+        };
         if self.databases.is_empty() {
             return rules;
         }

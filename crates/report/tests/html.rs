@@ -56,6 +56,18 @@ fn page_bench() {
 }
 
 #[test]
+fn disks_show_their_pattern() {
+    let page = check(&common::with_disk());
+    assert_self_contained(&page);
+    assert_harmless(&page);
+    assert!(page.contains("log write") && page.contains("98\u{202f}%"), "{}", body(&page));
+    // One bar of sizes; two of times, with a gap between them.
+    assert_eq!(page.matches("<svg class=\"histogram\"").count(), 2);
+    assert_eq!(page.matches("<rect x=\"").count(), 3);
+    same(&record(&page), &common::with_disk());
+}
+
+#[test]
 fn hostile_names_stay_text() {
     assert_harmless(&check(&common::hostile()));
     assert_harmless(&pages(&common::bench::hostile()));

@@ -6,6 +6,7 @@ mod common;
 
 use proptest::prelude::*;
 use unicode_width::UnicodeWidthStr;
+use untax_core::Reading::Absent;
 use untax_core::check::Check;
 use untax_report::terminal::{Style, check, pages};
 
@@ -61,6 +62,7 @@ fn what_is_not_measured_is_never_a_number() {
         finding.evidence.clear();
     }
     result.databases[0].tax = None;
+    result.databases[0].time.active_s = Absent("tracing needs root".into());
     let screen = check(&result, PLAIN);
     assert!(screen.lines().next().unwrap().ends_with("platform tax not measured"));
     assert!(!screen.contains('%'), "{screen}");

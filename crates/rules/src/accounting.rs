@@ -1,35 +1,42 @@
 //! Where a database's time went, and what a share of it is worth.
 
+use std::ops::Add;
+use untax_core::activity::Part;
 use untax_core::check::TimeShares;
-use untax_core::window::Pair;
-use untax_core::{Interval, Reading, Seconds, Window};
+use untax_core::database::Model;
+use untax_core::window::{Other, Pair};
+use untax_core::{Activity, Interval, Reading, Seconds, Window};
 
-/// The processor time that a database used, waited for, and shared with others.
+/// What a database wanted of the machine, and what it shared with others.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct CpuDemand {
+pub struct Demand {
     /// Its threads' time on CPU.
     pub on_cpu_s: f64,
-    /// Its threads' time waiting for a CPU.
-    pub runnable_s: f64,
+    /// Its threads' time waiting for a CPU that others had.
+    pub contended_s: f64,
+    /// All of its threads' time but idle; without tracing, time on CPU or runnable.
+    pub active_s: f64,
     /// The whole machine's time on CPU.
     pub busy_s: f64,
     /// What the machine's CPUs could have done: busy and idle time.
     pub capacity_s: f64,
 }
 
-impl CpuDemand {
+impl Demand {
     /// The demand of one database over a window.
     pub fn of(window: &Window, pair: &Pair) -> Reading<Self> {
         let demand = || {
-            let on_cpu_s = on_cpu(pair).into_result()?;
-            let runnable_s = runnable(pair).into_result()?;
+            let [on_cpu_s, contended_s, active_s] = match pair.activity.value() {
+                Some(activity) => traced(activity, pair.end.model),
+                None => counted(pair).into_result()?,
+            };
             let start = window.start.host.cpu_time.clone().into_result()?;
             let end = window.end.host.cpu_time.clone().into_result()?;
             // The machine cannot have been busy for less than one of its databases was: the two
             // are counted by different clocks.
             let busy_s = (end.busy_s - start.busy_s).0.max(on_cpu_s);
             let idle_s = (end.idle_s - start.idle_s).0.max(0.0);
-            Ok(Self { on_cpu_s, runnable_s, busy_s, capacity_s: busy_s + idle_s })
+            Ok(Self { on_cpu_s, contended_s, active_s, busy_s, capacity_s: busy_s + idle_s })
         };
         Reading::from(demand()).and_then(|demand| {
             if demand.on_cpu_s > 0.0 {
@@ -40,14 +47,13 @@ impl CpuDemand {
         })
     }
 
-    /// The share of the database's demand (on CPU and runnable) that `taken_s` seconds on CPU
-    /// account for. Waiting for a CPU is charged to what occupied the CPUs, in proportion: of
-    /// every second that the machine was busy, `taken_s / busy_s` was this cause.
+    /// The share of the database's active time that `taken_s` seconds on CPU account for. Waiting
+    /// for a CPU is charged to what occupied the CPUs, in proportion: of every second that the
+    /// machine was busy, `taken_s / busy_s` was this cause.
     pub fn share_of(&self, taken_s: Interval) -> Interval {
-        let demand = self.on_cpu_s + self.runnable_s;
         taken_s.map(|taken| {
             let taken = taken.min(self.on_cpu_s);
-            (taken + self.runnable_s * taken / self.busy_s) / demand
+            (taken + self.contended_s * taken / self.busy_s) / self.active_s
         })
     }
 
@@ -57,13 +63,39 @@ impl CpuDemand {
     /// or clients and server take turns on them); the lower bound takes the whole capacity, the
     /// upper one the database's own demand, which is the most that removing a share can bring.
     pub fn gain_of(&self, taken_s: Interval) -> Interval {
-        let factor = |share: f64| 1.0 / (1.0 - share.clamp(0.0, 0.95));
         Interval::new(
             factor(taken_s.low / self.capacity_s),
             factor(taken_s.mid.min(self.on_cpu_s) / self.busy_s),
             factor(self.share_of(taken_s).high),
         )
     }
+}
+
+/// The processes that took CPUs from a database: neither its own nor its clients'.
+pub fn neighbours<'a>(window: &'a Window, pair: &Pair) -> Vec<&'a Other> {
+    let clients = pair.activity.value().map_or(&[][..], |activity| &activity.clients);
+    window.others.iter().filter(|other| !clients.contains(&other.pid)).collect()
+}
+
+/// Their part of the machine's time on CPU, and so of what the database waited for CPUs.
+pub fn neighbours_part(window: &Window, pair: &Pair, demand: &Demand) -> f64 {
+    let taken_s: f64 = neighbours(window, pair).iter().map(|other| other.cpu_s.0).sum();
+    (taken_s / demand.busy_s).min(1.0)
+}
+
+/// The most that a closed loop's throughput grows by when this share of its time is saved.
+pub fn factor(share: f64) -> f64 {
+    1.0 / (1.0 - share.clamp(0.0, 0.95))
+}
+
+fn traced(activity: &Activity, model: Model) -> [f64; 3] {
+    let part = |part| activity.part(part, model).0;
+    [part(Part::OnCpu), part(Part::Contended), activity.active(model).0]
+}
+
+fn counted(pair: &Pair) -> Reading<[f64; 3]> {
+    on_cpu(pair)
+        .and_then(|on_cpu| runnable(pair).map(|runnable| [on_cpu, runnable, on_cpu + runnable]))
 }
 
 fn on_cpu(pair: &Pair) -> Reading<f64> {
@@ -84,23 +116,24 @@ fn runnable(pair: &Pair) -> Reading<f64> {
 
 /// Where the time of a database's threads went.
 pub fn time_shares(pair: &Pair) -> TimeShares {
-    let untold = |what: &str| {
-        Reading::Absent(format!("{what} is not told apart from idle time by this version"))
+    let part = |parts: &[Part]| {
+        let part = |a: &Activity| {
+            parts.iter().map(|p| a.part(*p, pair.end.model)).fold(Seconds(0.0), Add::add)
+        };
+        pair.activity.clone().map(part)
     };
     TimeShares {
-        active_s: untold("time stalled on disk, locks or network"),
-        on_cpu_s: on_cpu(pair).map(Seconds),
-        runnable_s: runnable(pair).map(Seconds),
-        throttled_s: Reading::Absent(
-            "the kernel counts throttling inside runnable time; telling them apart needs tracing"
-                .to_owned(),
-        ),
-        disk_s: untold("time waiting for disks"),
-        reclaim_s: untold("time reclaiming memory"),
-        lock_s: untold("time waiting for locks"),
-        network_s: untold("time sending"),
-        idle_s: untold("time stalled"),
-        unaccounted_s: Reading::Absent("blocked time is not classified".to_owned()),
+        active_s: pair.activity.clone().map(|activity| activity.active(pair.end.model)),
+        on_cpu_s: part(&[Part::OnCpu]).or_else(|| on_cpu(pair).map(Seconds)),
+        runnable_s: part(&[Part::Contended, Part::Throttled])
+            .or_else(|| runnable(pair).map(Seconds)),
+        throttled_s: part(&[Part::Throttled]),
+        disk_s: part(&[Part::Disk]),
+        reclaim_s: part(&[Part::Reclaim]),
+        lock_s: part(&[Part::Lock]),
+        network_s: part(&[Part::Network]),
+        idle_s: part(&[Part::Idle]),
+        unaccounted_s: part(&[Part::Unaccounted]),
     }
 }
 
@@ -108,8 +141,13 @@ pub fn time_shares(pair: &Pair) -> TimeShares {
 mod tests {
     use super::*;
 
-    const SATURATED: CpuDemand =
-        CpuDemand { on_cpu_s: 12.0, runnable_s: 300.0, busy_s: 20.0, capacity_s: 20.0 };
+    const SATURATED: Demand = Demand {
+        on_cpu_s: 12.0,
+        contended_s: 300.0,
+        active_s: 312.0,
+        busy_s: 20.0,
+        capacity_s: 20.0,
+    };
 
     #[test]
     fn waiting_is_charged_to_what_occupied_the_cpus() {

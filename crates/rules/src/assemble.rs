@@ -2,10 +2,11 @@
 
 use crate::accounting::time_shares;
 use crate::catalogue::RULES;
+use crate::stall::IDLE_SHARE;
 use untax_core::check::{Check, Checked, OwnCost, SCHEMA};
 use untax_core::finding::Says;
 use untax_core::window::Pair;
-use untax_core::{Diagnosis, Finding, Interval, Reading, Tax, Unmeasured, Window};
+use untax_core::{Diagnosis, Finding, Interval, Reading, Severity, Tax, Unmeasured, Window};
 
 /// Applies every rule to a window.
 pub fn check(window: &Window, run: String, own: Reading<OwnCost>) -> Check {
@@ -26,6 +27,7 @@ pub fn check(window: &Window, run: String, own: Reading<OwnCost>) -> Check {
         own,
         host: window.end.host.clone(),
         calibration: window.calibration.clone(),
+        io: window.io.clone(),
         databases: window.databases().map(|pair| checked(&pair, &diagnoses)).collect(),
         findings,
         unmeasured,
@@ -34,7 +36,10 @@ pub fn check(window: &Window, run: String, own: Reading<OwnCost>) -> Check {
 
 fn checked(pair: &Pair, diagnoses: &[Diagnosis]) -> Checked {
     let database = pair.end;
-    let (findings, unmeasured) = said_of(Some(&database.id), diagnoses);
+    let (mut findings, mut unmeasured) = said_of(Some(&database.id), diagnoses);
+    if let Some(active_s) = hardly_active(pair) {
+        unmeasured.extend(unpriced(&mut findings, active_s));
+    }
     Checked {
         id: database.id.clone(),
         engine: database.engine.clone(),
@@ -42,7 +47,7 @@ fn checked(pair: &Pair, diagnoses: &[Diagnosis]) -> Checked {
         version: database.version.clone(),
         pid: database.pid,
         model: database.model,
-        processes: database.processes,
+        processes: database.processes(),
         connections: database.connections.clone(),
         container: database.container.clone(),
         pod: database.pod.clone(),
@@ -73,10 +78,58 @@ fn said_of(database: Option<&str>, diagnoses: &[Diagnosis]) -> (Vec<Finding>, Ve
     (findings, unmeasured)
 }
 
+/// How long the threads were active, where that is too little to speak of shares of it.
+fn hardly_active(pair: &Pair) -> Option<f64> {
+    let active_s = pair.activity.value()?.active(pair.end.model).0;
+    (active_s < IDLE_SHARE * pair.seconds).then_some(active_s)
+}
+
+/// Takes the taxes of an idle database back: it has no time to lose.
+fn unpriced(findings: &mut [Finding], active_s: f64) -> Vec<Unmeasured> {
+    let priced = findings.iter_mut().filter(|finding| finding.tax.is_some());
+    priced
+        .map(|finding| {
+            finding.tax = None;
+            finding.gain = None;
+            finding.severity = Severity::Info;
+            let why = format!(
+                "tax: idle: all its threads together were active for {active_s:.3} s of the \
+                 window; check it under load"
+            );
+            Unmeasured { rule: finding.rule.clone(), why }
+        })
+        .collect()
+}
+
 /// The sum of all measured taxes. Rules never charge the same time twice, so they add up.
 fn sum(findings: &[Finding]) -> Option<Tax> {
     let taxes: Vec<&Tax> = findings.iter().filter_map(|finding| finding.tax.as_ref()).collect();
     let interval = |tax: &Tax| Interval::new(tax.low, tax.share, tax.high);
     let total = taxes.iter().map(|tax| interval(tax)).reduce(Interval::plus)?;
     Some(Tax::new(total, "sum of the findings' taxes"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_window::{self, activity};
+    use untax_core::activity::Doing;
+
+    fn of(on_cpu_s: f64) -> Checked {
+        let mut window = test_window::postgres();
+        window.activity =
+            activity(&[(Doing::OnCpu, on_cpu_s), (Doing::Futex, on_cpu_s), (Doing::Poll, 9.0)]);
+        check(&window, String::new(), Reading::Absent(String::new())).databases.remove(0)
+    }
+
+    #[test]
+    fn an_idle_database_has_no_time_to_lose() {
+        let busy = of(5.0);
+        assert!(busy.tax.is_some_and(|tax| tax.share > 0.4));
+        let idle = of(0.001);
+        assert!(idle.tax.is_none());
+        let lock = idle.findings.iter().find(|finding| finding.rule == "lock-contended").unwrap();
+        assert!(lock.tax.is_none() && lock.severity == Severity::Info);
+        assert!(idle.unmeasured.iter().any(|gap| gap.why.contains("idle")));
+    }
 }

@@ -1,7 +1,11 @@
 //! All rules, in the order in which help and reports name them.
 
 use crate::{
-    hugepage_limit, hugepages_idle, hugepages_short, page_table_bloat, small_pages, thp_mode,
+    cpu_contended, cpu_throttled, dirty_burst, disk_slow, hugepage_limit, hugepages_idle,
+    hugepages_short, io_hang, lock_contended, mysql_temp_files, oom_near, page_table_bloat,
+    postgres_full_page_writes, reclaim_stall, redis_network_bound, shared_filesystem,
+    short_connections, small_pages, storage_remote, tcp_retransmit, thp_mode, too_many_connections,
+    vm_steal,
 };
 use untax_core::{Diagnosis, Window};
 
@@ -37,6 +41,23 @@ pub static RULES: &[Rule] = &[
     hugepages_idle::RULE,
     hugepages_short::RULE,
     thp_mode::RULE,
+    cpu_throttled::RULE,
+    cpu_contended::RULE,
+    vm_steal::RULE,
+    reclaim_stall::RULE,
+    lock_contended::RULE,
+    oom_near::RULE,
+    tcp_retransmit::RULE,
+    short_connections::RULE,
+    too_many_connections::RULE,
+    redis_network_bound::RULE,
+    disk_slow::RULE,
+    storage_remote::RULE,
+    shared_filesystem::RULE,
+    dirty_burst::RULE,
+    io_hang::RULE,
+    mysql_temp_files::RULE,
+    postgres_full_page_writes::RULE,
 ];
 
 /// The rule of that id.

@@ -3,16 +3,37 @@
 mod accounting;
 mod assemble;
 mod catalogue;
+mod cpu_contended;
+mod cpu_throttled;
+mod dirty_burst;
+mod disk;
+mod disk_slow;
 mod hugepage_limit;
 mod hugepages_idle;
 mod hugepages_short;
+mod io_hang;
+mod lock_contended;
+mod mysql_temp_files;
+mod oom_near;
 mod page_table_bloat;
 mod pools;
+mod postgres_full_page_writes;
+mod reclaim_stall;
+mod redis_network_bound;
+mod shared_filesystem;
+mod short_connections;
 mod small_pages;
+mod stall;
+mod storage_remote;
+mod tcp_retransmit;
+#[cfg(test)]
+mod test_io;
 #[cfg(test)]
 mod test_window;
 mod thp_mode;
+mod too_many_connections;
+mod vm_steal;
 
-pub use accounting::{CpuDemand, time_shares};
+pub use accounting::{Demand, time_shares};
 pub use assemble::check;
 pub use catalogue::{RULES, Rule, find};

@@ -65,7 +65,7 @@ fn evaluate_one(window: &Window, pair: &Pair) -> Option<Diagnosis> {
     let base = on_base_pages(&window.end.host, database).unwrap_or(true);
     let total = window.end.host.memory.value().map(|memory| memory.total_bytes);
     let of_memory = total.map(|total| tables.0 as f64 / total.0.max(1) as f64);
-    let processes = database.processes;
+    let processes = database.processes();
     let mut evidence = vec![
         Evidence::new("page tables", tables.0, "bytes", "sum of VmPTE, /proc/PID/status"),
         Evidence::new("server processes", u64::from(processes), "count", "/proc"),

@@ -1,6 +1,6 @@
 //! `small-pages`: the data of a database sits on base pages.
 
-use crate::accounting::CpuDemand;
+use crate::accounting::Demand;
 use crate::catalogue::Rule;
 use crate::pools::{on_base_pages, page_name};
 use untax_core::calibration::TouchPenalty;
@@ -95,7 +95,7 @@ fn evaluate_one(window: &Window, pair: &Pair) -> Vec<Diagnosis> {
 
 /// The two parts of the tax in seconds on CPU, and what they are shares of.
 struct Cost {
-    demand: Reading<CpuDemand>,
+    demand: Reading<Demand>,
     /// None for an engine of one process: it faults its memory in once, not for each client.
     faults: Option<Reading<Part>>,
     walks: Reading<Part>,
@@ -111,7 +111,7 @@ struct Part {
 impl Cost {
     fn of(window: &Window, pair: &Pair) -> Self {
         Self {
-            demand: CpuDemand::of(window, pair),
+            demand: Demand::of(window, pair),
             faults: (pair.end.model == Model::Process).then(|| fault_part(window, pair)),
             walks: walk_part(window, pair),
         }
@@ -137,7 +137,9 @@ impl Cost {
         let method = || {
             let hows: Vec<&str> = parts.iter().map(|part| part.how.as_str()).collect();
             let bound = if whole { "" } else { "; a lower bound, see unmeasured" };
-            format!("{}, over time on CPU or runnable{bound}", hows.join(" + "))
+            let active =
+                if pair.activity.is_present() { "active time" } else { "time on CPU or runnable" };
+            format!("{}, over {active}{bound}", hows.join(" + "))
         };
         let tax = priced.map(|(demand, taken)| Tax::new(demand.share_of(taken), method()));
         let gain = priced.map(|(demand, taken)| demand.gain_of(taken).into());
@@ -158,6 +160,17 @@ impl Cost {
             remedy: Some("hugepage-pool".to_owned()),
         }
     }
+}
+
+/// The share of active time that this rule charges for faults of new server processes: what
+/// starting them costs is not to be charged for it again.
+pub fn share_of_faults(window: &Window, pair: &Pair) -> f64 {
+    let found = !evaluate_one(window, pair).is_empty() && pair.end.model == Model::Process;
+    let part = || {
+        let demand = Demand::of(window, pair).into_value()?;
+        Some(demand.share_of(fault_part(window, pair).into_value()?.taken_s).mid)
+    };
+    if found { part().unwrap_or(0.0) } else { 0.0 }
 }
 
 fn severity(tax: Option<&Tax>, bytes: Bytes) -> Severity {

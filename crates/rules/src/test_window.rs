@@ -3,14 +3,16 @@
 
 use Reading::{Absent, Present};
 use jiff::Timestamp;
+use untax_core::activity::{Doing, Polling, Slice, Spent};
 use untax_core::calibration::TouchPenalty;
 use untax_core::database::{
     Accesses, Cgroup, Counters, DatabaseMemory, HugePageUse, HugetlbLimit, Model, Segment,
 };
 use untax_core::finding::Says;
-use untax_core::host::{CpuTime, HostFacts, Memory, Pool, Thp};
+use untax_core::host::{Cpu, CpuTime, HostFacts, Memory, Pool, Thp};
 use untax_core::{
-    Bytes, Calibration, Database, Diagnosis, Finding, Interval, Reading, Seconds, Snapshot, Window,
+    Activity, Bytes, Calibration, Database, Diagnosis, Finding, Interval, Reading, Seconds,
+    Snapshot, Window,
 };
 
 fn gap<T>() -> Reading<T> {
@@ -21,13 +23,13 @@ fn unread_host() -> HostFacts {
     HostFacts {
         kernel: gap(),
         cpu: gap(),
+        memory: gap(),
         tlb: gap(),
         base_page_bytes: gap(),
         page_sizes_bytes: gap(),
         hugepages: gap(),
         thp: gap(),
         numa: gap(),
-        memory: gap(),
         distribution: gap(),
         virtualization: gap(),
         cgroup: gap(),
@@ -48,7 +50,7 @@ fn unread_database() -> Database {
         uid: gap(),
         namespace_pid: None,
         model: Model::Process,
-        processes: 1,
+        pids: vec![4012],
         threads: gap(),
         connections: gap(),
         container: None,
@@ -75,19 +77,29 @@ fn unread_database() -> Database {
             minor_faults: gap(),
             minor_faults_living: gap(),
             major_faults: gap(),
+            tcp: gap(),
             accesses: gap(),
+            told: gap(),
         },
     }
 }
 
 fn snapshot(uptime_s: f64, host: HostFacts, databases: Vec<Database>) -> Snapshot {
-    Snapshot { taken_at: Timestamp::UNIX_EPOCH, uptime_s, host, databases }
+    Snapshot { taken_at: Timestamp::UNIX_EPOCH, uptime_s, host, databases, processes: Vec::new() }
 }
 
 /// A window of ten seconds over a database of which nothing could be read.
 pub fn unread() -> Window {
     let at = |uptime| snapshot(uptime, unread_host(), vec![unread_database()]);
-    Window { start: at(100.0), end: at(110.0), samples: Vec::new(), calibration: gap() }
+    Window {
+        start: at(100.0),
+        end: at(110.0),
+        samples: Vec::new(),
+        activity: gap(),
+        io: gap(),
+        others: Vec::new(),
+        calibration: gap(),
+    }
 }
 
 fn host(busy_s: f64) -> HostFacts {
@@ -139,7 +151,7 @@ fn database(scale: f64) -> Database {
     let blank = unread_database();
     Database {
         started_ticks: Present(1),
-        processes: 70,
+        pids: (4012..4082).collect(),
         memory: DatabaseMemory {
             shared_bytes: Present(Bytes(6 << 30)),
             page_size_bytes: Present(Bytes::KIB_4),
@@ -161,6 +173,8 @@ fn database(scale: f64) -> Database {
             minor_faults: Present((2e6 * scale) as u64),
             minor_faults_living: Present(1 << 20),
             major_faults: Present(0),
+            told: gap(),
+            tcp: gap(),
             accesses: Present(Accesses {
                 count: (4e6 * scale) as u64,
                 counter: "pg_stat_database.blks_hit".to_owned(),
@@ -198,6 +212,8 @@ pub fn cgroup(limits: Vec<HugetlbLimit>) -> Reading<Cgroup> {
         paths: [("unified".to_owned(), limits[0].cgroup.clone())].into(),
         hugetlb: Present(limits),
         memory_limit_bytes: gap(),
+        cpu: gap(),
+        memory: gap(),
     })
 }
 
@@ -207,6 +223,9 @@ pub fn postgres() -> Window {
         start: snapshot(100.0, host(0.0), vec![database(0.0)]),
         end: snapshot(110.0, host(20.0), vec![database(1.0)]),
         samples: Vec::new(),
+        activity: gap(),
+        io: gap(),
+        others: Vec::new(),
         calibration: Present(Calibration {
             taken_at: Timestamp::UNIX_EPOCH,
             cpu_model: "test".to_owned(),
@@ -231,4 +250,39 @@ pub fn found(diagnoses: Vec<Diagnosis>) -> Vec<Finding> {
         Says::Unmeasured(_) => None,
     };
     diagnoses.into_iter().filter_map(finding).collect()
+}
+
+/// Activity of the test window's database in one slice, all of threads that serve clients.
+pub fn activity(times: &[(Doing, f64)]) -> Reading<Vec<Activity>> {
+    let spent = times.iter().map(|(doing, time_s)| Spent {
+        polling: Polling::Forever,
+        doing: *doing,
+        time_s: Seconds(*time_s),
+    });
+    Present(vec![Activity {
+        database: "postgres:7".to_owned(),
+        window_s: Seconds(10.0),
+        threads: 70,
+        started: 0,
+        clients: Vec::new(),
+        longest: Vec::new(),
+        slices: vec![Slice {
+            traced_s: Seconds(10.0),
+            spent: spent.collect(),
+            connecting_s: Seconds(0.0),
+        }],
+    }])
+}
+
+/// A processor with so many logical CPUs.
+pub fn cpus(logical: u32) -> Cpu {
+    Cpu {
+        vendor: "test".to_owned(),
+        model: "test".to_owned(),
+        logical,
+        cores: gap(),
+        sockets: gap(),
+        last_level_cache_bytes: gap(),
+        pmu: gap(),
+    }
 }

@@ -45,6 +45,19 @@ struct Output {
     out: PathBuf,
 }
 
+impl Output {
+    /// Makes the folder, so that a result of many minutes does not fail at its end.
+    fn prepare(&self) -> anyhow::Result<()> {
+        std::fs::create_dir_all(&self.out).with_context(|| self.out.display().to_string())
+    }
+
+    /// Writes one result.
+    fn write(&self, name: &str, text: &str) -> anyhow::Result<()> {
+        let path = self.out.join(name);
+        std::fs::write(&path, text).with_context(|| path.display().to_string())
+    }
+}
+
 /// The release build of untax, and a state directory that is removed with this value.
 struct Untax {
     program: PathBuf,

@@ -34,6 +34,7 @@ const LOAD: &str = "pgbench -S";
 
 /// Runs the bench and writes the result.
 pub fn run(options: &Options) -> anyhow::Result<()> {
+    options.output.prepare()?;
     let _turn = Turn::wait()?;
     let untax = Untax::find()?;
     let path = options.output.out.join("overhead.json");
@@ -113,8 +114,7 @@ fn report(trials: &Trials, options: &Options) -> anyhow::Result<()> {
         trials.machine,
         trials.command
     );
-    let path = options.output.out.join("overhead.md");
-    std::fs::write(&path, &text).with_context(|| path.display().to_string())?;
+    options.output.write("overhead.md", &text)?;
     eprintln!("{text}");
     Ok(())
 }

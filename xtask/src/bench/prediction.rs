@@ -44,6 +44,7 @@ const WARM: &str = "create extension if not exists pg_prewarm; \
 
 /// Runs the bench and writes the table.
 pub fn run(options: &Options) -> anyhow::Result<()> {
+    options.output.prepare()?;
     let _turn = Turn::wait()?;
     let untax = Untax::find()?;
     let path = options.output.out.join("prediction.json");

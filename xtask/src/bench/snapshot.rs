@@ -46,6 +46,7 @@ impl Drop for Crowd {
 
 /// Runs the bench and writes the result.
 pub fn run(options: &Options) -> anyhow::Result<()> {
+    options.output.prepare()?;
     let _turn = Turn::wait()?;
     let untax = Untax::find()?;
     let mut text = String::from(
@@ -57,8 +58,7 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
     }
     text += "\nMedians with 95 % bootstrap intervals; whole processes, from start to end, replay \
              and socket children included. The machine is shared: take the order of magnitude.\n";
-    let path = options.output.out.join("snapshot.md");
-    std::fs::write(&path, &text).with_context(|| path.display().to_string())?;
+    options.output.write("snapshot.md", &text)?;
     eprintln!("{text}");
     Ok(())
 }
@@ -139,6 +139,10 @@ fn measure(looks: u32, untax: &Untax, arguments: &[&str]) -> anyhow::Result<Cost
         let output = command.stdout(Stdio::null()).output().context("is GNU time installed?")?;
         costs.wall_ms.push(begun.elapsed().as_secs_f64() * 1e3);
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        // 1 is a check with findings.
+        if !matches!(output.status.code(), Some(0 | 1)) {
+            bail!("untax {} ended with {}: {said}", arguments.join(" "), output.status);
+        }
         let numbers: Vec<f64> = said
             .lines()
             .last()

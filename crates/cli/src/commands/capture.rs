@@ -1,7 +1,7 @@
 //! `untax capture`.
 
 use crate::Outcome;
-use crate::observe::Watching;
+use crate::observe::{Observed, Watching};
 use crate::screen::say;
 use crate::state::State;
 use std::path::PathBuf;
@@ -24,7 +24,7 @@ pub struct Args {
 /// Runs the command.
 pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
     let (start, end) = (Host::recorded(), Host::recorded());
-    let window = args.watching.observe(state, &start, &end)?;
+    let Observed { window, .. } = args.watching.observe(state, &start, &end)?;
     // Without a window the end was not read: it is the start.
     let (start, mut end) = (start.into_record(), end.into_record());
     if args.watching.window.is_zero() {

@@ -1,6 +1,6 @@
 //! `untax check`.
 
-use crate::observe::{self, Watching};
+use crate::observe::{self, Observed, Watching};
 use crate::screen::{print, print_json, say, style, write_file};
 use crate::state::State;
 use crate::{Outcome, own_cost};
@@ -57,9 +57,10 @@ pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
 }
 
 fn watched(args: &Args, state: &State) -> anyhow::Result<Check> {
-    let window = args.watching.observe(state, &Host::live(), &Host::live())?;
+    let Observed { window, tracing_s } =
+        args.watching.observe(state, &Host::live(), &Host::live())?;
     let run = State::new_run("check");
-    let check = untax_rules::check(&window, run.clone(), own_cost::read());
+    let check = untax_rules::check(&window, run.clone(), own_cost::read(tracing_s));
     let saved = Saved { check, window };
     // A full disk or a read-only one must not cost the user the result.
     if let Err(error) = state.save_run(&run, &saved) {

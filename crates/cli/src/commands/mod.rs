@@ -4,3 +4,4 @@ pub mod bench_pages;
 pub mod capture;
 pub mod check;
 pub mod explain;
+pub mod lab;

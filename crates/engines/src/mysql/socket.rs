@@ -15,6 +15,16 @@ const WAIT_TIMEOUT_S: usize = 10;
 /// Connections, this one included.
 const CONNECTED: &str = "Threads_connected";
 
+/// Counts that rules read: temporary tables in memory and on disk, other temporary files, and how
+/// many connections asked how often.
+const COUNTS: [&str; 5] = [
+    "Created_tmp_disk_tables",
+    "Created_tmp_tables",
+    "Created_tmp_files",
+    "Connections",
+    "Questions",
+];
+
 /// `ER_ACCESS_DENIED_ERROR` and relatives: another user may fare better.
 const REFUSALS: [u16; 5] = [1044, 1045, 1130, 1227, 1698];
 
@@ -39,7 +49,8 @@ async fn talk(path: &str, user: &str) -> Result<Answer, Error> {
         .stmt_cache_size(Some(0));
     let mut server = Conn::new(options).await?;
     let mut values = show(&mut server, "VARIABLES", options::KEPT).await?;
-    let status = show(&mut server, "STATUS", &[COUNTER, CONNECTED]).await?;
+    let status =
+        show(&mut server, "STATUS", &[&COUNTS[..], &[COUNTER, CONNECTED]].concat()).await?;
     server.disconnect().await?;
     let number = |name: &str| status.get(name).and_then(|value| value.parse::<u64>().ok());
     let version = values.remove("version").unwrap_or_default();
@@ -52,6 +63,10 @@ async fn talk(path: &str, user: &str) -> Result<Answer, Error> {
             Some(count) => Present(count),
             None => Absent(format!("the server has no {COUNTER}")),
         },
+        counts: COUNTS
+            .iter()
+            .filter_map(|name| Some(((*name).to_owned(), number(name)?)))
+            .collect(),
         settings: values,
     })
 }

@@ -3,6 +3,7 @@
 use super::conf;
 use crate::answer::{Answer, converse};
 use crate::door::{Door, Entry};
+use std::collections::BTreeMap;
 use tokio::net::{TcpStream, UnixStream};
 use tokio_postgres::error::{DbError, SqlState};
 use tokio_postgres::{Config, Error, NoTls, SimpleQueryMessage};
@@ -74,7 +75,31 @@ where
         }
         Err(error) => words(&error.into()),
     };
-    Ok(Answer { version, product: None, connections: None, accesses, settings })
+    let counts = counts(&client).await;
+    Ok(Answer { version, product: None, connections: None, accesses, counts, settings })
+}
+
+/// What the rules read of the log and of checkpoints. Each version has its own views: a query that
+/// fails leaves out its counts alone.
+async fn counts(client: &tokio_postgres::Client) -> BTreeMap<String, u64> {
+    const QUERIES: [&str; 3] = [
+        "SELECT wal_records, wal_fpi, wal_bytes::bigint FROM pg_catalog.pg_stat_wal",
+        "SELECT checkpoints_timed, checkpoints_req FROM pg_catalog.pg_stat_bgwriter",
+        "SELECT num_timed AS checkpoints_timed, num_requested AS checkpoints_req \
+         FROM pg_catalog.pg_stat_checkpointer",
+    ];
+    let mut counts = BTreeMap::new();
+    for query in QUERIES {
+        let Ok(messages) = client.simple_query(query).await else { continue };
+        for row in rows(messages) {
+            let columns = row.columns().iter().enumerate();
+            let named = columns.filter_map(|(at, column)| {
+                Some((column.name().to_owned(), row.get(at)?.parse().ok()?))
+            });
+            counts.extend(named);
+        }
+    }
+    counts
 }
 
 fn rows(messages: Vec<SimpleQueryMessage>) -> impl Iterator<Item = tokio_postgres::SimpleQueryRow> {

@@ -22,6 +22,9 @@ const KEPT_INFO: [&str; 6] = [
     "used_memory_dataset",
 ];
 
+/// Counts that rules read: how many connections asked how often.
+const COUNTS: [&str; 2] = ["total_connections_received", "total_commands_processed"];
+
 pub(super) fn ask(door: &Door) -> Reading<Answer> {
     converse(async {
         let answer = match &door.entry {
@@ -96,6 +99,10 @@ fn answer(info: &BTreeMap<&str, &str>, settings: BTreeMap<String, String>) -> An
             Some(count) => Present(count),
             None => Absent(format!("INFO has no {COUNTER}")),
         },
+        counts: COUNTS
+            .iter()
+            .filter_map(|name| Some(((*name).to_owned(), number(name)?)))
+            .collect(),
         settings,
     }
 }

@@ -117,7 +117,7 @@ impl Made {
         let mut facts = facts::read_all(&host);
         facts.base_page_bytes = Reading::Present(Bytes::KIB_4);
         change(&mut facts);
-        discover(&host, &facts, selection, &Asker::this_program())
+        discover(&host, &facts, selection, &Asker::this_program()).map(|found| found.databases)
     }
 
     pub fn all(self) -> Vec<Database> {

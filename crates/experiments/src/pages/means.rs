@@ -111,6 +111,8 @@ mod tests {
             paths: BTreeMap::new(),
             hugetlb: Present(limits),
             memory_limit_bytes: none(),
+            cpu: Absent("not read".to_owned()),
+            memory: Absent("not read".to_owned()),
         };
         let pages = |n: u64| Present(Bytes(n << 21));
         let limits = vec![limit(pages(100), none(), 0), limit(pages(90), pages(80), 30 << 21)];

@@ -14,19 +14,24 @@ use untax_core::reading::Gap;
 const V1_UNLIMITED: u64 = 1 << 62;
 
 /// How the files of a controller are called.
-struct Files {
-    max: &'static str,
+pub(super) struct Files {
+    pub v2: bool,
+    pub max: &'static str,
     rsvd_max: &'static str,
-    usage: &'static str,
+    pub usage: &'static str,
 }
 
-const V1: Files =
-    Files { max: "limit_in_bytes", rsvd_max: "rsvd.limit_in_bytes", usage: "usage_in_bytes" };
+const V1: Files = Files {
+    v2: false,
+    max: "limit_in_bytes",
+    rsvd_max: "rsvd.limit_in_bytes",
+    usage: "usage_in_bytes",
+};
 
-const V2: Files = Files { max: "max", rsvd_max: "rsvd.max", usage: "current" };
+const V2: Files = Files { v2: true, max: "max", rsvd_max: "rsvd.max", usage: "current" };
 
 /// The groups that a controller counts a process in, nearest first, with the names of its files.
-fn groups(
+pub(super) fn groups(
     layout: &CgroupLayout,
     paths: &BTreeMap<String, String>,
     controller: &str,
@@ -133,7 +138,7 @@ pub(super) fn memory(
 /// Why a limit that is there limits nothing.
 const UNLIMITED: &str = "unlimited";
 
-fn limit(host: &Host, path: &str) -> Reading<Bytes> {
+pub(super) fn limit(host: &Host, path: &str) -> Reading<Bytes> {
     host.text(path).and_then(|text| match (text.trim(), text.trim().parse()) {
         ("max", _) => Absent(UNLIMITED.to_owned()),
         (_, Ok(limit)) if limit >= V1_UNLIMITED => Absent(UNLIMITED.to_owned()),

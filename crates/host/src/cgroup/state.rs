@@ -111,6 +111,8 @@ mod tests {
             paths: BTreeMap::from([("unified".to_owned(), path.to_owned())]),
             hugetlb: Absent("not read".to_owned()),
             memory_limit_bytes: Absent("not read".to_owned()),
+            cpu: Absent("not read".to_owned()),
+            memory: Absent("not read".to_owned()),
         }
     }
 

@@ -103,6 +103,30 @@ pub const FILES: &[(&str, &str)] = &[
     ("/sys/fs/cgroup/kubepods.slice/hugetlb.2MB.rsvd.max", "max\n"),
     ("/sys/fs/cgroup/kubepods.slice/hugetlb.2MB.current", "2197152\n"),
     ("/sys/fs/cgroup/kubepods.slice/memory.max", "max\n"),
+    (
+        "/sys/fs/cgroup/kubepods.slice/kubepods-pod8c6f2e1a4b1d3957f1e2c4a6b8d1f135.slice/memory.high",
+        "7516192768\n",
+    ),
+    (
+        "/sys/fs/cgroup/kubepods.slice/kubepods-pod8c6f2e1a4b1d3957f1e2c4a6b8d1f135.slice/memory.current",
+        "6442450944\n",
+    ),
+    (
+        "/sys/fs/cgroup/kubepods.slice/kubepods-pod8c6f2e1a4b1d3957f1e2c4a6b8d1f135.slice/memory.stat",
+        "anon 4294967296\nfile 2147483648\nshmem 1073741824\n",
+    ),
+    (
+        "/sys/fs/cgroup/kubepods.slice/kubepods-pod8c6f2e1a4b1d3957f1e2c4a6b8d1f135.slice/memory.events",
+        "low 1\nhigh 3\nmax 12\noom 2\noom_kill 1\n",
+    ),
+    (
+        "/sys/fs/cgroup/kubepods.slice/kubepods-pod8c6f2e1a4b1d3957f1e2c4a6b8d1f135.slice/cpu.max",
+        "150000 100000\n",
+    ),
+    (
+        "/sys/fs/cgroup/kubepods.slice/kubepods-pod8c6f2e1a4b1d3957f1e2c4a6b8d1f135.slice/cpu.stat",
+        "usage_usec 91\nnr_periods 61\nnr_throttled 11\nthrottled_usec 51\n",
+    ),
 ];
 
 /// The machine with these contents of its files.

@@ -29,6 +29,7 @@ pub fn check(check: &Check) -> String {
             (findings(&check.findings))
             (fact_list(&facts::host(&check.host)))
         }
+        (super::disks::disks(&check.io))
         (calibration(check))
         (unmeasured(check))
         (own(check))

@@ -1,9 +1,12 @@
 //! Pages that open offline: one file, no scripts, nothing fetched.
 
 mod check;
+mod disks;
+mod lab;
 mod pages;
 
 pub use check::check;
+pub use lab::lab;
 pub use pages::pages;
 
 use crate::facts::{self, Fact};

@@ -2,7 +2,7 @@
 
 use super::Style;
 use super::screen::{Ink, Screen, bar, pack, pad, pad_left, span};
-use crate::{facts, format, tell};
+use crate::{facts, format, tell, time};
 use unicode_width::UnicodeWidthStr;
 use untax_core::check::{Check, Checked};
 use untax_core::{Finding, Severity};
@@ -12,6 +12,9 @@ const SCREEN_LINES: usize = 40;
 
 /// Reasons shown before the rest is left to `--json`.
 const REASONS: usize = 5;
+
+/// Disks shown, those that do most for databases.
+const DISKS: usize = 3;
 
 /// Where text below a finding starts: two blanks, the severity, two blanks.
 const INDENT: usize = 10;
@@ -41,7 +44,7 @@ fn draw(check: &Check, style: Style, evidence: bool) -> String {
         }
         screen.blank();
     }
-    closing(&mut screen, check);
+    closing(&mut screen, check, evidence);
     screen.finish()
 }
 
@@ -88,6 +91,7 @@ fn database(screen: &mut Screen, db: &Checked, columns: &Columns, evidence: bool
     }
     screen.ends((Ink::Bold, &head), (cost_ink(db), &cost));
     screen.segments("", 0, Ink::Dim, &segments);
+    screen.segments("", 0, Ink::Plain, &time::line(db));
     screen.blank();
     for finding in tell::in_order(&db.findings) {
         cause(screen, finding, columns, evidence);
@@ -146,7 +150,7 @@ fn cause(screen: &mut Screen, finding: &Finding, columns: &Columns, evidence: bo
     screen.labelled("", INDENT, Ink::Plain, &fix, 2);
 }
 
-fn closing(screen: &mut Screen, check: &Check) {
+fn closing(screen: &mut Screen, check: &Check, details: bool) {
     let reasons = tell::unmeasured(check);
     for (i, blind) in reasons.iter().take(REASONS).enumerate() {
         let label = if i == 0 { "Not measured" } else { "" };
@@ -156,6 +160,10 @@ fn closing(screen: &mut Screen, check: &Check) {
     if reasons.len() > REASONS {
         let rest = format!("and {} more; --json has all", reasons.len() - REASONS);
         screen.labelled("", COLUMN, Ink::Dim, &rest, 1);
+    }
+    let disks = check.io.value().filter(|_| details).map(facts::disk_lines);
+    for (i, line) in disks.unwrap_or_default().iter().take(DISKS).enumerate() {
+        screen.segments(if i == 0 { "Disks" } else { "" }, COLUMN, Ink::Plain, line);
     }
     screen.segments("Host", COLUMN, Ink::Plain, &facts::host_line(&check.host));
     screen.segments("This check", COLUMN, Ink::Dim, &own_line(check));

@@ -1,10 +1,13 @@
 //! One screen of plain text.
 
 mod check;
+mod lab;
 mod pages;
 mod screen;
 
 pub use check::check;
+pub(crate) use lab::{columns as lab_columns, time as lab_time};
+pub use lab::{lab, lab_matrix};
 pub use pages::pages;
 pub use screen::wrap;
 

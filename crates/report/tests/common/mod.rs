@@ -8,7 +8,10 @@ use std::collections::BTreeMap;
 use untax_core::Reading::{Absent, Denied, Present};
 use untax_core::check::{Check, Checked, OwnCost, SCHEMA, TimeShares};
 use untax_core::database::{Container, DatabaseMemory, HugePageUse, Model, Pod, Segment, Settings};
-use untax_core::{Bytes, Evidence, Finding, Gain, Interval, Seconds, Severity, Tax, Unmeasured};
+use untax_core::io::{Behind, Bucket, Device, Direction, Flow, Role, Spread};
+use untax_core::{
+    Bytes, Evidence, Finding, Gain, Interval, Io, Seconds, Severity, Tax, Unmeasured,
+};
 
 /// A name that clears the screen, breaks lines, reverses text and closes tags.
 pub const HOSTILE: &str =
@@ -20,13 +23,58 @@ pub fn rich() -> Check {
         run: "20260301-101500-7f3a".into(),
         taken_at: "2026-03-01T10:15:10.25Z".parse().unwrap(),
         window_s: 10.0,
-        own: Present(OwnCost { cpu_s: Seconds(0.184), rss_bytes: Bytes::from_mib(21) }),
+        own: Present(OwnCost {
+            cpu_s: Seconds(0.184),
+            tracing_s: Present(Seconds(0.061)),
+            rss_bytes: Bytes::from_mib(21),
+        }),
         host: host::host(),
+        io: Absent("not watched".to_owned()),
         calibration: Present(bench::calibration()),
         databases: vec![redis(), postgres()],
         findings: vec![idle_pool()],
         unmeasured: vec![unmeasured("vm-steal", "the hypervisor reports no steal time")],
     }
+}
+
+/// A disk with one flow of a database whose name is hostile.
+pub fn with_disk() -> Check {
+    let bucket = |from: f64, count| Bucket { from, to: from * 2.0, count };
+    let times = Spread { mean_s: Seconds(0.000_4), max_s: Seconds(0.02), ..Spread::default() };
+    let flow = Flow {
+        device: "nvme0n1".into(),
+        database: Some(HOSTILE.into()),
+        role: Role::Log,
+        direction: Direction::Write,
+        requests: 21_000,
+        bytes: Bytes(21_000 << 13),
+        sequential: 0.98,
+        latency: times,
+        queued_s: Seconds(0.0),
+        latencies: vec![bucket(1e-4, 20_000), bucket(2e-4, 0), bucket(4e-4, 1000)],
+        sizes: vec![bucket(8192.0, 21_000)],
+        burst: 3.5,
+    };
+    let device = Device {
+        name: "nvme0n1".into(),
+        number: "259:0".into(),
+        behind: Behind::Local,
+        rotational: Present(false),
+        scheduler: Present("none".into()),
+        model: Present(HOSTILE.into()),
+        mounts: vec![],
+        counted: Absent("not read".into()),
+    };
+    let io = Io {
+        window_s: Seconds(10.0),
+        flows: Present(vec![flow]),
+        devices: vec![device],
+        places: vec![],
+        dirty: Absent("not read".into()),
+        writers: Absent("not read".into()),
+        journals: vec![],
+    };
+    Check { io: Present(io), ..single() }
 }
 
 /// One database, three causes: what a first check usually shows.

@@ -1,0 +1,56 @@
+//! `untax lab list`.
+
+use crate::Outcome;
+use crate::screen::{print, print_json};
+use serde::Serialize;
+use untax_lab::{CAUSES, Cause, Engine};
+
+/// Lists what can be caused, on which engines, and what this machine lacks for it.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  untax lab list")]
+pub struct Args {
+    /// Print it as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// A cause as JSON.
+#[derive(Serialize)]
+struct Listed {
+    cause: &'static str,
+    summary: &'static str,
+    engines: Vec<&'static str>,
+    /// Why this machine cannot do it; null if it can.
+    impossible: Option<String>,
+}
+
+impl From<&'static Cause> for Listed {
+    fn from(cause: &'static Cause) -> Self {
+        let engine = cause.engines.first().copied().unwrap_or(Engine::Postgres);
+        Self {
+            cause: cause.id,
+            summary: cause.summary,
+            engines: cause.engines.iter().map(|engine| engine.id()).collect(),
+            impossible: cause.impossible(engine),
+        }
+    }
+}
+
+/// Runs the command.
+pub fn run(args: &Args) -> anyhow::Result<Outcome> {
+    let listed: Vec<Listed> = CAUSES.iter().map(Listed::from).collect();
+    if args.json {
+        print_json(&listed)?;
+    } else {
+        print(&listed.iter().map(line).collect::<String>())?;
+    }
+    Ok(Outcome::Clean)
+}
+
+fn line(listed: &Listed) -> String {
+    let Listed { cause, summary, engines, impossible } = listed;
+    match impossible {
+        Some(why) => format!("{cause:<26} not here: {why}\n"),
+        None => format!("{cause:<26} {summary} ({})\n", engines.join(", ")),
+    }
+}

@@ -1,0 +1,61 @@
+//! `untax lab run`.
+
+use super::trial::{self, Method};
+use super::{Engine, cause};
+use crate::observe::duration;
+use crate::screen::{print, print_json, say, style};
+use crate::state::State;
+use crate::{Outcome, Usage};
+use std::time::Duration;
+use untax_lab::{Cause, Turn};
+use untax_report::terminal;
+
+/// Starts a scratch server in a directory, a control group and on a port of its own, puts a cause
+/// on it under load, checks it, removes the cause, checks again, and measures throughput with and
+/// without it by turns. Everything is undone afterwards, however untax ends.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Exit codes: 0 found as expected, 1 not found (or something found for none), \
+                  2 could not do it, 3 bad usage.\n\n\
+                  Examples:\n  untax lab run cpu-throttled --engine postgres\n  \
+                  untax lab run none --engine redis             nothing is to be found\n  \
+                  untax lab run lock-contended --engine mysql --window 10s --pairs 7 --json"
+)]
+pub struct Args {
+    /// The cause: see untax lab list
+    #[arg(value_name = "CAUSE", value_parser = cause)]
+    cause: &'static Cause,
+    /// The engine to put it on
+    #[arg(long, value_enum, value_name = "ENGINE", default_value = "postgres")]
+    engine: Engine,
+    /// How long to watch in each check, and to load in each trial
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = duration)]
+    window: Duration,
+    /// How many pairs of trials, with and without the cause
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    pairs: u32,
+    /// Print the result as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the command.
+pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
+    let engine = args.engine.into();
+    if !args.cause.engines.is_empty() && !args.cause.engines.contains(&engine) {
+        let why = args.cause.impossible(engine).unwrap_or_default();
+        return Err(Usage(format!("{} on {}: {why}", args.cause.id, engine.id())).into());
+    }
+    let method = Method { window: args.window, pairs: args.pairs };
+    let _turn = Turn::wait()?;
+    let result = trial::run(args.cause, engine, method, state, say)?;
+    if let Err(error) = state.save_run(&result.run, &result) {
+        say(&format!("untax: this run is not saved: {error:#}"));
+    }
+    if args.json {
+        print_json(&result)?;
+    } else {
+        print(&terminal::lab(&result, style()))?;
+    }
+    Ok(if result.as_expected() { Outcome::Clean } else { Outcome::Findings })
+}

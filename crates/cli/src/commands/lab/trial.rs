@@ -1,0 +1,93 @@
+//! One cause on one engine: the part that starts servers and measures.
+
+use crate::observe::{Observed, Watching};
+use crate::own_cost;
+use crate::state::State;
+use anyhow::{Context, bail};
+use std::time::Duration;
+use untax_core::lab::{LabRun, Pairs, Seen, Subject};
+use untax_host::Host;
+use untax_lab::{Cause, Engine, LabError, Scene};
+
+/// A load that is stopped before its time.
+const UNTIL_STOPPED_S: u32 = 3600;
+
+/// How a cause is tried.
+#[derive(Debug, Clone, Copy)]
+pub struct Method {
+    /// The length of a check, and of each trial.
+    pub window: Duration,
+    /// Pairs of trials.
+    pub pairs: u32,
+}
+
+impl Method {
+    /// About how long one cause takes: starting and filling a server, two checks, the trials.
+    pub fn estimate(self) -> Duration {
+        Duration::from_secs(20)
+            + self.window * (2 + 2 * self.pairs)
+            + Duration::from_secs(1) * self.pairs
+    }
+
+    fn seconds(self) -> u32 {
+        (self.window.as_secs_f64().ceil() as u32).max(1)
+    }
+}
+
+/// Puts a cause on an engine, checks with it and without, and measures the gain. The caller has
+/// the turn.
+pub fn run(
+    cause: &'static Cause,
+    engine: Engine,
+    method: Method,
+    state: &State,
+    mut progress: impl FnMut(&str),
+) -> anyhow::Result<LabRun> {
+    progress("starting and filling a server");
+    let mut scene = Scene::set(cause, engine)?;
+    // Fills caches and prepares connections, which no trial is to pay for.
+    work(&scene, 2)?;
+    scene.switch(true)?;
+    progress("checking with the cause");
+    let with = checked(&scene, method, state)?;
+    scene.switch(false)?;
+    progress("checking without it");
+    let without = checked(&scene, method, state)?;
+    let mut pairs = Pairs::default();
+    for pair in 0..method.pairs {
+        progress(&format!("trials: pair {} of {}", pair + 1, method.pairs));
+        for on in if pair.is_multiple_of(2) { [true, false] } else { [false, true] } {
+            scene.switch(on)?;
+            let Some(per_s) = work(&scene, method.seconds())? else { continue };
+            if on { &mut pairs.with_per_s } else { &mut pairs.without_per_s }.push(per_s);
+        }
+    }
+    let subject = Subject {
+        run: State::new_run("lab"),
+        cause: cause.id.to_owned(),
+        engine: engine.id().to_owned(),
+    };
+    Ok(LabRun::judge(subject, with, &without, pairs, method.window.as_secs_f64()))
+}
+
+/// Throughput of the load over some seconds; `None` without a load.
+fn work(scene: &Scene, seconds: u32) -> Result<Option<f64>, LabError> {
+    let per_s = scene.load(seconds)?.map(untax_lab::Load::finish).transpose()?;
+    scene.survived()?;
+    Ok(per_s)
+}
+
+/// A check under load.
+fn checked(scene: &Scene, method: Method, state: &State) -> anyhow::Result<Seen> {
+    let _load = scene.load(UNTIL_STOPPED_S)?;
+    std::thread::sleep(scene.settling());
+    let pid = scene.pid().context("the scratch server has ended; is there a crash in its log?")?;
+    let watching = Watching::of(pid, method.window);
+    let Observed { window, tracing_s } = watching.observe(state, &Host::live(), &Host::live())?;
+    scene.survived()?;
+    let check = untax_rules::check(&window, State::new_run("check"), own_cost::read(tracing_s));
+    match Seen::of(check, pid) {
+        Some(seen) => Ok(seen),
+        None => bail!("the scratch server {pid} ended during the check"),
+    }
+}

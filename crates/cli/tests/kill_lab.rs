@@ -1,0 +1,164 @@
+//! SIGKILL at random moments of `untax lab run`: soon after, no control group, mount, loop device,
+//! network, process, file or changed setting of the lab is left.
+//!
+//! `cargo test -p untax --test kill_lab -- TIMES [SEED]` as root, with no other lab running.
+//! Without TIMES it says how to run it and does nothing: it changes settings of the whole machine.
+
+#![allow(
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    reason = "it is run by hand, says how it went, and looks at the machine by other ways than the \
+              code that it tests"
+)]
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
+use untax_lab::{CAUSES, Cause, Engine, Turn};
+
+/// How soon everything must be gone. A server gets a minute to end in good order.
+const WITHIN: Duration = Duration::from_secs(90);
+
+/// Starting, filling and both checks take about as long as the latest kill.
+const LATEST_MS: u64 = 30_000;
+
+/// Settings of the whole machine that causes change.
+const SETTINGS: [&str; 5] = [
+    "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages",
+    "/sys/kernel/mm/transparent_hugepage/enabled",
+    "/sys/fs/cgroup/blkio/blkio.throttle.read_iops_device",
+    "/sys/fs/cgroup/blkio/blkio.throttle.write_iops_device",
+    "/sys/fs/cgroup/blkio/blkio.throttle.write_bps_device",
+];
+
+type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
+
+fn main() -> ExitCode {
+    let numbers: Vec<u64> = std::env::args().filter_map(|a| a.parse().ok()).collect();
+    let Some(times) = numbers.first() else {
+        println!("not run: cargo test -p untax --test kill_lab -- TIMES");
+        return ExitCode::SUCCESS;
+    };
+    if !rustix::process::geteuid().is_root() {
+        println!("not run: needs root");
+        return ExitCode::FAILURE;
+    }
+    let mut rng = fastrand::Rng::with_seed(numbers.get(1).copied().unwrap_or(1));
+    match run(*times, &mut rng) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            println!("{error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn run(times: u64, rng: &mut fastrand::Rng) -> Outcome<bool> {
+    let possible: Vec<(&Cause, Engine)> = CAUSES
+        .iter()
+        .flat_map(|cause| Engine::ALL.map(|engine| (cause, engine)))
+        .filter(|(cause, engine)| cause.impossible(*engine).is_none())
+        .collect();
+    let before = settings();
+    let (mut failed, mut caught) = (0, 0);
+    for time in 1..=times {
+        let (cause, engine) = *rng.choice(&possible).ok_or("no cause is possible here")?;
+        let after = Duration::from_millis(rng.u64(..LATEST_MS));
+        let (there, left) = kill_once(cause, engine, after, &before)?;
+        caught += u32::from(there > 0);
+        failed += u32::from(left.is_err());
+        let verdict = match left {
+            Ok(took) => format!("gone after {:.1} s", took.as_secs_f64()),
+            Err(left) => format!("LEFT: {}", left.join(", ")),
+        };
+        let (cause, engine) = (cause.id, engine.id());
+        println!(
+            "{time:>3}: {cause} on {engine} killed after {after:.1?} with {there} things: {verdict}"
+        );
+    }
+    println!("{times} kills, {caught} with something there, {failed} that left something");
+    Ok(failed == 0 && (caught > 0 || times < 5))
+}
+
+/// Kills one run; gives how many things there were, and when all were gone or what was left.
+fn kill_once(
+    cause: &Cause,
+    engine: Engine,
+    after: Duration,
+    before: &[String],
+) -> Outcome<(usize, Result<Duration, Vec<String>>)> {
+    let folder = tempfile::tempdir()?;
+    let mut lab = Command::new(env!("CARGO_BIN_EXE_untax"))
+        .arg("--state-dir")
+        .arg(folder.path())
+        .args(["lab", "run", cause.id, "--engine", engine.id(), "--window", "2s", "--pairs", "3"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()?;
+    std::thread::sleep(after);
+    let there = things().len();
+    lab.kill()?;
+    let killed = Instant::now();
+    lab.wait()?;
+    // Nobody else's lab is looked at.
+    let _turn = Turn::wait()?;
+    loop {
+        let mut left = things();
+        left.extend(settings().into_iter().filter(|setting| !before.contains(setting)));
+        if left.is_empty() {
+            return Ok((there, Ok(killed.elapsed())));
+        }
+        if killed.elapsed() > WITHIN {
+            return Ok((there, Err(left)));
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+/// The settings with their values; those that this machine does not have are left out.
+fn settings() -> Vec<String> {
+    let text = |path: &&str| Some(format!("{path} = {}", fs::read_to_string(path).ok()?.trim()));
+    SETTINGS.iter().filter_map(text).collect()
+}
+
+/// Everything that bears the lab's name.
+fn things() -> Vec<String> {
+    let mut things = Vec::new();
+    let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+    things.extend(mounts.lines().filter(|line| line.contains("untax-lab")).map(str::to_owned));
+    for mount in mounts.lines().filter(|line| line.contains(" cgroup")) {
+        let path = mount.split(' ').nth(1).unwrap_or_default();
+        things.extend(named(Path::new(path)));
+    }
+    things.extend(named(&std::env::temp_dir()));
+    things.extend(named(Path::new("/run/netns")));
+    let devices = fs::read_dir("/sys/class/block").into_iter().flatten().flatten();
+    let backing = devices.map(|device| device.path().join("loop/backing_file"));
+    let backing = backing.filter_map(|file| fs::read_to_string(file).ok());
+    things.extend(backing.filter(|file| file.contains("untax-lab")));
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let lines = processes.filter_map(|process| fs::read(process.path().join("cmdline")).ok());
+    let lines = lines.map(|line| String::from_utf8_lossy(&line).into_owned());
+    let ours = lines.filter(|line| line.split('\0').any(is_ours));
+    things.extend(ours.map(|line| line.replace('\0', " ")));
+    things
+}
+
+/// Whether an argument is of a process of the lab: of one of its shells, or with a path of its
+/// directories and groups. Not what merely lies in a directory of such a name.
+fn is_ours(argument: &str) -> bool {
+    argument == "untax-lab"
+        || argument == "untax-lab-neighbour"
+        || argument.contains("/untax-lab.")
+        || argument.contains("/untax-lab-") && argument.ends_with("-server")
+        || argument.contains("/untax-lab-") && argument.ends_with("-neighbour")
+}
+
+fn named(directory: &Path) -> Vec<String> {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    let paths = entries.map(|entry| entry.path().display().to_string());
+    paths.filter(|path| path.contains("/untax-lab")).collect()
+}

@@ -1,0 +1,182 @@
+//! The disks as `untax` sees them, against `fio`'s own report and a PostgreSQL that commits.
+
+#![allow(
+    clippy::disallowed_methods,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test looks at the machine by other ways than the code that it tests"
+)]
+
+mod support;
+
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use support::Untax;
+use untax_lab::{LabError, Pgbench, Place, Postgres};
+
+/// A file on a loop device with ext4, gone when dropped, whatever happened.
+struct Disk {
+    folder: tempfile::TempDir,
+    device: String,
+}
+
+fn run(program: &str, arguments: &[&str]) -> Result<String, LabError> {
+    let output = Command::new(program).args(arguments).output().map_err(|_| LabError::Missing {
+        program: program.to_owned(),
+        package: "fio e2fsprogs util-linux".to_owned(),
+    })?;
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let status = output.status.to_string();
+    if !output.status.success() {
+        return Err(LabError::Failed { program: program.to_owned(), status, said });
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+impl Disk {
+    fn new() -> Result<Self, LabError> {
+        let folder = tempfile::tempdir().unwrap();
+        let image = folder.path().join("image");
+        fs::File::create(&image).unwrap().set_len(512 << 20).unwrap();
+        let image = image.to_str().unwrap();
+        run("mkfs.ext4", &["-q", "-F", image])?;
+        let device =
+            run("losetup", &["--find", "--show", "--direct-io=on", image])?.trim().to_owned();
+        let disk = Self { folder, device };
+        fs::create_dir(disk.mount()).unwrap();
+        run("mount", &[&disk.device, disk.mount().to_str().unwrap()])?;
+        Ok(disk)
+    }
+
+    fn mount(&self) -> std::path::PathBuf {
+        self.folder.path().join("mount")
+    }
+
+    fn name(&self) -> &str {
+        self.device.trim_start_matches("/dev/")
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        for (program, argument) in
+            [("umount", self.mount().to_str().unwrap()), ("losetup", self.device.as_str())]
+        {
+            let detach = (program == "losetup").then_some("--detach");
+            let _ = Command::new(program).args(detach).arg(argument).output();
+        }
+    }
+}
+
+/// What the disks did while `meanwhile` ran, from a capture around it.
+fn watched(meanwhile: impl FnOnce(), pid: u32) -> Value {
+    let untax = Untax::new();
+    let capture = untax.path("capture");
+    let (pid, path) = (pid.to_string(), capture.to_str().unwrap().to_owned());
+    let arguments = ["capture", path.as_str(), "--pid", &pid, "--window", "8s", "--no-calibration"];
+    let mut untax_runs = untax.command(&arguments).spawn().unwrap();
+    // Asking for facts and loading programs takes a moment.
+    std::thread::sleep(std::time::Duration::from_secs(3));
+    meanwhile();
+    assert!(untax_runs.wait().unwrap().success());
+    observed(&capture)["io"].take()
+}
+
+fn observed(capture: &Path) -> Value {
+    let text = fs::read_to_string(capture.join("end/observed.json")).unwrap();
+    serde_json::from_str::<Value>(&text).unwrap()["answers"].take()
+}
+
+fn flow<'a>(io: &'a Value, device: &str, is: &[(&str, &str)]) -> &'a Value {
+    let flows = io["flows"].as_array().unwrap_or_else(|| panic!("{}", io["flows"]));
+    let found = flows
+        .iter()
+        .find(|flow| flow["device"] == device && is.iter().all(|(name, is)| flow[*name] == **is));
+    found.unwrap_or_else(|| panic!("no {is:?} on {device} in {flows:#?}"))
+}
+
+fn near(what: &str, seen: f64, told: f64, off: f64) {
+    assert!((seen / told - 1.0).abs() <= off, "{what}: {seen} seen, {told} told by fio");
+}
+
+#[test]
+fn requests_and_latencies_are_those_that_fio_reports() {
+    support::real(|| {
+        let disk = Disk::new()?;
+        let mut report = Value::Null;
+        let file = disk.mount().join("file");
+        let file = format!("--filename={}", file.display());
+        // The file is laid out before, so that no request but those of the test goes to it.
+        let layout = ["--name=x", &file, "--size=64m", "--rw=write", "--bs=1m", "--end_fsync=1"];
+        run("fio", &layout)?;
+        let io = watched(
+            || {
+                let job = [
+                    "--name=x",
+                    &file,
+                    "--size=64m",
+                    "--rw=randread",
+                    "--bs=8k",
+                    "--direct=1",
+                    "--ioengine=psync",
+                    "--runtime=3",
+                    "--time_based",
+                    "--output-format=json",
+                ];
+                report = serde_json::from_str(&run("fio", &job).unwrap()).unwrap();
+            },
+            std::process::id(),
+        );
+        let told = &report["jobs"][0]["read"];
+        let number = |value: &Value| value.as_f64().unwrap();
+        let flow = flow(&io, disk.name(), &[("direction", "read")]);
+        let requests = number(&told["total_ios"]);
+        near("requests", number(&flow["requests"]), requests, 0.01);
+        near("bytes", number(&flow["bytes"]), requests * 8192.0, 0.01);
+        // fio's completion latency holds the system call as well: some microseconds.
+        let mean_s = number(&flow["latency"]["mean_s"]) + number(&flow["queued_s"]);
+        let told_s = number(&told["clat_ns"]["mean"]) / 1e9;
+        println!("mean: {mean_s} s seen, {told_s} s told; {flow:#}");
+        assert!(mean_s <= told_s && told_s - mean_s <= 0.05 * told_s + 20e-6, "{mean_s} {told_s}");
+        assert!(number(&flow["sequential"]) < 0.05, "random");
+        assert_eq!(
+            io["devices"].as_array().unwrap().iter().filter(|d| d["behind"] == "loop").count(),
+            1
+        );
+        Ok(())
+    });
+}
+
+#[test]
+fn the_log_of_a_postgres_that_commits_is_written_in_sequence() {
+    support::real(|| {
+        let settings = [("fsync", "on"), ("synchronous_commit", "on"), ("full_page_writes", "on")];
+        let postgres = Postgres::start(Place::Host, &settings)?;
+        postgres.pgbench_fill(2, 100)?;
+        let load =
+            postgres.pgbench(&Pgbench { seconds: 20, writes: true, ..Pgbench::default() })?;
+        let before = wal_written(&postgres)?;
+        let io = watched(|| {}, postgres.pid().unwrap());
+        let written = wal_written(&postgres)? - before;
+        drop(load);
+        let place = &io["places"][0];
+        assert_eq!(place["directory"], postgres.data_directory());
+        let device = place["filesystem"]["device"].as_str().unwrap();
+        let log = flow(&io, device, &[("role", "log"), ("direction", "write")]);
+        assert!(log["database"].as_str().unwrap().starts_with("postgres:"));
+        assert!(log["sequential"].as_f64().unwrap() > 0.9, "{log:#}");
+        let bytes = log["bytes"].as_f64().unwrap();
+        // Each flush writes the whole of a block that is not full, so a little more than the log;
+        // the watching began a little after the first look and ended before the last.
+        println!("{bytes} bytes of log requests, {written} bytes of log; {log:#}");
+        assert!(bytes > 0.3 * written && bytes < 5.0 * written, "{bytes} against {written}");
+        Ok(())
+    });
+}
+
+fn wal_written(postgres: &Postgres) -> Result<f64, LabError> {
+    Ok(postgres.sql("SELECT pg_current_wal_insert_lsn() - '0/0'")?.trim().parse().unwrap())
+}

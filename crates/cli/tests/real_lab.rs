@@ -1,0 +1,85 @@
+//! `untax lab` on live servers. It waits for its turn by itself, so these tests do not take one.
+
+#![allow(
+    clippy::disallowed_methods,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test looks at the machine by other ways than the code that it tests"
+)]
+
+use serde_json::Value;
+use std::io::Write;
+use std::process::Command;
+
+/// Longer than a run here takes after all other tests had their turn: ends one that hangs.
+const HUNG_S: &str = "900";
+
+/// Runs one cause; `None` where the machine cannot do it and need not.
+fn lab(arguments: &[&str]) -> Option<(i32, Value)> {
+    let folder = tempfile::tempdir().unwrap();
+    let output = Command::new("timeout")
+        .args(["--kill-after=5", HUNG_S, env!("CARGO_BIN_EXE_untax"), "--state-dir"])
+        .arg(folder.path())
+        .args(["lab", "run", "--window", "3s", "--json"])
+        .args(arguments)
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    let lacking = ["needs root", "is not installed", "no control groups"];
+    let required = std::env::var_os("UNTAX_REQUIRE_REAL").is_some_and(|value| value == "1");
+    if !required && lacking.iter().any(|lacking| said.contains(lacking)) {
+        // Not with a macro: the test harness keeps what those print of a passing test.
+        let mut stderr = std::io::stderr();
+        writeln!(stderr, "\nSKIPPED: {said}\n").unwrap();
+        return None;
+    }
+    let code = output.status.code().expect("not killed by a signal");
+    assert!([0, 1].contains(&code), "status {code}: {said}");
+    Some((code, serde_json::from_slice(&output.stdout).expect("JSON and nothing else")))
+}
+
+fn share(time: &Value, part: &str) -> f64 {
+    time[part].as_f64().unwrap_or(0.0) / time["active_s"].as_f64().unwrap()
+}
+
+#[test]
+fn throttling_is_found_and_its_end_is_measured() {
+    let arguments = ["cpu-throttled", "--engine", "postgres", "--pairs", "2"];
+    let Some((code, run)) = lab(&arguments) else { return };
+    assert_eq!((&run["schema"], &run["cause"]), (&"untax.lab/1".into(), &"cpu-throttled".into()));
+    assert_eq!(run["engine"], "postgres");
+    assert!(share(&run["time"], "runnable_s") > 0.8, "{run:#}");
+    assert!(share(&run["time_without"], "throttled_s") < 0.01, "{run:#}");
+    assert!(run["measured_gain"]["factor"].as_f64().unwrap() > 1.2, "{run:#}");
+    assert_eq!((code, &run["found"], &run["rank"]), (0, &true.into(), &1.into()), "{run:#}");
+    assert_eq!(run["found_without"], false, "{run:#}");
+}
+
+#[test]
+fn where_nothing_was_done_nothing_is_found() {
+    for cause in ["none", "none-idle"] {
+        let Some((code, run)) = lab(&[cause, "--engine", "postgres", "--pairs", "1"]) else {
+            return;
+        };
+        // What else runs on the machine of a test, or on the machine below it, is not the lab's.
+        let found = run["findings"].as_array().unwrap().iter().filter(|finding| {
+            let rule = finding["rule"].as_str().unwrap();
+            !["cpu-contended", "vm-steal"].contains(&rule)
+        });
+        assert_eq!(found.count(), 0, "{code}: {run:#}");
+    }
+}
+
+#[test]
+fn what_cannot_be_done_is_refused_with_the_reason() {
+    let untax = |arguments: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_untax")).args(arguments).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        (output.status.code().unwrap(), said)
+    };
+    let (code, said) = untax(&["lab", "run", "no-such-cause"]);
+    assert!(code == 3 && said.contains("cpu-throttled"), "{code} {said}");
+    let (code, said) = untax(&["lab", "run", "oom-near", "--engine", "postgres"]);
+    assert!(code == 3 && said.contains("try redis"), "{code} {said}");
+}

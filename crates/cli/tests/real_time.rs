@@ -1,0 +1,178 @@
+//! Where a database's time goes: every second of every thread is in one part, and the parts are
+//! what other instruments of the machine say.
+
+#![allow(
+    clippy::disallowed_methods,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test looks at the machine by other ways than the code that it tests"
+)]
+
+mod support;
+
+use serde_json::Value;
+use std::process::Command;
+use support::{Bystander, Untax, database};
+use untax_lab::{Group, MariaDb, Pgbench, Place, Postgres, Redis, RedisBenchmark, Sysbench};
+
+/// One part of the time of a database, seconds.
+fn part(database: &Value, name: &str) -> f64 {
+    database["time"][name].as_f64().unwrap_or_else(|| panic!("{name}: {}", database["time"]))
+}
+
+/// All parts but the sums of others.
+fn sum(database: &Value) -> f64 {
+    const PARTS: [&str; 8] = [
+        "on_cpu_s",
+        "runnable_s",
+        "disk_s",
+        "reclaim_s",
+        "lock_s",
+        "network_s",
+        "idle_s",
+        "unaccounted_s",
+    ];
+    PARTS.iter().map(|name| part(database, name)).sum()
+}
+
+/// How many threads a process and its children have.
+fn threads(main: u32) -> usize {
+    let children = format!("/proc/{main}/task/{main}/children");
+    let children = std::fs::read_to_string(children).unwrap();
+    let children = children.split_ascii_whitespace().map(|pid| pid.parse().unwrap());
+    let tasks =
+        |pid: u32| std::fs::read_dir(format!("/proc/{pid}/task")).map_or(0, Iterator::count);
+    std::iter::once(main).chain(children).map(tasks).sum()
+}
+
+/// A check of a database during which none of its threads came or went.
+fn steady(pid: u32) -> (usize, Value) {
+    for _ in 0..10 {
+        // Clients connect within this, and background threads that are not needed end.
+        std::thread::sleep(std::time::Duration::from_secs(3));
+        let before = threads(pid);
+        let check = Untax::new().check(pid);
+        if threads(pid) == before {
+            return (before, check);
+        }
+    }
+    panic!("threads come and go: the load is not as meant");
+}
+
+/// Checks a database under load: all time is accounted for, little of it as unknown.
+fn accounted(pid: u32) -> Value {
+    let (before, check) = steady(pid);
+    let found = database(&check, pid).clone();
+    let expected = before as f64 * check["window_s"].as_f64().unwrap();
+    let off = sum(&found) / expected - 1.0;
+    assert!(off.abs() < 0.02, "{off:+.3} of {before} threads: {:#}", found["time"]);
+    let active = part(&found, "active_s");
+    assert!(part(&found, "unaccounted_s") < 0.05 * active, "{:#}", found["time"]);
+    assert!(part(&found, "on_cpu_s") > 0.0 && active > 0.1, "{:#}", found["time"]);
+    found
+}
+
+/// Longer than any check of it takes.
+const MINUTES: u32 = 180;
+
+#[test]
+fn every_second_of_postgres_is_accounted_for() {
+    support::real(|| {
+        let postgres = Postgres::start(Place::Host, &[("shared_buffers", "256MB")])?;
+        postgres.pgbench_fill(10, 100)?;
+        let reads = Pgbench { clients: 12, seconds: MINUTES, ..Pgbench::default() };
+        let load = postgres.pgbench(&reads)?;
+        accounted(postgres.pid().unwrap());
+        drop(load);
+        let writes = Pgbench { writes: true, ..reads };
+        let _load = postgres.pgbench(&writes)?;
+        let found = accounted(postgres.pid().unwrap());
+        assert!(part(&found, "lock_s") > 0.0, "clients update the same rows: {:#}", found["time"]);
+        Ok(())
+    });
+}
+
+#[test]
+fn every_second_of_mariadb_is_accounted_for() {
+    support::real(|| {
+        let mariadb = MariaDb::start(Place::Host, &[("innodb_buffer_pool_size", "256M")])?;
+        mariadb.sysbench_fill(50_000)?;
+        let load = Sysbench { threads: 8, seconds: MINUTES, rows: 50_000 };
+        let _load = mariadb.sysbench_run(&load)?;
+        accounted(mariadb.pid().unwrap());
+        Ok(())
+    });
+}
+
+#[test]
+fn every_second_of_redis_is_accounted_for() {
+    support::real(|| {
+        let redis = Redis::start(Place::Host, &[])?;
+        let load = RedisBenchmark {
+            clients: 8,
+            requests: 1_000_000_000,
+            keys: 10_000,
+            value_bytes: 100,
+            writes: false,
+        };
+        let _load = redis.benchmark(&load)?;
+        accounted(redis.pid().unwrap());
+        Ok(())
+    });
+}
+
+/// Enters group `$1` and spins twice.
+const SPIN: &str = r#"
+echo $$ >"$1/cgroup.procs"
+setpriv --pdeathsig=KILL -- sh -c 'while :; do :; done' &
+while :; do :; done
+"#;
+
+/// Seconds on CPU and in run queues of a process and its children, as schedstat counts them.
+fn scheduled(main: u32) -> (f64, f64) {
+    let read = |path: String| std::fs::read_to_string(path).unwrap();
+    let children = read(format!("/proc/{main}/task/{main}/children"));
+    let pids = children.split_ascii_whitespace().map(|pid| pid.parse().unwrap());
+    let of = |pid: u32| {
+        let text = read(format!("/proc/{pid}/schedstat"));
+        let ns: Vec<f64> = text.split_ascii_whitespace().map(|n| n.parse().unwrap()).collect();
+        (ns[0] / 1e9, ns[1] / 1e9)
+    };
+    std::iter::once(main).chain(pids).map(of).fold((0.0, 0.0), |a, b| (a.0 + b.0, a.1 + b.1))
+}
+
+/// Seconds that the hypervisor has taken from all CPUs.
+fn stolen_s() -> f64 {
+    let text = std::fs::read_to_string("/proc/stat").unwrap();
+    text.split_ascii_whitespace().nth(8).unwrap().parse::<f64>().unwrap() / 100.0
+}
+
+/// Two processes that want a CPU each and get a tenth: they wait for some 90 % of their time, as
+/// `run_delay` of schedstat says, which cannot tell why; `throttled_time` of the group is only half
+/// of that, and pressure something between.
+#[test]
+fn two_spinners_on_a_fifth_of_a_cpu_are_throttled() {
+    support::real(|| {
+        let group = Group::for_neighbours()?;
+        let _limit = group.limit_cpus(0.2)?;
+        let (_, directory) = group.directory("cpu", "cpu")?;
+        let mut spinners = Command::new("sh");
+        spinners.args(["-c", SPIN, "spin", directory]);
+        let spinners = Bystander::start(spinners);
+        std::thread::sleep(std::time::Duration::from_secs(1));
+        let (before, stolen) = (scheduled(spinners.id()), stolen_s());
+        let check = Untax::new().check(spinners.id());
+        let (after, stolen) = (scheduled(spinners.id()), stolen_s() - stolen);
+        let found = database(&check, spinners.id());
+        let share = |name| part(found, name) / part(found, "active_s");
+        let (ran, waited) = (after.0 - before.0, after.1 - before.1);
+        let expected = waited / (ran + waited);
+        // What the hypervisor takes is on CPU by the clock on the wall, but not in schedstat.
+        let off = (share("runnable_s") - expected).abs();
+        let allowed = 0.02 + stolen / (ran + waited);
+        assert!(off < allowed, "{off} of {allowed}, {expected}: {:#}", found["time"]);
+        assert!(expected > 0.85 && share("throttled_s") > 0.7, "{:#}", found["time"]);
+        Ok(())
+    });
+}

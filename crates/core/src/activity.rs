@@ -1,0 +1,329 @@
+//! What the threads of a database did during a window, as the kernel's scheduler saw it.
+
+use crate::database::Model;
+use crate::{Interval, Seconds, stats};
+use serde::{Deserialize, Serialize};
+use std::ops::Add;
+
+/// What a thread is doing; it is always doing exactly one of these.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Doing {
+    /// Running.
+    OnCpu,
+    /// Running, to free memory for itself (direct reclaim).
+    ReclaimOnCpu,
+    /// Waiting for a CPU that others have.
+    Contended,
+    /// Held back by a CPU limit.
+    Throttled,
+    /// Waiting for a block device.
+    Disk,
+    /// Waiting inside a file's system call, but not for a block device: for the journal, for a
+    /// frozen filesystem, for another that writes the same file.
+    Filesystem,
+    /// Held back for having dirtied too many pages.
+    DirtyThrottled,
+    /// Waiting for memory: reclaim, `memory.high`, pages that were evicted too early.
+    ReclaimStalled,
+    /// Waiting in `futex` or a semaphore.
+    Futex,
+    /// The same, but only while another thread of the database that serves a client waits for what
+    /// it writes: who is next in the log's queue.
+    FutexDisk,
+    /// Waiting in a page fault that reads nothing, or to change its mappings.
+    Fault,
+    /// Waiting until the network takes data.
+    Send,
+    /// Waiting for data.
+    Receive,
+    /// Waiting in `epoll`, `poll` or `select`, and woken from outside.
+    Poll,
+    /// The same, but woken by a signal of another thread of this database.
+    PollPeer,
+    /// Waiting for events all through a slice: nobody asked anything of the thread.
+    Dormant,
+    /// Waiting for asynchronous I/O to complete.
+    AsyncIo,
+    /// Waiting for a timer, a signal or a child.
+    Sleep,
+    /// Waiting for anything else.
+    Other,
+}
+
+impl Doing {
+    /// All of them, in the order in which the probe numbers them.
+    pub const ALL: [Self; 19] = [
+        Self::OnCpu,
+        Self::ReclaimOnCpu,
+        Self::Contended,
+        Self::Throttled,
+        Self::Disk,
+        Self::Filesystem,
+        Self::DirtyThrottled,
+        Self::ReclaimStalled,
+        Self::Futex,
+        Self::FutexDisk,
+        Self::Fault,
+        Self::Send,
+        Self::Receive,
+        Self::Poll,
+        Self::PollPeer,
+        Self::Dormant,
+        Self::AsyncIo,
+        Self::Sleep,
+        Self::Other,
+    ];
+
+    /// Which part of the database's time this is.
+    ///
+    /// What a thread waits for follows from how its engine serves clients. Processes share
+    /// nothing but locks, so their futexes are locks; the latches of other processes (`PollPeer`)
+    /// end a wait for a row lock when a client is being served, and a nap otherwise. Threads that
+    /// have served a client wait in a futex for a lock, the others for something to do.
+    pub fn part(self, polling: Polling, model: Model) -> Part {
+        match self {
+            Self::OnCpu => Part::OnCpu,
+            Self::ReclaimOnCpu | Self::ReclaimStalled => Part::Reclaim,
+            Self::Contended => Part::Contended,
+            Self::Throttled => Part::Throttled,
+            Self::Disk | Self::Filesystem | Self::DirtyThrottled => Part::Disk,
+            Self::Fault => Part::Lock,
+            Self::Send => Part::Network,
+            Self::Futex => match (model, polling) {
+                (Model::Loop, _) | (Model::Thread, Polling::Never) => Part::Idle,
+                _ => Part::Lock,
+            },
+            Self::FutexDisk => match Self::Futex.part(polling, model) {
+                Part::Lock => Part::Disk,
+                other => other,
+            },
+            Self::PollPeer if polling == Polling::Forever && model == Model::Process => Part::Lock,
+            Self::AsyncIo if polling == Polling::Forever => Part::Disk,
+            Self::Poll
+            | Self::PollPeer
+            | Self::Dormant
+            | Self::Receive
+            | Self::AsyncIo
+            | Self::Sleep => Part::Idle,
+            Self::Other => Part::Unaccounted,
+        }
+    }
+}
+
+/// How a thread has waited for events so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Polling {
+    /// Not at all: it serves no client.
+    Never,
+    /// With a time-out only.
+    Timed,
+    /// At least once without one, as who serves a client does.
+    Forever,
+}
+
+impl Polling {
+    /// All of them, in the order in which the probe numbers them.
+    pub const ALL: [Self; 3] = [Self::Never, Self::Timed, Self::Forever];
+}
+
+/// A part of a database's time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Part {
+    /// On a CPU, minor faults included.
+    OnCpu,
+    /// Waiting for a CPU that others have.
+    Contended,
+    /// Held back by a CPU limit.
+    Throttled,
+    /// Waiting for a disk or the filesystem.
+    Disk,
+    /// Reclaiming memory, or waiting for it.
+    Reclaim,
+    /// Waiting for a lock.
+    Lock,
+    /// Waiting for the network to take data.
+    Network,
+    /// Waiting for a client or a timer.
+    Idle,
+    /// Not accounted for.
+    Unaccounted,
+}
+
+/// What the threads of one database did during a window.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Activity {
+    /// The database's id.
+    pub database: String,
+    /// The length of the window, for which what was traced stands.
+    pub window_s: Seconds,
+    /// Its threads when watching began.
+    pub threads: u32,
+    /// How many threads (of processes that fork: processes) were started meanwhile.
+    pub started: u64,
+    /// Processes of this host that sent to it, the busiest first.
+    pub clients: Vec<u32>,
+    /// The longest single waits of their kinds that are worth knowing one by one.
+    #[serde(default)]
+    pub longest: Vec<Longest>,
+    /// When they were watched: the whole window piece by piece, or, where that would cost too
+    /// much, parts of it.
+    pub slices: Vec<Slice>,
+}
+
+/// What the threads of a database did for a while, those that were started meanwhile included.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Slice {
+    /// For how long.
+    pub traced_s: Seconds,
+    /// What they did.
+    pub spent: Vec<Spent>,
+    /// The part of it that new server processes took until they waited for their first request,
+    /// and after their last one.
+    pub connecting_s: Seconds,
+}
+
+/// The longest single wait of one kind; one that goes on counts as far as it went.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Longest {
+    /// What the thread did.
+    pub doing: Doing,
+    /// For how long.
+    pub time_s: Seconds,
+}
+
+/// Time that threads of one kind spent in one way.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Spent {
+    /// The kind of thread.
+    pub polling: Polling,
+    /// What it did.
+    pub doing: Doing,
+    /// For how long, summed over threads.
+    pub time_s: Seconds,
+}
+
+impl Slice {
+    /// Time of some kind, summed over threads.
+    fn sum(&self, counts: impl Fn(&Spent) -> bool) -> f64 {
+        self.spent.iter().filter(|s| counts(s)).map(|s| s.time_s.0).fold(0.0, f64::add)
+    }
+}
+
+impl Activity {
+    /// Time of some kind in the whole window, going by the slices that were traced.
+    pub fn sum(&self, counts: impl Fn(&Spent) -> bool) -> Seconds {
+        let traced = self.traced_s().0;
+        let seen = self.slices.iter().map(|slice| slice.sum(&counts)).fold(0.0, f64::add);
+        Seconds(if traced > 0.0 { seen * self.window_s.0 / traced } else { 0.0 })
+    }
+
+    /// For how long the threads were traced.
+    pub fn traced_s(&self) -> Seconds {
+        self.slices.iter().map(|slice| slice.traced_s).fold(Seconds(0.0), Add::add)
+    }
+
+    /// Time spent in some ways, summed over all threads.
+    pub fn doing(&self, any: &[Doing]) -> Seconds {
+        self.sum(|spent| any.contains(&spent.doing))
+    }
+
+    /// The longest single wait of a kind; zero when there was none.
+    pub fn longest(&self, doing: Doing) -> Seconds {
+        let found = self.longest.iter().find(|longest| longest.doing == doing);
+        found.map_or(Seconds(0.0), |longest| longest.time_s)
+    }
+
+    /// One part of the database's time.
+    pub fn part(&self, part: Part, model: Model) -> Seconds {
+        self.sum(|spent| spent.part(model) == part)
+    }
+
+    /// Everything but idle.
+    pub fn active(&self, model: Model) -> Seconds {
+        self.sum(|spent| spent.part(model) != Part::Idle)
+    }
+
+    /// The share of its active time that the threads spent in some ways, with the interval that
+    /// the differences between slices give. `None` when they were never active.
+    pub fn share(&self, model: Model, counts: impl Fn(&Spent) -> bool) -> Option<Interval> {
+        self.share_of(model, |slice| slice.sum(&counts))
+    }
+
+    /// The share of its active time that connections took beside what they were for.
+    pub fn share_connecting(&self, model: Model) -> Option<Interval> {
+        self.share_of(model, |slice| slice.connecting_s.0)
+    }
+
+    fn share_of(&self, model: Model, part: impl Fn(&Slice) -> f64) -> Option<Interval> {
+        let active = |slice: &Slice| slice.sum(|spent| spent.part(model) != Part::Idle);
+        let pairs: Vec<(f64, f64)> = self.slices.iter().map(|s| (part(s), active(s))).collect();
+        stats::bootstrap_ratio(&pairs)
+    }
+}
+
+impl Spent {
+    /// Which part of the database's time this is.
+    pub fn part(&self, model: Model) -> Part {
+        self.doing.part(self.polling, model)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn activity() -> Activity {
+        let spent = Polling::ALL.into_iter().flat_map(|polling| {
+            Doing::ALL.into_iter().map(move |doing| Spent { polling, doing, time_s: Seconds(1.0) })
+        });
+        let slice =
+            Slice { traced_s: Seconds(0.5), spent: spent.collect(), connecting_s: Seconds(0.0) };
+        let slices = vec![slice.clone(), slice];
+        Activity {
+            database: "postgres:1".into(),
+            window_s: Seconds(2.0),
+            threads: 57,
+            started: 0,
+            clients: Vec::new(),
+            longest: Vec::new(),
+            slices,
+        }
+    }
+
+    #[test]
+    fn every_second_is_in_one_part() {
+        const PARTS: [Part; 9] = [
+            Part::OnCpu,
+            Part::Contended,
+            Part::Throttled,
+            Part::Disk,
+            Part::Reclaim,
+            Part::Lock,
+            Part::Network,
+            Part::Idle,
+            Part::Unaccounted,
+        ];
+        for model in [Model::Process, Model::Thread, Model::Loop, Model::Unknown] {
+            let sum: f64 = PARTS.iter().map(|part| activity().part(*part, model).0).sum();
+            assert!((sum - 228.0).abs() < 1e-9, "{model:?}");
+            let idle = activity().part(Part::Idle, model).0;
+            assert!((activity().active(model).0 - (228.0 - idle)).abs() < 1e-9);
+        }
+    }
+
+    #[test]
+    fn the_same_wait_means_other_things_in_other_engines() {
+        let futex = |polling, model| Doing::Futex.part(polling, model);
+        assert_eq!(futex(Polling::Never, Model::Process), Part::Lock);
+        assert_eq!(futex(Polling::Never, Model::Thread), Part::Idle);
+        assert_eq!(futex(Polling::Timed, Model::Thread), Part::Lock);
+        assert_eq!(futex(Polling::Forever, Model::Loop), Part::Idle);
+        let behind = |polling, model| Doing::FutexDisk.part(polling, model);
+        assert_eq!(behind(Polling::Forever, Model::Process), Part::Disk);
+        assert_eq!(behind(Polling::Never, Model::Thread), Part::Idle);
+        assert_eq!(Doing::PollPeer.part(Polling::Timed, Model::Process), Part::Idle);
+        assert_eq!(Doing::PollPeer.part(Polling::Forever, Model::Process), Part::Lock);
+    }
+}

@@ -1,0 +1,16 @@
+//! A CPU limit below the need.
+
+use super::{Cause, Injected, Need, Plan};
+use crate::work::Engine;
+
+/// Much less than any engine takes of one CPU under full load.
+const CPUS: f64 = 0.3;
+
+pub(super) const CAUSE: Cause = Cause {
+    id: "cpu-throttled",
+    summary: "a CPU limit of 0.3 CPUs on its control group, with a load that needs more",
+    engines: &Engine::ALL,
+    needs: &[Need::Root],
+    plan: Plan::calm,
+    inject: |scene| Ok(Injected::by(scene.group().limit_cpus(CPUS)?)),
+};

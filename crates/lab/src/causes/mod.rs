@@ -1,0 +1,272 @@
+//! The causes that the lab can inject: one file each, its name being the id of the rule that is to
+//! find it.
+
+mod conntrack_pressure;
+mod cpu_contended;
+mod cpu_throttled;
+mod dirty_burst;
+mod disk_slow;
+mod duplicate_machine_id;
+mod io_hang;
+mod lock_contended;
+mod mysql_temp_files;
+mod neighbour_reclaim;
+mod none;
+mod none_idle;
+mod oom_near;
+mod page_table_bloat;
+mod postgres_full_page_writes;
+mod reclaim_stall;
+mod redis_network_bound;
+mod sandboxed_runtime;
+mod short_connections;
+mod small_pages;
+mod tcp_retransmit;
+mod thp_mode;
+mod too_many_connections;
+
+use crate::disk;
+use crate::program;
+use crate::scene::Scene;
+use crate::work::{Engine, Work};
+use crate::{LabError, Settings, account};
+use std::any::Any;
+
+/// A problem that the lab can make, and the server and load that suffer from it.
+#[derive(Debug)]
+pub struct Cause {
+    /// The id of the rule that is to find it; `none` and `none-idle` are no problem.
+    pub id: &'static str,
+    /// One line: what is done to the database.
+    pub summary: &'static str,
+    /// The engines that it makes sense for; none when the lab cannot make it on one machine.
+    pub engines: &'static [Engine],
+    /// What it needs of the machine.
+    pub needs: &'static [Need],
+    /// The server and the load.
+    pub plan: fn(Engine) -> Plan,
+    /// Makes the problem until what it returns is dropped.
+    pub inject: fn(&Scene) -> Result<Injected, LabError>,
+}
+
+/// What a cause needs of the machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Need {
+    /// To be root.
+    Root,
+    /// A program, and the Debian package that has it.
+    Tool(&'static str, &'static str),
+    /// Loop devices.
+    LoopDevice,
+    /// Something that no single machine has, or not yet: says what.
+    Elsewhere(&'static str),
+}
+
+impl Need {
+    /// Why the machine does not have it; `None` if it has, as far as can be told beforehand.
+    fn unmet(self) -> Option<String> {
+        match self {
+            Self::Root if account::is_root() => None,
+            Self::Root => Some("it needs root; run it with sudo".to_owned()),
+            Self::Tool(name, package) => program::find(name, package).err().map(|e| e.to_string()),
+            Self::LoopDevice if disk::has_loop_devices() => None,
+            Self::LoopDevice => Some("it needs loop devices; this kernel has none".to_owned()),
+            Self::Elsewhere(why) => Some(why.to_owned()),
+        }
+    }
+}
+
+/// The server and the load that a cause wants.
+#[derive(Debug, Clone, Copy)]
+pub struct Plan {
+    /// The server's settings.
+    pub settings: Settings<'static>,
+    /// Other settings while the cause is on, for a cause that is one of settings.
+    pub cause_settings: Option<Settings<'static>>,
+    /// The load; none for an idle server.
+    pub work: Option<Work>,
+    /// Another load while the cause is on, for a cause that is one of load.
+    pub cause_work: Option<Work>,
+    /// How much data there are.
+    pub fill_mebibytes: u64,
+    /// Whether data are to survive a crash.
+    pub durable: bool,
+    /// The size of a disk of the server's own.
+    pub disk_mebibytes: Option<u64>,
+    /// What that disk writes in a second at most, with the cause and without.
+    pub disk_bytes_per_s: Option<u64>,
+    /// Whether the server and its clients have a network of their own, and speak TCP.
+    pub network: bool,
+    /// Huge pages of 2 MiB, reserved before the server starts.
+    pub huge_pages: u64,
+    /// How long the load runs before a check.
+    pub settling_s: u64,
+}
+
+/// What undoes a cause when dropped, in this order.
+#[derive(Default)]
+pub struct Injected(Vec<Box<dyn Any>>);
+
+impl Injected {
+    /// Nothing to undo.
+    pub fn nothing() -> Self {
+        Self::default()
+    }
+
+    /// Undone by dropping this.
+    pub fn by(guard: impl Any) -> Self {
+        Self(vec![Box::new(guard)])
+    }
+
+    /// Then by dropping this.
+    #[must_use]
+    pub fn and(mut self, guard: impl Any) -> Self {
+        self.0.push(Box::new(guard));
+        self
+    }
+}
+
+/// Every cause, in the order in which help names them.
+pub static CAUSES: &[Cause] = &[
+    none::CAUSE,
+    none_idle::CAUSE,
+    cpu_throttled::CAUSE,
+    cpu_contended::CAUSE,
+    reclaim_stall::CAUSE,
+    disk_slow::CAUSE,
+    io_hang::CAUSE,
+    dirty_burst::CAUSE,
+    lock_contended::CAUSE,
+    short_connections::CAUSE,
+    too_many_connections::CAUSE,
+    small_pages::CAUSE,
+    page_table_bloat::CAUSE,
+    thp_mode::CAUSE,
+    tcp_retransmit::CAUSE,
+    oom_near::CAUSE,
+    neighbour_reclaim::CAUSE,
+    mysql_temp_files::CAUSE,
+    postgres_full_page_writes::CAUSE,
+    redis_network_bound::CAUSE,
+    conntrack_pressure::CAUSE,
+    duplicate_machine_id::CAUSE,
+    sandboxed_runtime::CAUSE,
+];
+
+impl Cause {
+    /// The cause of that id.
+    pub fn find(id: &str) -> Option<&'static Self> {
+        CAUSES.iter().find(|cause| cause.id == id)
+    }
+
+    /// Whether nothing is to be found.
+    pub fn is_none(&self) -> bool {
+        self.id.starts_with("none")
+    }
+
+    /// Why this machine cannot do it to that engine; `None` if it can, as far as can be told
+    /// beforehand.
+    pub fn impossible(&self, engine: Engine) -> Option<String> {
+        if !self.engines.is_empty() && !self.engines.contains(&engine) {
+            let others: Vec<&str> = self.engines.iter().map(|engine| engine.id()).collect();
+            return Some(format!(
+                "{} does not suffer from it; try {}",
+                engine.id(),
+                others.join(", ")
+            ));
+        }
+        self.needs.iter().find_map(|need| need.unmet())
+    }
+}
+
+/// Huge pages for 256 MiB of buffers and what engines need beside them.
+const POOL_PAGES: u64 = 160;
+
+impl Plan {
+    /// A server with nothing to complain of: few clients, all data in its own memory, on huge pages
+    /// where the engine can have them.
+    pub(crate) fn calm(engine: Engine) -> Self {
+        let settings: Settings = match engine {
+            Engine::Postgres => &[("shared_buffers", "256MB"), ("huge_pages", "on")],
+            Engine::Mysql => &[("innodb_buffer_pool_size", "256M"), ("large-pages", "1")],
+            Engine::Redis => &[],
+        };
+        Self {
+            settings,
+            cause_settings: None,
+            work: Some(Work { kind: crate::work::Kind::Reads, clients: 8 }),
+            cause_work: None,
+            fill_mebibytes: 150,
+            durable: false,
+            disk_mebibytes: None,
+            disk_bytes_per_s: None,
+            network: false,
+            settling_s: 2,
+            huge_pages: if engine == Engine::Redis { 0 } else { POOL_PAGES },
+        }
+    }
+
+    /// A server that flushes every commit to a disk of its own, and clients that commit.
+    pub(crate) fn durable(engine: Engine) -> Self {
+        let calm = Self::calm(engine);
+        let settings = match engine {
+            Engine::Redis => &[("appendonly", "yes"), ("appendfsync", "always")],
+            _ => calm.settings,
+        };
+        Self {
+            settings,
+            work: Some(Work { kind: crate::work::Kind::Writes, clients: 8 }),
+            durable: true,
+            disk_mebibytes: Some(4096),
+            ..calm
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_cause_is_complete_and_found_by_its_id() {
+        for cause in CAUSES {
+            assert!(std::ptr::eq(Cause::find(cause.id).unwrap(), cause), "{} twice", cause.id);
+            let file = format!(
+                "{}/src/causes/{}.rs",
+                env!("CARGO_MANIFEST_DIR"),
+                cause.id.replace('-', "_")
+            );
+            assert!(std::path::Path::new(&file).exists(), "{file}");
+            assert!(!cause.summary.is_empty(), "{}", cause.id);
+            let elsewhere = cause.needs.iter().any(|need| matches!(need, Need::Elsewhere(_)));
+            assert_eq!(cause.engines.is_empty(), elsewhere, "{}", cause.id);
+        }
+    }
+
+    #[test]
+    fn what_makes_no_sense_says_why() {
+        for cause in CAUSES {
+            for engine in Engine::ALL.into_iter().filter(|e| !cause.engines.contains(e)) {
+                assert!(
+                    cause.impossible(engine).is_some_and(|why| !why.is_empty()),
+                    "{}",
+                    cause.id
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn guards_are_dropped_in_order() {
+        use std::sync::{Arc, Mutex};
+        struct Guard(u8, Arc<Mutex<Vec<u8>>>);
+        impl Drop for Guard {
+            fn drop(&mut self) {
+                self.1.lock().unwrap().push(self.0);
+            }
+        }
+        let dropped = Arc::default();
+        drop(Injected::by(Guard(1, Arc::clone(&dropped))).and(Guard(2, Arc::clone(&dropped))));
+        assert_eq!(*dropped.lock().unwrap(), [1, 2]);
+    }
+}

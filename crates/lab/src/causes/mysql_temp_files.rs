@@ -1,0 +1,29 @@
+//! Temporary tables that do not fit into memory.
+
+use super::{Cause, Injected, Need, Plan};
+use crate::work::{Engine, Kind, Work};
+
+pub(super) const CAUSE: Cause = Cause {
+    id: "mysql-temp-files",
+    summary: "temporary tables of 10 MiB where 1 MiB may stay in memory",
+    engines: &[Engine::Mysql],
+    needs: &[Need::Root],
+    plan: |engine| Plan {
+        settings: &[
+            ("innodb_buffer_pool_size", "256M"),
+            ("large-pages", "1"),
+            ("tmp_table_size", "512M"),
+            ("max_heap_table_size", "512M"),
+        ],
+        cause_settings: Some(&[
+            ("innodb_buffer_pool_size", "256M"),
+            ("large-pages", "1"),
+            ("tmp_table_size", "1M"),
+            ("max_heap_table_size", "1M"),
+        ]),
+        work: Some(Work { kind: Kind::Sorts, clients: 8 }),
+        fill_mebibytes: 30,
+        ..Plan::calm(engine)
+    },
+    inject: |_| Ok(Injected::nothing()),
+};

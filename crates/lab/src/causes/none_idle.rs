@@ -1,0 +1,13 @@
+//! No problem: a healthy server that nobody asks anything.
+
+use super::{Cause, Injected, Need, Plan};
+use crate::work::Engine;
+
+pub(super) const CAUSE: Cause = Cause {
+    id: "none-idle",
+    summary: "nothing: an idle server, where nothing is to be found",
+    engines: &Engine::ALL,
+    needs: &[Need::Root],
+    plan: |engine| Plan { work: None, ..Plan::calm(engine) },
+    inject: |_| Ok(Injected::nothing()),
+};

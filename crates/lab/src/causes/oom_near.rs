@@ -1,0 +1,23 @@
+//! Memory that grows towards its limit.
+
+use super::{Cause, Injected, Need, Plan};
+use crate::work::{Engine, Kind, Work};
+
+/// What is left under the limit: a minute or so of growth, so that it is seen and not met.
+const LEFT_BYTES: u64 = 768 << 20;
+
+pub(super) const CAUSE: Cause = Cause {
+    id: "oom-near",
+    summary: "a Redis that keeps growing, 768 MiB below its memory limit",
+    engines: &[Engine::Redis],
+    needs: &[Need::Root],
+    plan: |engine| Plan {
+        work: Some(Work { kind: Kind::Grows, clients: 1 }),
+        settling_s: 1,
+        ..Plan::calm(engine)
+    },
+    inject: |scene| {
+        let (usage, _) = scene.group().memory_bytes()?;
+        Ok(Injected::by(scene.group().limit_memory(usage + LEFT_BYTES)?))
+    },
+};

@@ -1,0 +1,15 @@
+//! Page tables of many connections.
+
+use super::{Cause, Injected, Need, small_pages};
+use crate::work::Engine;
+
+const CLIENTS: u32 = 128;
+
+pub(super) const CAUSE: Cause = Cause {
+    id: "page-table-bloat",
+    summary: "128 connections that each map 1 GiB of buffers on pages of 4 KiB",
+    engines: &[Engine::Postgres],
+    needs: &[Need::Root],
+    plan: |engine| small_pages::plan(engine, CLIENTS),
+    inject: |_| Ok(Injected::nothing()),
+};

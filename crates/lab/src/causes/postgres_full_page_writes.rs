@@ -1,0 +1,28 @@
+//! Whole pages in the journal after every checkpoint.
+
+use super::{Cause, Injected, Need, Plan};
+use crate::work::Engine;
+
+pub(super) const CAUSE: Cause = Cause {
+    id: "postgres-full-page-writes",
+    summary: "checkpoints so often that most changes write their whole page to the journal",
+    engines: &[Engine::Postgres],
+    needs: &[Need::Root, Need::LoopDevice],
+    plan: |engine| Plan {
+        settings: &[
+            ("shared_buffers", "256MB"),
+            ("huge_pages", "on"),
+            ("max_wal_size", "8GB"),
+            ("checkpoint_timeout", "1h"),
+        ],
+        cause_settings: Some(&[
+            ("shared_buffers", "256MB"),
+            ("huge_pages", "on"),
+            ("max_wal_size", "32MB"),
+            ("min_wal_size", "32MB"),
+            ("checkpoint_timeout", "30s"),
+        ]),
+        ..Plan::durable(engine)
+    },
+    inject: |_| Ok(Injected::nothing()),
+};

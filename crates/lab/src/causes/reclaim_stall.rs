@@ -1,0 +1,43 @@
+//! A memory limit below what is being written.
+
+use super::{Cause, Injected, Need, Plan};
+use crate::work::{Engine, Kind, Work};
+
+/// What is left to eight connections and the page cache. The clean part of it goes cheaply; what
+/// costs is that changed pages must be written before they can go.
+const LEFT_BYTES: u64 = 96 << 20;
+
+/// What the disk takes a second, with the cause and without.
+const BYTES_PER_S: u64 = 40 << 20;
+
+pub(super) const CAUSE: Cause = Cause {
+    id: "reclaim-stall",
+    summary: "a memory limit that leaves 96 MiB to data of 600 MiB that clients keep changing",
+    engines: &[Engine::Postgres, Engine::Mysql],
+    needs: &[Need::Root, Need::LoopDevice],
+    plan,
+    inject: |scene| {
+        let (_, kept) = scene.group().memory_bytes()?;
+        Ok(Injected::by(scene.group().limit_memory(kept + LEFT_BYTES)?))
+    },
+};
+
+/// Data in the page cache rather than in the server's own memory.
+fn plan(engine: Engine) -> Plan {
+    let settings: crate::Settings = match engine {
+        Engine::Mysql => &[
+            ("innodb_buffer_pool_size", "32M"),
+            ("large-pages", "1"),
+            ("innodb_flush_method", "fsync"),
+        ],
+        _ => &[("shared_buffers", "16MB"), ("huge_pages", "on")],
+    };
+    Plan {
+        settings,
+        work: Some(Work { kind: Kind::Writes, clients: 8 }),
+        fill_mebibytes: 600,
+        disk_mebibytes: Some(4096),
+        disk_bytes_per_s: Some(BYTES_PER_S),
+        ..Plan::calm(engine)
+    }
+}

@@ -1,0 +1,18 @@
+//! Requests one by one, so that most of the time goes into the network stack.
+
+use super::{Cause, Injected, Need, Plan};
+use crate::work::{Engine, Kind, Work};
+
+pub(super) const CAUSE: Cause = Cause {
+    id: "redis-network-bound",
+    summary: "50 clients that send requests one by one rather than 64 at a time, over TCP",
+    engines: &[Engine::Redis],
+    needs: &[Need::Root],
+    plan: |engine| Plan {
+        work: Some(Work { kind: Kind::Pipelined, clients: 50 }),
+        cause_work: Some(Work { kind: Kind::Reads, clients: 50 }),
+        network: true,
+        ..Plan::calm(engine)
+    },
+    inject: |_| Ok(Injected::nothing()),
+};

@@ -1,0 +1,38 @@
+//! Shared memory on pages of 4 KiB.
+
+use super::{Cause, Injected, Need, Plan};
+use crate::work::{Engine, Kind, Work};
+
+const CLIENTS: u32 = 32;
+
+pub(super) const CAUSE: Cause = Cause {
+    id: "small-pages",
+    summary: "1 GiB of buffers on pages of 4 KiB rather than 2 MiB, read by 32 clients",
+    engines: &[Engine::Postgres, Engine::Mysql],
+    needs: &[Need::Root],
+    plan: |engine| plan(engine, CLIENTS),
+    inject: |_| Ok(Injected::nothing()),
+};
+
+/// Buffers of 1 GiB, full; the cause is that they are not on huge pages.
+pub(super) fn plan(engine: Engine, clients: u32) -> Plan {
+    let (settings, cause_settings): (crate::Settings, crate::Settings) = match engine {
+        Engine::Postgres => (
+            &[("shared_buffers", "1GB"), ("huge_pages", "on")],
+            &[("shared_buffers", "1GB"), ("huge_pages", "off")],
+        ),
+        _ => (
+            &[("innodb_buffer_pool_size", "1G"), ("large-pages", "1")],
+            &[("innodb_buffer_pool_size", "1G"), ("large-pages", "0")],
+        ),
+    };
+    Plan {
+        settings,
+        cause_settings: Some(cause_settings),
+        work: Some(Work { kind: Kind::Reads, clients }),
+        fill_mebibytes: 700,
+        huge_pages: 720,
+        settling_s: 8,
+        ..Plan::calm(engine)
+    }
+}

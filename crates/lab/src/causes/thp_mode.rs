@@ -1,0 +1,19 @@
+//! Transparent huge pages forced on an engine that forks to save.
+
+use super::{Cause, Injected, Need, Plan};
+use crate::setting::Thp;
+use crate::work::{Engine, Kind, Work};
+
+pub(super) const CAUSE: Cause = Cause {
+    id: "thp-mode",
+    summary: "transparent huge pages always, for a Redis that saves while it is written to",
+    engines: &[Engine::Redis],
+    needs: &[Need::Root],
+    plan: |engine| Plan {
+        settings: &[("save", "2 1"), ("disable-thp", "yes")],
+        cause_settings: Some(&[("save", "2 1"), ("disable-thp", "no")]),
+        work: Some(Work { kind: Kind::Writes, clients: 8 }),
+        ..Plan::calm(engine)
+    },
+    inject: |_| Ok(Injected::by(Thp::set("always")?)),
+};

@@ -1,0 +1,19 @@
+//! Hundreds of clients at once.
+
+use super::{Cause, Injected, Need, Plan};
+use crate::work::{Engine, Kind, Work};
+
+const CLIENTS: u32 = 300;
+
+pub(super) const CAUSE: Cause = Cause {
+    id: "too-many-connections",
+    summary: "300 active clients where eight keep every CPU busy",
+    engines: &Engine::ALL,
+    needs: &[Need::Root],
+    plan: |engine| Plan {
+        cause_work: Some(Work { kind: Kind::Reads, clients: CLIENTS }),
+        settling_s: 4,
+        ..Plan::calm(engine)
+    },
+    inject: |_| Ok(Injected::nothing()),
+};

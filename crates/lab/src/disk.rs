@@ -1,0 +1,184 @@
+//! A disk of one's own: a filesystem in a file, mounted through a loop device.
+
+use crate::group::{Group, Version};
+use crate::setting::Setting;
+use crate::shell::Shell;
+use crate::{LabError, program};
+use std::borrow::Cow;
+use std::path::Path;
+use untax_host::Host;
+
+/// Makes a filesystem of `$1` MiB with mkfs `$2`, and says where it is mounted and on which
+/// device. Without lazy initialisation, which would write in the middle of a measurement.
+const MAKE: &str = r#"
+directory=$(mktemp -d -t untax-lab.XXXXXXXX) && chmod 755 "$directory" && mkdir "$directory/mount" &&
+    truncate -s "$1M" "$directory/image" &&
+    "$2" -q -F -m 0 -E lazy_itable_init=0,lazy_journal_init=0 "$directory/image" &&
+    device=$(losetup --find --show "$directory/image") &&
+    mount -o noatime "$device" "$directory/mount" &&
+    echo "$directory/mount $device" || echo
+"#;
+
+/// Takes it apart, as soon as the server on it has ended.
+const REMOVE: &str = r#"
+ticks=1200
+while mountpoint -q "$directory/mount" && [ "$ticks" -gt 0 ]; do
+    umount "$directory/mount" || sleep 0.1
+    ticks=$((ticks - 1))
+done 2>/dev/null
+[ -z "$device" ] || losetup --detach "$device"
+[ -z "$directory" ] || rm -rf --one-file-system "$directory"
+"#;
+
+/// Removes files `$1` and waits until the disk has nothing more to write: what the cause left
+/// there must not slow the trial after it.
+const CLEAR: &str = r#"
+rm -f $1
+sync --file-system "$2" "$3"
+"#;
+
+/// Freezes the filesystem at `$1` for `$2` seconds, lets it go for `$3`, and so on.
+const FREEZE: &str = r#"
+echo
+(while :; do fsfreeze --freeze "$1"; sleep "$2"; fsfreeze --unfreeze "$1"; sleep "$3"; done) \
+    >/dev/null 2>&1 </dev/null &
+loop=$!
+"#;
+
+/// Ends that. The loop may be between two commands, and one of its sleeps may live on.
+const UNFREEZE: &str = r#"
+kill -s KILL "$loop"
+wait "$loop"
+sleep 0.05
+fsfreeze --unfreeze "$1"
+"#;
+
+/// A mounted filesystem; unmounted and removed when dropped.
+pub struct Disk {
+    guard: Shell,
+}
+
+/// A filesystem that is frozen again and again, until dropped.
+pub struct Freezes {
+    _guard: Shell,
+}
+
+/// Files that are removed when this is dropped.
+pub struct Cleared {
+    _guard: Shell,
+}
+
+impl Disk {
+    /// Makes an ext4 filesystem of so many MiB. The file is sparse.
+    pub fn make(mebibytes: u64) -> Result<Self, LabError> {
+        if !crate::account::is_root() {
+            return Err(LabError::NeedsRoot { what: "a filesystem of its own" });
+        }
+        let mkfs = program::find("mkfs.ext4", "e2fsprogs")?;
+        program::find("losetup", "mount")?;
+        let arguments = [mebibytes.to_string(), mkfs.to_string_lossy().into_owned()];
+        let guard = Shell::guard(MAKE, REMOVE, &arguments)?;
+        if guard.said.is_empty() {
+            let why = "no filesystem could be mounted through a loop device".to_owned();
+            return Err(LabError::Host { why });
+        }
+        Ok(Self { guard })
+    }
+
+    /// Where it is mounted.
+    pub fn path(&self) -> &Path {
+        Path::new(self.guard.said.split(' ').next().unwrap_or_default())
+    }
+
+    /// Its device, such as `/dev/loop0`.
+    pub fn device(&self) -> &str {
+        self.guard.said.split(' ').nth(1).unwrap_or_default()
+    }
+
+    /// Its device's number, such as `7:0`.
+    fn number(&self) -> Result<String, LabError> {
+        let name = self.device().rsplit('/').next().unwrap_or_default();
+        program::host_text(&format!("/sys/class/block/{name}/dev"))
+            .map(|text| text.trim().to_owned())
+    }
+
+    /// Limits how many operations or bytes a second it does in one direction for a server's group,
+    /// and with control groups of version 1 for the kernel, which does the rest of the server's
+    /// writing: there it is in the root group, whose limits do not hold for those below.
+    pub fn limit(
+        &self,
+        group: &Group,
+        limit: Limit,
+        a_second: u64,
+    ) -> Result<Vec<Setting>, LabError> {
+        let number = self.number()?;
+        let value = a_second.to_string();
+        match group.directory("blkio", "io")? {
+            (Version::V1, directory) => {
+                let root = Path::new(directory).parent().map(Path::to_string_lossy);
+                let groups = [Cow::from(directory), root.unwrap_or_default()];
+                let line = |value: &str| format!("{number} {value}");
+                let set = |group: &Cow<str>| {
+                    let file = format!("{group}/blkio.throttle.{}_device", limit.v1());
+                    Setting::set(&file, &line("0"), &line(&value))
+                };
+                groups.iter().map(set).collect()
+            }
+            (Version::V2, directory) => {
+                let line = |value: &str| format!("{number} {}={value}", limit.v2());
+                let file = format!("{directory}/io.max");
+                Ok(vec![Setting::set(&file, &line("max"), &line(&value))?])
+            }
+        }
+    }
+
+    /// Removes its files that match a pattern, and their traces, when dropped.
+    pub fn clearing(&self, pattern: &str) -> Result<Cleared, LabError> {
+        let path = self.path().to_string_lossy().into_owned();
+        let image = format!("{}/image", self.path().parent().unwrap_or(self.path()).display());
+        let arguments = [format!("{path}/{pattern}"), path, image];
+        Ok(Cleared { _guard: Shell::guard("echo", CLEAR, &arguments)? })
+    }
+
+    /// Freezes it for some seconds, lets it go for some, and so on.
+    pub fn freezes(&self, frozen_s: f64, free_s: f64) -> Result<Freezes, LabError> {
+        program::find("fsfreeze", "util-linux")?;
+        let path = self.path().to_string_lossy().into_owned();
+        let arguments = [path, frozen_s.to_string(), free_s.to_string()];
+        Ok(Freezes { _guard: Shell::guard(FREEZE, UNFREEZE, &arguments)? })
+    }
+}
+
+/// What of a disk can be limited.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Limit {
+    /// Operations that read.
+    ReadOperations,
+    /// Operations that write.
+    WriteOperations,
+    /// Bytes written.
+    WriteBytes,
+}
+
+impl Limit {
+    fn v1(self) -> &'static str {
+        match self {
+            Self::ReadOperations => "read_iops",
+            Self::WriteOperations => "write_iops",
+            Self::WriteBytes => "write_bps",
+        }
+    }
+
+    fn v2(self) -> &'static str {
+        match self {
+            Self::ReadOperations => "riops",
+            Self::WriteOperations => "wiops",
+            Self::WriteBytes => "wbps",
+        }
+    }
+}
+
+/// Whether this host has loop devices.
+pub(crate) fn has_loop_devices() -> bool {
+    Host::live().text("/sys/class/block/loop0/dev").is_present()
+}

@@ -1,0 +1,242 @@
+//! Control groups of one's own: one for a scratch server, one for its neighbours.
+
+use crate::LabError;
+use crate::program::host_text;
+use crate::server::words;
+use crate::setting::Setting;
+use crate::shell::Shell;
+use std::sync::atomic::{AtomicU32, Ordering};
+use untax_core::host::CgroupMount;
+use untax_host::{Host, facts};
+
+/// What the lab limits, and where the pressure files are.
+const WANTED: [&str; 5] = ["cpu", "cpuacct", "memory", "blkio", "unified"];
+
+/// The controllers of version 2 that the lab limits.
+const CONTROLLERS: [&str; 3] = ["cpu", "memory", "io"];
+
+/// How many tenths of a second the server in a group has to end by itself before the group's
+/// cleanup ends it: longer than the shell that runs it gives it.
+const PATIENCE: &str = "700";
+
+/// Makes the groups `$2…`.
+const MAKE: &str = r#"
+patience=$1
+shift
+for directory in "$@"; do mkdir "$directory" || break; done && echo made
+"#;
+
+/// Removes them once they are empty; after `$1` tenths of a second whatever is left in them ends.
+const REMOVE: &str = r#"
+ticks=0
+for directory in "$@"; do
+    while [ -d "$directory" ] && [ "$ticks" -lt 1200 ]; do
+        rmdir "$directory" 2>/dev/null && break
+        if [ "$ticks" -ge "$patience" ]; then
+            while read -r process; do kill -s KILL "$process"; done <"$directory/cgroup.procs"
+        fi
+        sleep 0.1
+        ticks=$((ticks + 1))
+    done
+done 2>/dev/null
+"#;
+
+/// Puts a program into the groups `$1…` up to `--`, and becomes it.
+const ENTER: &str = r#"
+while [ "$1" != -- ]; do echo $$ >"$1/cgroup.procs" || exit 126; shift; done
+shift
+exec "$@"
+"#;
+
+/// A control group in every hierarchy that matters; removed when dropped.
+pub struct Group {
+    _guard: Shell,
+    members: Vec<Member>,
+}
+
+/// The group in one hierarchy.
+struct Member {
+    controllers: Vec<String>,
+    directory: String,
+}
+
+impl Group {
+    /// A group for a server, which ends in good order before the group goes.
+    pub fn for_server() -> Result<Self, LabError> {
+        Self::make("server", PATIENCE)
+    }
+
+    /// A group for neighbours, which need no patience.
+    pub fn for_neighbours() -> Result<Self, LabError> {
+        Self::make("neighbour", "0")
+    }
+
+    fn make(role: &str, patience: &str) -> Result<Self, LabError> {
+        static MADE: AtomicU32 = AtomicU32::new(0);
+        if !crate::account::is_root() {
+            return Err(LabError::NeedsRoot { what: "a control group" });
+        }
+        let number = MADE.fetch_add(1, Ordering::Relaxed);
+        let name = format!("untax-lab-{}-{number}-{role}", std::process::id());
+        let layout = facts::read_all(&Host::live()).cgroup;
+        let why = layout.why();
+        let Some(layout) = layout.into_value() else {
+            return Err(LabError::Host { why: why.unwrap_or_default() });
+        };
+        let members = members(&layout.mounts, &name)?;
+        let directories = members.iter().map(|member| member.directory.clone());
+        let arguments: Vec<String> =
+            std::iter::once(patience.to_owned()).chain(directories).collect();
+        let guard = Shell::guard(MAKE, REMOVE, &arguments)?;
+        if guard.said != "made" {
+            let why = format!("no control group {name} could be made");
+            return Err(LabError::Host { why });
+        }
+        Ok(Self { _guard: guard, members })
+    }
+
+    /// The words that go before a command so that it runs in this group.
+    pub(crate) fn entering(&self) -> Vec<String> {
+        let mut line = words(["/bin/sh", "-c", ENTER, "untax-lab"]);
+        line.extend(self.members.iter().map(|member| member.directory.clone()));
+        line.push("--".to_owned());
+        line
+    }
+
+    /// The directory with this controller: the first name is that of version 1, the other that of
+    /// version 2. Says which it is.
+    pub fn directory(&self, v1: &str, v2: &str) -> Result<(Version, &str), LabError> {
+        let find = |wanted: &str| {
+            let mut members = self.members.iter();
+            members.find(|member| member.controllers.iter().any(|controller| controller == wanted))
+        };
+        if let Some(member) = find(v1) {
+            return Ok((Version::V1, &member.directory));
+        }
+        let why = format!("no control groups with the controller {v1} here");
+        let member = find("unified").ok_or_else(|| LabError::Host { why: why.clone() })?;
+        let has = host_text(&format!("{}/cgroup.controllers", member.directory))?;
+        if has.split_whitespace().any(|controller| controller == v2) {
+            return Ok((Version::V2, &member.directory));
+        }
+        Err(LabError::Host { why })
+    }
+
+    /// Limits its processor time to so many CPUs.
+    pub fn limit_cpus(&self, cpus: f64) -> Result<Setting, LabError> {
+        const PERIOD_US: u32 = 100_000;
+        let quota = (f64::from(PERIOD_US) * cpus) as u64;
+        match self.directory("cpu", "cpu")? {
+            (Version::V1, directory) => {
+                Setting::set(&format!("{directory}/cpu.cfs_quota_us"), "-1", &quota.to_string())
+            }
+            (Version::V2, directory) => {
+                let (none, limit) = (format!("max {PERIOD_US}"), format!("{quota} {PERIOD_US}"));
+                Setting::set(&format!("{directory}/cpu.max"), &none, &limit)
+            }
+        }
+    }
+
+    /// Limits its memory, page cache included.
+    pub fn limit_memory(&self, bytes: u64) -> Result<Setting, LabError> {
+        let (file, none) = match self.directory("memory", "memory")? {
+            (Version::V1, directory) => (format!("{directory}/memory.limit_in_bytes"), "-1"),
+            (Version::V2, directory) => (format!("{directory}/memory.max"), "max"),
+        };
+        Setting::set(&file, none, &bytes.to_string())
+    }
+
+    /// Processes in it that the kernel killed for going over its memory limit.
+    pub fn killed(&self) -> Result<u64, LabError> {
+        let file = match self.directory("memory", "memory")? {
+            (Version::V1, directory) => format!("{directory}/memory.oom_control"),
+            (Version::V2, directory) => format!("{directory}/memory.events"),
+        };
+        let text = host_text(&file)?;
+        let count = text.lines().find_map(|line| line.strip_prefix("oom_kill "));
+        Ok(count.and_then(|count| count.trim().parse().ok()).unwrap_or(0))
+    }
+
+    /// Memory charged to it, bytes, and how much of that is not page cache.
+    pub fn memory_bytes(&self) -> Result<(u64, u64), LabError> {
+        let (version, directory) = self.directory("memory", "memory")?;
+        let usage = match version {
+            Version::V1 => "memory.usage_in_bytes",
+            Version::V2 => "memory.current",
+        };
+        let usage = host_text(&format!("{directory}/{usage}"))?.trim().parse().unwrap_or(0);
+        let stat = host_text(&format!("{directory}/memory.stat"))?;
+        let counter = |name: &str| {
+            let mut fields = stat.lines().filter_map(|line| line.split_once(' '));
+            fields.find(|(field, _)| *field == name)?.1.parse::<u64>().ok()
+        };
+        // What can be dropped at once; memory shared between processes cannot be without swap.
+        let evictable = match version {
+            Version::V1 => ["total_inactive_file", "total_active_file"],
+            Version::V2 => ["inactive_file", "active_file"],
+        };
+        let evictable: u64 = evictable.iter().filter_map(|name| counter(name)).sum();
+        Ok((usage, u64::saturating_sub(usage, evictable)))
+    }
+}
+
+/// Which version of control groups a controller is in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Version {
+    /// One hierarchy for each controller.
+    V1,
+    /// One hierarchy for all.
+    V2,
+}
+
+fn members(mounts: &[CgroupMount], name: &str) -> Result<Vec<Member>, LabError> {
+    let wanted = |mount: &&CgroupMount| {
+        mount.controllers.iter().any(|controller| WANTED.contains(&controller.as_str()))
+    };
+    let mut members = Vec::new();
+    for mount in mounts.iter().filter(wanted) {
+        if mount.controllers == ["unified"] {
+            pass_down(&mount.path)?;
+        }
+        let directory = format!("{}/{name}", mount.path.trim_end_matches('/'));
+        members.push(Member { controllers: mount.controllers.clone(), directory });
+    }
+    Ok(members)
+}
+
+/// Lets the groups below the root have the controllers that it has. That limits nobody, and is
+/// left so: others may have come to rely on it before the lab is done.
+fn pass_down(root: &str) -> Result<(), LabError> {
+    let has = host_text(&format!("{root}/cgroup.controllers"))?;
+    let file = format!("{root}/cgroup.subtree_control");
+    let passed = host_text(&file)?;
+    let listed = |list: &str, name: &str| list.split_whitespace().any(|word| word == name);
+    for name in CONTROLLERS.iter().filter(|name| listed(&has, name) && !listed(&passed, name)) {
+        std::fs::write(&file, format!("+{name}")).map_err(crate::error::at(&file))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mount(controllers: &[&str], path: &str) -> CgroupMount {
+        let controllers = controllers.iter().map(|name| (*name).to_owned()).collect();
+        CgroupMount { controllers, path: path.to_owned(), root: "/".to_owned() }
+    }
+
+    #[test]
+    fn one_group_for_each_hierarchy_that_matters() {
+        let mounts = [
+            mount(&["cpu", "cpuacct"], "/sys/fs/cgroup/cpu,cpuacct"),
+            mount(&["pids"], "/sys/fs/cgroup/pids"),
+            mount(&["memory"], "/sys/fs/cgroup/memory"),
+        ];
+        let members = members(&mounts, "untax-lab-1").unwrap();
+        let directories: Vec<&str> = members.iter().map(|m| m.directory.as_str()).collect();
+        let expected =
+            ["/sys/fs/cgroup/cpu,cpuacct/untax-lab-1", "/sys/fs/cgroup/memory/untax-lab-1"];
+        assert_eq!(directories, expected);
+    }
+}

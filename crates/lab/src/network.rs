@@ -1,0 +1,62 @@
+//! A network of one's own: a namespace with a loopback interface that can be made slow.
+
+use crate::shell::Shell;
+use crate::{LabError, program};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// With packets as long as on a real network: those of a loopback interface are longer than any
+/// queue made here.
+const MAKE: &str =
+    r#"ip netns add "$1" && ip -n "$1" link set lo mtu 1500 up && echo made || echo"#;
+const REMOVE: &str = r#"ip netns delete "$1" 2>/dev/null"#;
+
+/// A queue this short drops what comes in a burst, which TCP then sends again.
+const NARROW: &str = r#"tc -n "$1" qdisc replace dev lo root tbf rate "$2" burst 16kb limit "$3" && echo made || echo"#;
+const WIDE: &str = r#"tc -n "$1" qdisc delete dev lo root 2>/dev/null"#;
+
+/// A network namespace; removed when dropped.
+pub struct Network {
+    _guard: Shell,
+    name: String,
+}
+
+/// An interface that is narrow until this is dropped.
+pub struct Narrow {
+    _guard: Shell,
+}
+
+impl Network {
+    /// Makes one.
+    pub fn make() -> Result<Self, LabError> {
+        static MADE: AtomicU32 = AtomicU32::new(0);
+        if !crate::account::is_root() {
+            return Err(LabError::NeedsRoot { what: "a network of its own" });
+        }
+        program::find("ip", "iproute2")?;
+        let number = MADE.fetch_add(1, Ordering::Relaxed);
+        let name = format!("untax-lab-{}-{number}", std::process::id());
+        let guard = Shell::guard(MAKE, REMOVE, &[&name])?;
+        if guard.said != "made" {
+            return Err(LabError::Host { why: "no network namespace could be made".to_owned() });
+        }
+        Ok(Self { _guard: guard, name })
+    }
+
+    /// The words that go before a command so that it runs in this network.
+    pub(crate) fn entering(&self) -> Vec<String> {
+        let namespace = format!("--net=/run/netns/{}", self.name);
+        ["nsenter", &namespace, "--"].map(str::to_owned).to_vec()
+    }
+
+    /// Lets so many bits a second through, and queues so many bytes at most: more are dropped.
+    pub fn narrow(&self, bits_per_s: u64, queued_bytes: u64) -> Result<Narrow, LabError> {
+        program::find("tc", "iproute2")?;
+        let arguments = [self.name.clone(), format!("{bits_per_s}bit"), queued_bytes.to_string()];
+        let guard = Shell::guard(NARROW, WIDE, &arguments)?;
+        if guard.said != "made" {
+            let why = "tc could not limit the interface; has this kernel the tbf queue?";
+            return Err(LabError::Host { why: why.to_owned() });
+        }
+        Ok(Narrow { _guard: guard })
+    }
+}

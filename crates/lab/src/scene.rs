@@ -1,0 +1,140 @@
+//! A scratch server with all that a cause needs around it, and the cause switched on and off.
+
+use crate::causes::{Cause, Injected, Plan};
+use crate::disk::{Disk, Limit};
+use crate::group::Group;
+use crate::network::Network;
+use crate::setting::Setting;
+use crate::setup::Setup;
+use crate::work::{Engine, Served};
+use crate::{HugePages, LabError, Load, MariaDb, Postgres, Redis};
+use std::time::Duration;
+
+/// A server, prepared for one cause. Fields are dropped in this order: the cause is removed, the
+/// server ends, then what is around it goes.
+pub struct Scene {
+    injected: Option<Injected>,
+    _disk_limits: Vec<Setting>,
+    server: Box<dyn Served>,
+    group: Group,
+    disk: Option<Disk>,
+    network: Option<Network>,
+    _pool: Option<HugePages>,
+    engine: Engine,
+    cause: &'static Cause,
+    plan: Plan,
+}
+
+impl Scene {
+    /// Starts and fills the server; the cause is not there yet.
+    pub fn set(cause: &'static Cause, engine: Engine) -> Result<Self, LabError> {
+        if let Some(why) = cause.impossible(engine) {
+            return Err(LabError::Impossible { cause: cause.id, why });
+        }
+        let plan = (cause.plan)(engine);
+        let pool =
+            (plan.huge_pages > 0).then(|| HugePages::reserve(plan.huge_pages)).transpose()?;
+        let group = Group::for_server()?;
+        let disk = plan.disk_mebibytes.map(Disk::make).transpose()?;
+        let network = plan.network.then(Network::make).transpose()?;
+        let setup = Setup {
+            settings: plan.settings,
+            group: Some(&group),
+            disk: disk.as_ref().map(Disk::path),
+            network: network.as_ref(),
+            durable: plan.durable,
+            ..Setup::default()
+        };
+        let server: Box<dyn Served> = match engine {
+            Engine::Postgres => Box::new(Postgres::start_as(&setup)?),
+            Engine::Mysql => Box::new(MariaDb::start_as(&setup)?),
+            Engine::Redis => Box::new(Redis::start_as(&setup)?),
+        };
+        // Pages that lie idle would be found too. MariaDB takes its pages when it touches them, so
+        // that what is idle now is not idle later.
+        if let (Some(pool), Engine::Postgres) = (&pool, engine) {
+            pool.trim()?;
+        }
+        server.fill(plan.fill_mebibytes)?;
+        let slow = disk.as_ref().zip(plan.disk_bytes_per_s);
+        let slow = slow.map(|(disk, a_second)| disk.limit(&group, Limit::WriteBytes, a_second));
+        let disk_limits = slow.transpose()?.unwrap_or_default();
+        Ok(Self {
+            injected: None,
+            _disk_limits: disk_limits,
+            server,
+            group,
+            disk,
+            network,
+            _pool: pool,
+            engine,
+            cause,
+            plan,
+        })
+    }
+
+    /// Switches the cause on or off.
+    pub fn switch(&mut self, on: bool) -> Result<(), LabError> {
+        if on == self.injected.is_some() {
+            return Ok(());
+        }
+        // Before the restart: settings of the machine are to hold for all of the server's life.
+        self.injected = if on { Some((self.cause.inject)(self)?) } else { None };
+        let Some(settings) = self.plan.cause_settings else { return Ok(()) };
+        self.server.restart(if on { settings } else { self.plan.settings })?;
+        if self.engine == Engine::Redis {
+            self.server.fill(self.plan.fill_mebibytes)?;
+        }
+        Ok(())
+    }
+
+    /// Starts the load: that of the cause while it is on, when it has one of its own. `None` when
+    /// nobody is to ask anything of the server.
+    pub fn load(&self, seconds: u32) -> Result<Option<Load>, LabError> {
+        let own = self.plan.cause_work.filter(|_| self.injected.is_some());
+        let Some(work) = own.or(self.plan.work) else { return Ok(None) };
+        self.server.work(work, self.plan.fill_mebibytes, seconds).map(Some)
+    }
+
+    /// How long the load is to run before a check.
+    pub fn settling(&self) -> Duration {
+        Duration::from_secs(self.plan.settling_s)
+    }
+
+    /// Fails when the cause was too much for the server: what was measured then means nothing.
+    pub fn survived(&self) -> Result<(), LabError> {
+        // Hosts that do not limit memory kill nobody for it.
+        match self.group.killed() {
+            Ok(killed) if killed > 0 => Err(LabError::Killed { cause: self.cause.id }),
+            _ => Ok(()),
+        }
+    }
+
+    /// The server's main process.
+    pub fn pid(&self) -> Option<u32> {
+        self.server.pid()
+    }
+
+    /// The server's control group.
+    pub fn group(&self) -> &Group {
+        &self.group
+    }
+
+    /// The server's disk.
+    pub fn disk(&self) -> Result<&Disk, LabError> {
+        let why = "this server has no disk of its own".to_owned();
+        self.disk.as_ref().ok_or(LabError::Host { why })
+    }
+
+    /// The server's network.
+    pub fn network(&self) -> Result<&Network, LabError> {
+        let why = "this server has no network of its own".to_owned();
+        self.network.as_ref().ok_or(LabError::Host { why })
+    }
+
+    /// How many CPUs this machine has.
+    pub fn cpus() -> u32 {
+        std::thread::available_parallelism()
+            .map_or(1, |cpus| u32::try_from(cpus.get()).unwrap_or(u32::MAX))
+    }
+}

@@ -1,0 +1,76 @@
+//! What clients ask of a scratch server, the same words for every engine.
+
+use crate::{LabError, Load, Settings};
+
+/// A kind of server that the lab can run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Engine {
+    /// PostgreSQL.
+    Postgres,
+    /// MariaDB.
+    Mysql,
+    /// Redis.
+    Redis,
+}
+
+impl Engine {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Postgres, Self::Mysql, Self::Redis];
+
+    /// As checks name it.
+    pub fn id(self) -> &'static str {
+        match self {
+            Self::Postgres => "postgres",
+            Self::Mysql => "mysql",
+            Self::Redis => "redis",
+        }
+    }
+}
+
+/// What every client does, again and again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Reads single rows.
+    Reads,
+    /// Changes single rows, and commits.
+    Writes,
+    /// Changes the same row as everybody else.
+    HotRow,
+    /// Reads a single row over a connection made for it.
+    Reconnect,
+    /// Reads the whole table, more than its own memory holds.
+    Scans,
+    /// Sorts the whole table, which takes a temporary file.
+    Sorts,
+    /// Reads a few hundred KiB at once.
+    Fetches,
+    /// Adds rows that stay.
+    Grows,
+    /// Reads single rows, many requests in flight on each connection.
+    Pipelined,
+}
+
+/// The work of all clients.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Work {
+    /// What each does.
+    pub kind: Kind,
+    /// How many there are.
+    pub clients: u32,
+}
+
+/// A scratch server, whatever its engine.
+pub trait Served {
+    /// Its main process; `None` when it was stopped.
+    fn pid(&self) -> Option<u32>;
+
+    /// Stops it in good order, starts it with other settings and reads its data into its memory.
+    /// Data that were in memory alone are lost.
+    fn restart(&mut self, settings: Settings) -> Result<(), LabError>;
+
+    /// Makes about so many MiB of rows.
+    fn fill(&self, mebibytes: u64) -> Result<(), LabError>;
+
+    /// Starts the work, on the rows of that fill.
+    fn work(&self, work: Work, mebibytes: u64, seconds: u32) -> Result<Load, LabError>;
+}

@@ -1,0 +1,136 @@
+//! The life of a BPF program: opened, configured, loaded, attached; gone with its value.
+
+use libbpf_rs::{
+    ErrorKind, Link, MapCore, Object, ObjectBuilder, OpenMapMut, PrintLevel, ProgramInput,
+    ProgramMut, ProgramType, libbpf_sys,
+};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::sync::Mutex;
+use untax_core::reading::Gap;
+use untax_core::{Reading, Seconds};
+use untax_host::Host;
+
+/// A compiled program.
+pub(crate) struct Program {
+    /// The object file.
+    pub object: &'static [u8],
+    /// Functions whose tracepoints some kernels lack.
+    pub optional: &'static [&'static str],
+}
+
+/// A program that runs; its links are removed, and it with them, when this is dropped.
+pub(crate) struct Running {
+    object: Object,
+    /// While this is open, the kernel counts the time that programs take.
+    counted: Option<OwnedFd>,
+    links: Vec<(String, Link)>,
+}
+
+/// What libbpf said last: its errors are numbers alone.
+static SAID: Mutex<String> = Mutex::new(String::new());
+
+fn listen(_: PrintLevel, text: String) {
+    if let Ok(mut said) = SAID.lock() {
+        *said = text;
+    }
+}
+
+impl Program {
+    /// Loads and attaches it, after `configure` saw each of its maps.
+    pub fn run(
+        &self,
+        configure: impl Fn(&mut OpenMapMut) -> libbpf_rs::Result<()>,
+    ) -> Reading<Running> {
+        libbpf_rs::set_print(Some((PrintLevel::Warn, listen)));
+        match self.started(configure) {
+            Ok(running) => Reading::Present(running),
+            Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+                Reading::Denied("tracing needs root (CAP_BPF and CAP_PERFMON)".to_owned())
+            }
+            Err(error) => {
+                let said = SAID.lock().map(|said| said.trim().to_owned()).unwrap_or_default();
+                Reading::Failed(format!("this kernel refuses tracing: {error} ({said})"))
+            }
+        }
+    }
+
+    fn started(
+        &self,
+        configure: impl Fn(&mut OpenMapMut) -> libbpf_rs::Result<()>,
+    ) -> libbpf_rs::Result<Running> {
+        let mut open = ObjectBuilder::default().open_memory(self.object)?;
+        for mut map in open.maps_mut() {
+            configure(&mut map)?;
+        }
+        let object = open.load()?;
+        let counted = count_time();
+        let mut running = Running { object, counted, links: Vec::new() };
+        running.attach(|program| program.prog_type() != ProgramType::Syscall, self.optional)?;
+        Ok(running)
+    }
+}
+
+/// Makes the kernel count the time that programs take: some 20 ns for each event.
+#[expect(unsafe_code, reason = "libbpf-rs has no call for it")]
+fn count_time() -> Option<OwnedFd> {
+    // SAFETY: takes a number, and gives a new descriptor or a negative error.
+    let fd = unsafe { libbpf_sys::bpf_enable_stats(libbpf_sys::BPF_STATS_RUN_TIME) };
+    // SAFETY: the descriptor is new, so nobody else owns it.
+    (fd >= 0).then(|| unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+impl Running {
+    /// Attaches some of its functions; tracepoints of the `optional` ones may be missing.
+    pub fn attach(
+        &mut self,
+        which: impl Fn(&ProgramMut) -> bool,
+        optional: &[&str],
+    ) -> libbpf_rs::Result<()> {
+        for program in self.object.progs_mut().filter(which) {
+            let name = program.name().to_string_lossy().into_owned();
+            match program.attach() {
+                Ok(link) => self.links.push((name, link)),
+                Err(error)
+                    if error.kind() == ErrorKind::NotFound && optional.contains(&name.as_str()) => {
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Detaches some of its functions.
+    pub fn detach(&mut self, names: &[&str]) {
+        self.links.retain(|(name, _)| !names.contains(&name.as_str()));
+    }
+
+    /// One of its maps.
+    pub fn map(&self, name: &str) -> libbpf_rs::Result<impl MapCore + '_> {
+        let found = self.object.maps().find(|map| map.name() == name);
+        found.ok_or_else(|| libbpf_rs::Error::from_raw_os_error(libc::ENOENT))
+    }
+
+    /// Runs one of its functions now.
+    pub fn call(&self, name: &str) -> libbpf_rs::Result<()> {
+        let found = self.object.progs_mut().find(|program| program.name() == name);
+        let program = found.ok_or_else(|| libbpf_rs::Error::from_raw_os_error(libc::ENOENT))?;
+        program.test_run(ProgramInput::default()).map(drop)
+    }
+
+    /// Processor time that its functions took since they run.
+    pub fn cost(&self, host: &Host) -> Reading<Seconds> {
+        if self.counted.is_none() {
+            return Reading::Absent("this kernel does not count the time of programs".to_owned());
+        }
+        let time_of = |program: ProgramMut| {
+            let file = format!("/proc/self/fdinfo/{}", program.as_fd().as_raw_fd());
+            host.text(&file).parse(&file, |text| {
+                let ns = text.lines().find_map(|line| line.strip_prefix("run_time_ns:"))?;
+                ns.trim().parse::<u64>().ok()
+            })
+        };
+        let times = self.object.progs_mut().map(|program| time_of(program).into_result());
+        let total: Result<u64, Gap> = times.sum();
+        Reading::from(total).map(Seconds::from_ns)
+    }
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * A part of threads.bpf.c: what the reader runs to begin a slice of the window and to end it.
+ */
+#ifndef UNTAX_SLICES_H
+#define UNTAX_SLICES_H
+
+static long settle_one(struct bpf_map *map, const u32 *pid, struct thread *thread, u64 *now)
+{
+	/* Waited for clients all the while: nobody asked anything of it. */
+	bool dormant = thread->doing == POLL && !thread->ran;
+
+	if (dormant)
+		thread->doing = DORMANT;
+	settle(thread, *now);
+	if (dormant)
+		thread->doing = POLL;
+	thread->ran = 0;
+	hand_over(thread);
+	return 0;
+}
+
+/* Run by the reader: brings the totals up to the present. */
+SEC("syscall")
+int settle_all(void *context)
+{
+	u64 now = bpf_ktime_get_ns();
+	u32 moment = SETTLED;
+
+	bpf_for_each_map_elem(&threads, settle_one, &now, 0);
+	bpf_map_update_elem(&moments, &moment, &now, BPF_ANY);
+	return 0;
+}
+
+/* Run by the reader, before the scheduler's events stop. */
+SEC("syscall")
+int pause(void *context)
+{
+	paused = 1;
+	return 0;
+}
+
+/* Newer kernels tell what a thread is doing that was not watched for a while. */
+static __always_inline void look(struct thread *thread, u32 pid)
+{
+	struct task_struct *task;
+
+	if (!bpf_ksym_exists(bpf_task_from_pid))
+		return;
+	task = bpf_task_from_pid(pid);
+	if (!task)
+		return;
+	thread->doing = task->__state == TASK_RUNNING ? UNSEEN : reason(thread, task, task->__state);
+	bpf_task_release(task);
+}
+
+static long resume_one(struct bpf_map *map, const u32 *pid, struct thread *thread, u64 *now)
+{
+	struct total *total = total_of(thread);
+
+	/* It ended while nobody looked. */
+	if (thread->dying) {
+		bpf_map_delete_elem(map, pid);
+		return 0;
+	}
+	/* The clock of writers stood still; those that wait now set it going again. */
+	if (total && total->writes_since < *now)
+		total->writes_since = 0;
+	thread->writes = 0;
+	thread->since = *now;
+	thread->on_cpu = ON_CPU;
+	/* Who waited still waits, most likely; who ran or was about to may do anything. */
+	if (thread->doing == RUNNABLE || thread->doing <= RECLAIM_ON_CPU)
+		thread->doing = UNSEEN;
+	look(thread, *pid);
+	begin_wait(thread, *now);
+	return 0;
+}
+
+/* Run by the reader, when the scheduler's events come again. */
+SEC("syscall")
+int resume(void *context)
+{
+	u64 now = bpf_ktime_get_ns();
+	u32 moment = RESUMED;
+
+	bpf_for_each_map_elem(&threads, resume_one, &now, 0);
+	bpf_map_update_elem(&moments, &moment, &now, BPF_ANY);
+	paused = 0;
+	return 0;
+}
+
+#endif

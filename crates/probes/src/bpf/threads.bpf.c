@@ -1,0 +1,434 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Accounts for every nanosecond of the threads of chosen databases.
+ *
+ * A thread is always doing exactly one thing, and what it did is charged when it begins to do
+ * another: so no time is counted twice and none is lost. Nothing is copied to user space but one
+ * total for each database.
+ */
+#include "kernel.h"
+#include "threads.h"
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+struct bpf_map;
+
+#define TASK_RUNNING 0
+#define TASK_INTERRUPTIBLE 1
+#define TASK_DEAD 0x80
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	/* Set before the program is loaded. */
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct thread);
+} threads SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, MAX_DATABASES);
+	__type(key, u32);
+	__type(value, struct total);
+} totals SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, MAX_CLIENTS);
+	__type(key, struct client);
+	__type(value, u64);
+} clients SEC(".maps");
+
+/* Set before the program is loaded: the numbers differ between architectures. */
+const volatile struct syscall syscalls[SYSCALLS];
+
+/* Threads that there was no room for. */
+u64 lost = 0;
+
+/* Whether only the birth and death of threads are followed just now, as it is at first. */
+bool paused = 1;
+
+/* When all threads were resumed, and when they were settled last: CLOCK_MONOTONIC, ns. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 2);
+	__type(key, u32);
+	__type(value, u64);
+} moments SEC(".maps");
+
+enum moment { RESUMED, SETTLED };
+
+static __always_inline void charge(struct thread *thread, u8 doing, u64 ns)
+{
+	if (doing >= DOINGS)
+		return;
+	thread->spent[doing] += ns;
+	if (doing < FIRST_IDLE)
+		thread->stretch += ns;
+}
+
+/*
+ * A stretch between two polls ends. The first ones of a new server process are the way to its
+ * first request, the last one is its end: what a connection costs beside what it is for.
+ */
+static __always_inline void end_stretch(struct thread *thread, bool dies)
+{
+	u32 database = thread->database;
+
+	if (thread->born && (dies || thread->polls < 2)) {
+		struct total *total = bpf_map_lookup_elem(&totals, &database);
+
+		if (total)
+			__sync_fetch_and_add(&total->connecting, thread->stretch);
+	}
+	if (thread->polls < 2)
+		thread->polls++;
+	thread->stretch = 0;
+}
+
+/* Moves what a thread has spent to the total of its database. */
+static __always_inline void hand_over(struct thread *thread)
+{
+	u32 database = thread->database;
+	struct total *total = bpf_map_lookup_elem(&totals, &database);
+	u8 polling = thread->polling;
+	int doing;
+
+	if (!total || polling >= POLLINGS)
+		return;
+	for (doing = 0; doing < DOINGS; doing++) {
+		__sync_fetch_and_add(&total->spent[polling][doing], thread->spent[doing]);
+		thread->spent[doing] = 0;
+	}
+}
+
+/* For how long (ns, ever growing) the threads of this run queue have been held back by a limit. */
+static __always_inline u64 throttled_time(struct cfs_rq *queue)
+{
+	u64 time, since;
+
+	if (!queue)
+		return 0;
+	if (bpf_core_field_exists(queue->throttled_clock_self_time)) {
+		time = BPF_CORE_READ(queue, throttled_clock_self_time);
+		since = BPF_CORE_READ(queue, throttled_clock_self);
+		return since ? time + BPF_CORE_READ(queue, rq, clock) - since : time;
+	}
+	if (bpf_core_field_exists(queue->throttled_clock_pelt_time)) {
+		time = BPF_CORE_READ(queue, throttled_clock_pelt_time);
+		since = BPF_CORE_READ(queue, throttled_clock_pelt);
+		return BPF_CORE_READ(queue, throttle_count) ?
+			       time + BPF_CORE_READ(queue, rq, clock_pelt) - since : time;
+	}
+	return 0;
+}
+
+#include "waits.h"
+
+static __always_inline void begin(struct thread *thread, u8 doing, u64 now)
+{
+	thread->doing = doing;
+	thread->since = now;
+}
+
+static __always_inline void begin_runnable(struct thread *thread, struct task_struct *task, u64 now)
+{
+	if (thread->limited) {
+		struct cfs_rq *queue = BPF_CORE_READ(task, se.cfs_rq);
+
+		thread->run_queue = (u64)queue;
+		thread->throttled = throttled_time(queue);
+	}
+	begin(thread, RUNNABLE, now);
+}
+
+/* Charges what it has been doing until now. */
+static __always_inline void settle(struct thread *thread, u64 now)
+{
+	u64 spent = now > thread->since ? now - thread->since : 0;
+	u64 before, throttled;
+
+	/* Without any event so far it keeps its CPU: whoever waits for one gets it soon. */
+	if (thread->doing == UNSEEN) {
+		charge(thread, thread->on_cpu, spent);
+		thread->since = now;
+		return;
+	}
+
+	thread->since = now;
+	if (thread->doing == FUTEX) {
+		settle_futex(thread, spent, now);
+		return;
+	}
+	if (thread->doing >= DISK && thread->doing <= DIRTY_THROTTLED)
+		settle_file(thread, spent, now);
+	if (thread->doing != RUNNABLE || !thread->limited) {
+		charge(thread, thread->doing == RUNNABLE ? CONTENDED : thread->doing, spent);
+		return;
+	}
+	before = thread->throttled;
+	thread->throttled = throttled_time((struct cfs_rq *)thread->run_queue);
+	throttled = thread->throttled > before ? thread->throttled - before : 0;
+	if (throttled > spent)
+		throttled = spent;
+	charge(thread, THROTTLED, throttled);
+	charge(thread, CONTENDED, spent - throttled);
+}
+
+/* The current thread's user registers, as it entered the kernel. */
+static __always_inline struct pt_regs *registers(void)
+{
+	return (struct pt_regs *)bpf_task_pt_regs(bpf_get_current_task_btf());
+}
+
+static __always_inline const volatile struct syscall *syscall_of(struct pt_regs *regs)
+{
+	u64 number = SYSCALL_NUMBER(regs);
+
+	if (number >= SYSCALLS)
+		return NULL;
+	/* The verifier wants the bound on the very register that indexes. */
+	asm volatile("%0 &= %1" : "+r"(number) : "i"(SYSCALLS - 1));
+	return &syscalls[number];
+}
+
+static __always_inline u8 polls(const volatile struct syscall *call, struct pt_regs *regs)
+{
+	u8 number = call->timeout;
+	u64 timeout = number == 3 ? ARGUMENT_3(regs) : number == 4 ? ARGUMENT_4(regs) : ARGUMENT_5(regs);
+
+	if (call->timeout_by_pointer)
+		return timeout ? TIMED : FOREVER;
+	return (s32)timeout < 0 ? FOREVER : TIMED;
+}
+
+/* Why a thread that is about to leave its CPU in this state, or has left it, does so. */
+static __always_inline u8 reason(struct thread *thread, struct task_struct *task, unsigned int state)
+{
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+	const volatile struct syscall *call = syscall_of(regs);
+
+	thread->writes = 0;
+	if (state & TASK_INTERRUPTIBLE) {
+		if (!call)
+			return OTHER;
+		if (call->timeout) {
+			u8 polling = polls(call, regs);
+
+			if (polling > thread->polling)
+				thread->polling = polling;
+		}
+		return call->sleeps;
+	}
+	/* Bits move with every kernel, and CO-RE finds them through this macro alone. */
+	if (BPF_CORE_READ_BITFIELD(task, in_memstall))
+		return RECLAIM_STALLED;
+	if (thread->dirty)
+		return DIRTY_THROTTLED;
+	thread->writes = call && call->writes && thread->polling == FOREVER;
+	if (BPF_CORE_READ_BITFIELD(task, in_iowait))
+		return DISK;
+	return call ? call->waits : FAULT;
+}
+
+SEC("raw_tp/sched_switch")
+int BPF_PROG(on_switch, bool preempted, struct task_struct *prev, struct task_struct *next)
+{
+	/* The same as prev, but the verifier lets its fields be read without a helper. */
+	struct task_struct *current = bpf_get_current_task_btf();
+	u32 leaves = current->pid, enters = BPF_CORE_READ(next, pid);
+	struct thread *thread;
+	u64 now = 0;
+
+	thread = leaves ? bpf_map_lookup_elem(&threads, &leaves) : NULL;
+	if (thread) {
+		unsigned int state = preempted ? TASK_RUNNING : current->__state;
+
+		if (paused) {
+			if (state & TASK_DEAD)
+				bpf_map_delete_elem(&threads, &leaves);
+			return 0;
+		}
+		now = bpf_ktime_get_ns();
+		/* Whatever was known of it: who leaves a CPU was on it. */
+		thread->doing = thread->on_cpu;
+		thread->ran = 1;
+		settle(thread, now);
+		if (state & TASK_DEAD) {
+			end_stretch(thread, 1);
+			hand_over(thread);
+			bpf_map_delete_elem(&threads, &leaves);
+		} else if (state == TASK_RUNNING) {
+			begin_runnable(thread, prev, now);
+		} else {
+			begin(thread, reason(thread, current, state), now);
+			begin_wait(thread, now);
+			if (thread->doing == POLL)
+				end_stretch(thread, 0);
+		}
+	}
+	thread = enters && !paused ? bpf_map_lookup_elem(&threads, &enters) : NULL;
+	if (thread) {
+		now = now ?: bpf_ktime_get_ns();
+		if (thread->doing == UNSEEN)
+			begin_runnable(thread, next, thread->since);
+		settle(thread, now);
+		thread->dirty = 0;
+		begin(thread, thread->on_cpu, now);
+	}
+	return 0;
+}
+
+static __always_inline void count_client(u32 database)
+{
+	struct client client = { .database = database, .pid = bpf_get_current_pid_tgid() >> 32 };
+	u64 *count = bpf_map_lookup_elem(&clients, &client), one = 1;
+
+	if (count)
+		__sync_fetch_and_add(count, 1);
+	else
+		bpf_map_update_elem(&clients, &client, &one, BPF_ANY);
+}
+
+/*
+ * The current thread is about to wake one that polls: as a client that sends, or, by a signal say,
+ * as a thread of the same database. An interrupt may have come upon any thread, so only those in a
+ * system call that means it count.
+ */
+SEC("raw_tp/sched_waking")
+int BPF_PROG(on_waking, struct task_struct *task)
+{
+	u32 woken = BPF_CORE_READ(task, pid), waker;
+	struct thread *thread = bpf_map_lookup_elem(&threads, &woken), *by;
+	const volatile struct syscall *call;
+
+	if (!thread || thread->doing != POLL || paused)
+		return 0;
+	call = syscall_of(registers());
+	if (!call)
+		return 0;
+	if (call->sends) {
+		if (bpf_get_prandom_u32() % CLIENT_SAMPLING == 0)
+			count_client(thread->database);
+		return 0;
+	}
+	if (!call->wakes_peers)
+		return 0;
+	waker = bpf_get_current_pid_tgid();
+	by = bpf_map_lookup_elem(&threads, &waker);
+	if (by && by->database == thread->database)
+		thread->doing = POLL_PEER;
+	return 0;
+}
+
+static __always_inline int woken(struct task_struct *task)
+{
+	u32 pid = BPF_CORE_READ(task, pid);
+	struct thread *thread = bpf_map_lookup_elem(&threads, &pid);
+
+	/* One that is woken before it left its CPU goes on as it was. */
+	if (thread && !paused && thread->doing != thread->on_cpu && thread->doing != RUNNABLE) {
+		u64 now = bpf_ktime_get_ns();
+
+		settle(thread, now);
+		end_wait(thread);
+		begin_runnable(thread, task, now);
+	}
+	return 0;
+}
+
+SEC("raw_tp/sched_wakeup")
+int BPF_PROG(on_wakeup, struct task_struct *task)
+{
+	return woken(task);
+}
+
+SEC("raw_tp/sched_process_fork")
+int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
+{
+	u32 of = BPF_CORE_READ(parent, pid), pid = BPF_CORE_READ(child, pid);
+	struct thread *thread = bpf_map_lookup_elem(&threads, &of), fresh = {};
+	struct total *total;
+	u32 database;
+
+	if (!thread)
+		return 0;
+	database = thread->database;
+	total = bpf_map_lookup_elem(&totals, &database);
+	if (total)
+		__sync_fetch_and_add(&total->started, 1);
+	fresh.database = database;
+	fresh.born = 1;
+	fresh.limited = thread->limited;
+	fresh.on_cpu = ON_CPU;
+	begin_runnable(&fresh, child, bpf_ktime_get_ns());
+	if (bpf_map_update_elem(&threads, &pid, &fresh, BPF_ANY))
+		__sync_fetch_and_add(&lost, 1);
+	return 0;
+}
+
+/* On its way out: while paused, its last switch is not seen. */
+SEC("raw_tp/sched_process_exit")
+int BPF_PROG(on_exit, struct task_struct *task)
+{
+	u32 pid = bpf_get_current_pid_tgid();
+	struct thread *thread = bpf_map_lookup_elem(&threads, &pid);
+
+	if (thread && paused)
+		bpf_map_delete_elem(&threads, &pid);
+	else if (thread)
+		thread->dying = 1;
+	return 0;
+}
+
+static __always_inline int charge_cpu_to(u8 doing)
+{
+	u32 pid = bpf_get_current_pid_tgid();
+	struct thread *thread = bpf_map_lookup_elem(&threads, &pid);
+
+	if (thread && !paused) {
+		u64 now = bpf_ktime_get_ns();
+
+		settle(thread, now);
+		thread->on_cpu = doing;
+		begin(thread, doing, now);
+	}
+	return 0;
+}
+
+SEC("raw_tp/mm_vmscan_direct_reclaim_begin")
+int BPF_PROG(on_reclaim_begin)
+{
+	return charge_cpu_to(RECLAIM_ON_CPU);
+}
+
+SEC("raw_tp/mm_vmscan_direct_reclaim_end")
+int BPF_PROG(on_reclaim_end)
+{
+	return charge_cpu_to(ON_CPU);
+}
+
+SEC("raw_tp/mm_vmscan_memcg_reclaim_begin")
+int BPF_PROG(on_group_reclaim_begin)
+{
+	return charge_cpu_to(RECLAIM_ON_CPU);
+}
+
+SEC("raw_tp/mm_vmscan_memcg_reclaim_end")
+int BPF_PROG(on_group_reclaim_end)
+{
+	return charge_cpu_to(ON_CPU);
+}
+
+SEC("raw_tp/balance_dirty_pages")
+int BPF_PROG(on_dirty)
+{
+	u32 pid = bpf_get_current_pid_tgid();
+	struct thread *thread = bpf_map_lookup_elem(&threads, &pid);
+
+	if (thread)
+		thread->dirty = 1;
+	return 0;
+}
+
+#include "slices.h"

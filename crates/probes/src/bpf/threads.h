@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* What the program and its reader (threads.rs) agree on. */
+#ifndef UNTAX_THREADS_H
+#define UNTAX_THREADS_H
+
+/* What a thread is doing, in the order of untax_core::activity::Doing. */
+enum doing {
+	ON_CPU,
+	RECLAIM_ON_CPU,
+	CONTENDED,
+	THROTTLED,
+	DISK,
+	FILESYSTEM,
+	DIRTY_THROTTLED,
+	RECLAIM_STALLED,
+	FUTEX,
+	FUTEX_DISK,
+	FAULT,
+	SEND,
+	RECEIVE,
+	POLL,
+	POLL_PEER,
+	DORMANT,
+	ASYNC_IO,
+	SLEEP,
+	OTHER,
+	DOINGS,
+	/* From here on a thread waits for others to want something of it. */
+	FIRST_IDLE = RECEIVE,
+	/* Not told apart yet: known with the next event. */
+	UNSEEN = 254,
+	/* Waiting for a CPU; charged to CONTENDED and THROTTLED when the wait is over. */
+	RUNNABLE = 255,
+};
+
+/* How a thread has polled so far, in the order of untax_core::activity::Polling. */
+enum polling { NEVER, TIMED, FOREVER, POLLINGS };
+
+#define MAX_DATABASES 64
+#define SYSCALLS 512
+
+/* What waiting in a system call means. */
+struct syscall {
+	/* When it sleeps (TASK_INTERRUPTIBLE). */
+	u8 sleeps;
+	/* When it waits without being interruptible, but not for a disk. */
+	u8 waits;
+	/* Number of the argument that holds the time-out of a poll; 0 for other calls. */
+	u8 timeout;
+	/* Whether that argument points to the time-out, rather than being it. */
+	u8 timeout_by_pointer;
+	/* Whether a thread uses it to wake another of its own database. */
+	u8 wakes_peers;
+	/* Whether a client uses it to send. */
+	u8 sends;
+	/* Whether it writes to a file, or waits for what was written. */
+	u8 writes;
+};
+
+struct thread {
+	/* When it began to do this: CLOCK_MONOTONIC, ns. */
+	u64 since;
+	/* Its run queue, and for how long (ns) that had been throttled when the wait began. */
+	u64 run_queue;
+	u64 throttled;
+	u32 database;
+	u8 doing;
+	/* What its time on CPU is charged to: ON_CPU or RECLAIM_ON_CPU. */
+	u8 on_cpu;
+	u8 polling;
+	/* The next wait is the kernel's, for having dirtied too many pages. */
+	u8 dirty;
+	/* Its control group, or one above, has a CPU limit. */
+	u8 limited;
+	/* It ran since its time was taken last. */
+	u8 ran;
+	/* It was started while its database was watched. */
+	u8 born;
+	/* How often it has begun to poll, up to 2. */
+	u8 polls;
+	/* It is about to end. */
+	u8 dying;
+	/* It serves a client and waits for what it writes. */
+	u8 writes;
+	/* What it spent (ns) since it polled last, sleep left out. */
+	u64 stretch;
+	/* When this wait began, and what its database's clock of such waits showed then: ns. */
+	u64 waits_since;
+	u64 clock;
+	/* Time (ns) that is not part of its database's total yet. */
+	u64 spent[DOINGS];
+};
+
+/* What the threads of one database did: time in ns. */
+struct total {
+	u64 spent[POLLINGS][DOINGS];
+	u64 started;
+	/* Of threads that were born: until they polled twice, and after they polled last. */
+	u64 connecting;
+	/*
+	 * A clock of the time in which a thread that serves a client waited for what it writes. One
+	 * holds the log's lock at a time; where several write, it runs too fast, and a wait behind it
+	 * is charged no more than its own length.
+	 */
+	u64 written;
+	u64 writes_since;
+	/* The longest waits, as DISK, FILESYSTEM and DIRTY_THROTTLED. */
+	u64 longest[3];
+};
+
+/* A process that sends to a database. */
+struct client {
+	u32 database;
+	u32 pid;
+};
+
+/* One of so many sends is counted. */
+#define CLIENT_SAMPLING 64
+#define MAX_CLIENTS 256
+
+#endif

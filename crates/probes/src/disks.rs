@@ -1,0 +1,231 @@
+//! What every disk does for whom: a BPF program at the block layer's tracepoints.
+//!
+//! It keeps one total in the kernel for each device, database, role and direction; nothing is
+//! copied for a request. Whose file a request is for follows from the page that it carries, or
+//! from the file of a direct I/O, so that what a kernel thread writes back is known too.
+
+use crate::bpf::{self, Program};
+use crate::io::Device;
+use crate::io::places::{Known, NAMES};
+use libbpf_rs::{MapCore, MapFlags, OpenMapMut};
+use untax_core::io::{Bucket, Direction, Flow, Role, Spread, percentile};
+use untax_core::{Bytes, Database, Reading, Seconds};
+use untax_host::Host;
+
+static PROGRAM: Program =
+    Program { object: include_bytes!(concat!(env!("OUT_DIR"), "/disks.bpf.o")), optional: &[] };
+
+/// Constants of disks.h.
+const LATENCIES: usize = 128;
+const SIZES: usize = 32;
+const MOST_NAMES: usize = 16;
+const SLOT_S: f64 = 0.25;
+const NO_DATABASE: u32 = u32::MAX;
+
+/// Where the fields of `struct flow` are.
+const ENDS: usize = 9 * 8 + 5 * 8;
+
+/// Bytes of one `struct name`.
+const NAME: usize = 24;
+
+/// The disks, being watched until this value is dropped.
+pub(crate) struct Disks {
+    bpf: bpf::Running,
+    databases: Vec<String>,
+}
+
+impl Disks {
+    /// Begins to watch. The gap says why that is not possible here.
+    pub fn watch(databases: &[Database], known: &[Known]) -> Reading<Self> {
+        PROGRAM.run(configure).and_then(|bpf| {
+            let names = databases.iter().map(|database| database.id.clone()).collect();
+            let disks = Self { bpf, databases: names };
+            match disks.fill(databases, known) {
+                Ok(()) => Reading::Present(disks),
+                Err(error) => Reading::Failed(format!("the disks cannot be watched: {error}")),
+            }
+        })
+    }
+
+    fn fill(&self, databases: &[Database], known: &[Known]) -> libbpf_rs::Result<()> {
+        let places = self.bpf.map("places")?;
+        for one in known {
+            let mut value = [0; 12];
+            value[0..4].copy_from_slice(&one.database.to_ne_bytes());
+            value[4..8].copy_from_slice(&one.owner.unwrap_or_default().to_ne_bytes());
+            value[8] = one.owner.is_none().into();
+            value[9] = one.role as u8;
+            let mut key = [0; 16];
+            key[0..4].copy_from_slice(&one.device.to_ne_bytes());
+            key[8..16].copy_from_slice(&one.inode.to_ne_bytes());
+            places.update(&key, &value, MapFlags::ANY)?;
+        }
+        let processes = self.bpf.map("processes")?;
+        for (index, database) in (0_u32..).zip(databases) {
+            for pid in &database.pids {
+                processes.update(&pid.to_ne_bytes(), &index.to_ne_bytes(), MapFlags::ANY)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What the disks did since, over a window of that many seconds.
+    pub fn read(&self, devices: &[Device], window_s: f64) -> Reading<Vec<Flow>> {
+        let read = || {
+            let flows = self.bpf.map("flows")?;
+            let one = |key: Vec<u8>| {
+                let value = flows.lookup(&key, MapFlags::ANY)?;
+                Ok(value.and_then(|value| self.flow(&key, &value, devices, window_s)))
+            };
+            let all: libbpf_rs::Result<Vec<Option<Flow>>> = flows.keys().map(one).collect();
+            Ok::<_, libbpf_rs::Error>(all?.into_iter().flatten().collect::<Vec<Flow>>())
+        };
+        match read() {
+            Ok(mut flows) => {
+                flows.sort_by_key(|flow| {
+                    (flow.device.clone(), flow.database.clone(), flow.role, flow.direction)
+                });
+                Reading::Present(flows)
+            }
+            Err(error) => Reading::Failed(format!("what the disks did: {error}")),
+        }
+    }
+
+    fn flow(&self, key: &[u8], value: &[u8], devices: &[Device], window_s: f64) -> Option<Flow> {
+        let number = number32(key, 0)?;
+        let (major, minor) = (number >> 20, number & 0xf_ffff);
+        let number = format!("{major}:{minor}");
+        let named = devices.iter().find(|device| device.number == number);
+        let database = match number32(key, 4)? {
+            NO_DATABASE => None,
+            index => Some(self.databases.get(index as usize)?.clone()),
+        };
+        let of = |field: usize| number64(value, field * 8);
+        let (requests, bytes, sequential) = (of(0)?, of(1)?, of(2)?);
+        let (served, queued, longest, peak) = (of(3)?, of(4)?, of(5)?, of(8)?);
+        let latencies = buckets(value, ENDS, LATENCIES, latency_bounds);
+        let moved = bytes as f64 * SLOT_S / window_s;
+        Some(Flow {
+            device: named.map_or(number, |device| device.name.clone()),
+            database,
+            role: *Role::ALL.get(usize::from(*key.get(8)?))?,
+            direction: *Direction::ALL.get(usize::from(*key.get(9)?))?,
+            requests,
+            bytes: Bytes(bytes),
+            sequential: sequential as f64 / requests.max(1) as f64,
+            latency: spread(&latencies, served, longest, requests),
+            queued_s: Seconds::from_ns(queued / requests.max(1)),
+            sizes: buckets(value, ENDS + LATENCIES * 4, SIZES, size_bounds),
+            latencies,
+            burst: if bytes > 0 { (peak as f64 / moved).max(1.0) } else { 1.0 },
+        })
+    }
+
+    /// Processor time that watching took so far, in the kernel.
+    pub fn cost(&self, host: &Host) -> Reading<Seconds> {
+        self.bpf.cost(host)
+    }
+}
+
+/// Says which beginnings of names tell what a file is for.
+fn configure(map: &mut OpenMapMut) -> libbpf_rs::Result<()> {
+    if !map.name().to_string_lossy().ends_with(".rodata") {
+        return Ok(());
+    }
+    // `names` comes first in it, and what follows is zero.
+    let mut table = map.initial_value().map(<[u8]>::to_vec).unwrap_or_default();
+    for (index, (begins, role)) in NAMES.iter().take(MOST_NAMES).enumerate() {
+        let mut text = [0; 8];
+        let mut mask = [0; 8];
+        for (at, byte) in begins.bytes().take(8).enumerate() {
+            text[at] = byte;
+            mask[at] = 0xff;
+        }
+        let entry = [text, mask, [*role as u8, 0, 0, 0, 0, 0, 0, 0]].concat();
+        if let Some(place) = table.get_mut(index * NAME..(index + 1) * NAME) {
+            place.copy_from_slice(&entry);
+        }
+    }
+    map.set_initial_value(&table)
+}
+
+fn number32(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
+}
+
+fn number64(bytes: &[u8], at: usize) -> Option<u64> {
+    Some(u64::from_ne_bytes(bytes.get(at..at + 8)?.try_into().ok()?))
+}
+
+/// The buckets of a histogram from its first to its last that counted something.
+fn buckets(value: &[u8], at: usize, size: usize, bounds: fn(usize) -> (f64, f64)) -> Vec<Bucket> {
+    let all = (0..size).map(|index| {
+        let (from, to) = bounds(index);
+        Bucket { from, to, count: number32(value, at + index * 4).unwrap_or(0).into() }
+    });
+    let mut all: Vec<Bucket> = all.skip_while(|bucket| bucket.count == 0).collect();
+    while all.last().is_some_and(|bucket| bucket.count == 0) {
+        all.pop();
+    }
+    all
+}
+
+/// Seconds between which the latencies of a bucket lie: `latency_bucket` of disks.bpf.c.
+fn latency_bounds(index: usize) -> (f64, f64) {
+    let edge = |index: usize| {
+        let (power, quarter) = (10 + index / 4, index % 4);
+        (4 + quarter) as f64 / 4.0 * (1_u64 << power) as f64 / 1e9
+    };
+    (if index == 0 { 0.0 } else { edge(index) }, edge(index + 1))
+}
+
+/// Bytes: `size_bucket` of disks.bpf.c.
+fn size_bounds(index: usize) -> (f64, f64) {
+    ((512_u64 << index) as f64, (1024_u64 << index) as f64)
+}
+
+fn spread(latencies: &[Bucket], served_ns: u64, longest_ns: u64, requests: u64) -> Spread {
+    let max_s = Seconds::from_ns(longest_ns);
+    let at = |share| Seconds(percentile(latencies, share).min(max_s.0));
+    Spread {
+        mean_s: Seconds::from_ns(served_ns / requests.max(1)),
+        p50_s: at(0.5),
+        p90_s: at(0.9),
+        p99_s: at(0.99),
+        max_s,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernel_and_this_program_agree() {
+        let header = include_str!("bpf/disks.h");
+        for (name, value) in [("LATENCIES", LATENCIES), ("SIZES", SIZES), ("NAMES", MOST_NAMES)] {
+            assert!(header.contains(&format!("#define {name} {value}\n")), "{name}");
+        }
+        assert!(header.contains("#define SLOT 250000000ULL\n"));
+        assert!(header.contains("enum role { LOG, DATA, TEMP, OTHER };"));
+        assert!(header.contains("enum direction { READ, WRITE, FLUSH, DISCARD };"));
+        for (index, role) in Role::ALL.iter().enumerate() {
+            assert_eq!(*role as usize, index);
+        }
+        for (index, direction) in Direction::ALL.iter().enumerate() {
+            assert_eq!(*direction as usize, index);
+        }
+        assert!(NAMES.len() <= MOST_NAMES);
+    }
+
+    #[test]
+    fn buckets_touch_each_other() {
+        for index in 1..LATENCIES {
+            assert!((latency_bounds(index - 1).1 - latency_bounds(index).0).abs() < 1e-12);
+        }
+        // 1.75 * 2^20 ns is in the fourth quarter of its power.
+        let (from, to) = latency_bounds(10 * 4 + 3);
+        assert!(from <= 1.75 * 1_048_576e-9 && 1.99 * 1_048_576e-9 < to);
+        assert_eq!(size_bounds(3), (4096.0, 8192.0));
+    }
+}

@@ -1,0 +1,76 @@
+//! Disks, filesystems, dirty pages and writers, watched for a window.
+
+mod devices;
+mod dirty;
+pub(crate) mod places;
+mod writers;
+
+use crate::disks::Disks;
+use std::time::Instant;
+pub(crate) use untax_core::io::Device;
+use untax_core::io::Dirty;
+use untax_core::{Database, Io, Reading, Seconds};
+use untax_host::Host;
+
+/// The disks of a host, being watched for some databases until this value is dropped.
+pub struct Watch {
+    databases: Vec<Database>,
+    places: Vec<untax_core::io::Place>,
+    disks: Reading<Disks>,
+    counted: devices::Counts,
+    written: writers::Counts,
+    journals: Vec<dirty::JournalCount>,
+    dirty: Reading<Dirty>,
+    since: Instant,
+}
+
+impl Watch {
+    /// Begins to watch.
+    pub fn begin(host: &Host, databases: &[Database]) -> Self {
+        let (places, known) = places::of_all(host, databases);
+        Self {
+            databases: databases.to_vec(),
+            places,
+            disks: Disks::watch(databases, &known),
+            counted: devices::count(host),
+            written: writers::count(host),
+            journals: dirty::journals(host),
+            dirty: dirty::read(host),
+            since: Instant::now(),
+        }
+    }
+
+    /// Looks at what changes within the window.
+    pub fn sample(&mut self, host: &Host) {
+        let before = std::mem::replace(&mut self.dirty, Reading::Absent(String::new()));
+        self.dirty = dirty::larger(before, dirty::read(host));
+    }
+
+    /// What was seen from the beginning until now, and the processor time that it took in the
+    /// kernel.
+    pub fn end(mut self, host: &Host) -> (Io, Reading<Seconds>) {
+        self.sample(host);
+        let window_s = self.since.elapsed().as_secs_f64();
+        let all = devices::all(host, &self.counted, window_s);
+        let flows = self.disks.as_ref().and_then(|disks| disks.read(&all, window_s));
+        let writers = writers::growth(host, &self.written, &self.databases);
+        let journals = dirty::journal_growth(host, &self.journals);
+        let cost = self.disks.as_ref().and_then(|disks| disks.cost(host));
+        let holds = |device: &Device| {
+            let name = Some(&device.name);
+            let held = self.places.iter().filter_map(|place| place.filesystem.value());
+            let moved = device.counted.value().map_or(0, |c| c.reads + c.writes);
+            moved > 0 || held.into_iter().any(|filesystem| filesystem.device.as_ref() == name)
+        };
+        let io = Io {
+            window_s: Seconds(window_s),
+            flows,
+            devices: all.into_iter().filter(holds).collect(),
+            places: self.places,
+            dirty: self.dirty,
+            writers,
+            journals,
+        };
+        (io, cost)
+    }
+}

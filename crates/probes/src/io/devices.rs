@@ -1,0 +1,254 @@
+//! Block devices: what they are, what is behind them, and what the kernel counted.
+
+use std::collections::BTreeMap;
+use untax_core::io::{Behind, Counted, Device, Mount};
+use untax_core::{Bytes, Reading, Seconds};
+use untax_host::Host;
+
+/// `/proc/diskstats` by name of the device.
+pub(super) type Counts = Reading<BTreeMap<String, Line>>;
+
+/// The fields of one line of `/proc/diskstats` that are used (admin-guide/iostats).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Line {
+    number: String,
+    reads: u64,
+    read_sectors: u64,
+    reading_ms: u64,
+    writes: u64,
+    written_sectors: u64,
+    writing_ms: u64,
+    busy_ms: u64,
+}
+
+/// A sector of block statistics, whatever the device's own is.
+const SECTOR: u64 = 512;
+
+/// Reads the counters of all devices and partitions.
+pub(super) fn count(host: &Host) -> Counts {
+    host.text("/proc/diskstats").map(|text| text.lines().filter_map(parse).collect())
+}
+
+fn parse(line: &str) -> Option<(String, Line)> {
+    let fields: Vec<&str> = line.split_ascii_whitespace().collect();
+    let number = |at: usize| fields.get(at)?.parse::<u64>().ok();
+    let line = Line {
+        number: format!("{}:{}", number(0)?, number(1)?),
+        reads: number(3)?,
+        read_sectors: number(5)?,
+        reading_ms: number(6)?,
+        writes: number(7)?,
+        written_sectors: number(9)?,
+        writing_ms: number(10)?,
+        busy_ms: number(12)?,
+    };
+    Some(((*fields.get(2)?).to_owned(), line))
+}
+
+/// Every whole device with what it did since `before`, over a window of that many seconds.
+pub(super) fn all(host: &Host, before: &Counts, window_s: f64) -> Vec<Device> {
+    let now = count(host);
+    let names = host.names("/sys/block").into_value().unwrap_or_default();
+    let mounts = mounts(host);
+    names.iter().filter_map(|name| device(host, name, before, &now, &mounts, window_s)).collect()
+}
+
+fn device(
+    host: &Host,
+    name: &str,
+    before: &Counts,
+    now: &Counts,
+    mounts: &BTreeMap<String, Vec<Mount>>,
+    window_s: f64,
+) -> Option<Device> {
+    let sys = format!("/sys/block/{name}");
+    let text = |file: &str| host.text(&format!("{sys}/{file}")).map(|text| text.trim().to_owned());
+    let number = text("dev").into_value()?;
+    let scheduler = text("queue/scheduler");
+    let partitions = host.names(&sys).into_value().unwrap_or_default();
+    let parts = partitions.iter().filter(|part| part.starts_with(name));
+    let numbers = parts.filter_map(|part| text(&format!("{part}/dev")).into_value());
+    let mut here: Vec<Mount> =
+        [number.clone()].into_iter().chain(numbers).fold(Vec::new(), |mut here, number| {
+            here.extend(mounts.get(&number).into_iter().flatten().cloned());
+            here
+        });
+    here.dedup();
+    Some(Device {
+        behind: behind(host, name),
+        rotational: text("queue/rotational").map(|flag| flag == "1"),
+        scheduler: scheduler.parse("scheduler", |text| chosen(text)),
+        model: text("device/model"),
+        mounts: here,
+        counted: counted(name, before, now, window_s),
+        name: name.to_owned(),
+        number,
+    })
+}
+
+/// The word in brackets; a device that offers none has the only word there is.
+fn chosen(text: &str) -> Option<String> {
+    let inside = text.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
+    Some(inside.map_or(text, |(word, _)| word).to_owned()).filter(|word| !word.is_empty())
+}
+
+fn counted(name: &str, before: &Counts, now: &Counts, window_s: f64) -> Reading<Counted> {
+    let of = |counts: &Counts| {
+        counts.as_ref().and_then(|lines| match lines.get(name) {
+            Some(line) => Reading::Present(line.clone()),
+            None => Reading::Absent(format!("/proc/diskstats has no {name}")),
+        })
+    };
+    of(before).and_then(|before| {
+        of(now).and_then(|now| match difference(&before, &now, window_s) {
+            Some(counted) => Reading::Present(counted),
+            None => Reading::Failed(format!("{name}: a counter went backwards")),
+        })
+    })
+}
+
+fn difference(before: &Line, now: &Line, window_s: f64) -> Option<Counted> {
+    let ms = |from: u64, to: u64| Some(Seconds(to.checked_sub(from)? as f64 / 1e3));
+    let bytes = |from: u64, to: u64| Some(Bytes(to.checked_sub(from)?.saturating_mul(SECTOR)));
+    Some(Counted {
+        reads: now.reads.checked_sub(before.reads)?,
+        writes: now.writes.checked_sub(before.writes)?,
+        read_bytes: bytes(before.read_sectors, now.read_sectors)?,
+        written_bytes: bytes(before.written_sectors, now.written_sectors)?,
+        reading_s: ms(before.reading_ms, now.reading_ms)?,
+        writing_s: ms(before.writing_ms, now.writing_ms)?,
+        busy: (ms(before.busy_ms, now.busy_ms)?.0 / window_s).clamp(0.0, 1.0),
+    })
+}
+
+/// Mounts of this process's namespace by device number. What is mounted twice counts once.
+fn mounts(host: &Host) -> BTreeMap<String, Vec<Mount>> {
+    let text = host.text("/proc/self/mountinfo").into_value().unwrap_or_default();
+    let mut all: BTreeMap<String, Vec<Mount>> = BTreeMap::new();
+    for (number, mount, _) in text.lines().filter_map(mount) {
+        let here = all.entry(number).or_default();
+        if !here.iter().any(|known| known.point.len() <= mount.point.len()) {
+            here.insert(0, mount);
+        }
+    }
+    all
+}
+
+/// `major:minor`, the mount, and its source, of one line of a `mountinfo` (proc(5)).
+pub(super) fn mount(line: &str) -> Option<(String, Mount, String)> {
+    let (left, right) = line.split_once(" - ")?;
+    let mut left = left.split(' ');
+    let (number, point) = (left.nth(2)?, left.nth(1)?);
+    let mut right = right.split(' ');
+    let (filesystem, source) = (right.next()?.to_owned(), right.next().unwrap_or_default());
+    let point = unescape(point);
+    Some((number.to_owned(), Mount { point, filesystem }, source.to_owned()))
+}
+
+/// Blanks are written as octal numbers.
+fn unescape(text: &str) -> String {
+    text.replace("\\040", " ").replace("\\011", "\t").replace("\\134", "\\")
+}
+
+/// The whole device with that number, such as `vda` for its first partition.
+pub(super) fn whole(host: &Host, number: &str) -> Option<String> {
+    let link = host.link(&format!("/sys/dev/block/{number}")).into_value()?;
+    let mut parts = link.split('/').skip_while(|part| *part != "block").skip(1);
+    parts.next().map(str::to_owned)
+}
+
+/// How deep devices may be made of each other.
+const MOST_DEPTH: u32 = 8;
+
+/// What is behind a device.
+pub(super) fn behind(host: &Host, name: &str) -> Behind {
+    network(host, name, 0).map_or_else(|| kind(name), Behind::Network)
+}
+
+fn kind(name: &str) -> Behind {
+    if name.starts_with("loop") {
+        Behind::Loop
+    } else if name.starts_with("dm-") || name.starts_with("md") {
+        Behind::Mapped
+    } else if name.starts_with("ram") || name.starts_with("zram") {
+        Behind::Memory
+    } else {
+        Behind::Local
+    }
+}
+
+/// The network that a device, or one that it is made of, is reached over.
+fn network(host: &Host, name: &str, depth: u32) -> Option<String> {
+    let known = [("nbd", "nbd"), ("rbd", "Ceph rbd"), ("drbd", "DRBD")];
+    if let Some((_, what)) = known.iter().find(|(prefix, _)| name.starts_with(prefix)) {
+        return Some((*what).to_owned());
+    }
+    let sys = format!("/sys/block/{name}");
+    let text = |file: &str| host.text(&format!("{sys}/{file}")).into_value();
+    let transport = text("device/transport");
+    let fabric = transport.as_deref().map(str::trim).filter(|t| ["tcp", "rdma", "fc"].contains(t));
+    if let Some(fabric) = fabric {
+        return Some(format!("NVMe over {fabric}"));
+    }
+    // As the clouds call the disks that they attach over their network.
+    let model = text("device/model").unwrap_or_default();
+    let clouds = ["Amazon Elastic Block Store", "PersistentDisk", "nvme_card-pd"];
+    if let Some(cloud) = clouds.iter().find(|cloud| model.contains(*cloud)) {
+        return Some((*cloud).to_owned());
+    }
+    let path = host.link(&sys).into_value().unwrap_or_default();
+    if path.contains("/session") {
+        return Some("iSCSI".to_owned());
+    }
+    if path.contains("/rport-") {
+        return Some("Fibre Channel".to_owned());
+    }
+    if depth >= MOST_DEPTH {
+        return None;
+    }
+    let parts = host.names(&format!("{sys}/slaves")).into_value().unwrap_or_default();
+    parts.iter().find_map(|part| network(host, part, depth + 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use untax_host::Record;
+
+    #[test]
+    fn a_line_of_diskstats_and_its_difference() {
+        let line = |r: u64, w: u64| format!(" 254 0 vda {r} 1 80 6 {w} 2 160 9 0 500 15 0 0 0 0");
+        let (name, before) = parse(&line(10, 20)).unwrap();
+        let (_, now) = parse(&line(15, 40)).unwrap();
+        assert_eq!((name.as_str(), before.number.as_str()), ("vda", "254:0"));
+        let counted = difference(&before, &now, 10.0).unwrap();
+        assert_eq!((counted.reads, counted.writes), (5, 20));
+        assert!(difference(&now, &before, 10.0).is_none());
+        assert!(parse(" 254 0 vda 1 2").is_none());
+    }
+
+    #[test]
+    fn networks_are_seen_through_what_a_device_is_made_of() {
+        let host = Record::default()
+            .with_file("/sys/block/dm-0/slaves/nvme1n1/x", "")
+            .with_file("/sys/block/nvme1n1/device/transport", "tcp\n")
+            .with_link("/sys/block/sdb", "../devices/platform/host2/session1/target2/block/sdb")
+            .with_link("/sys/dev/block/8:17", "../../devices/pci0/host0/block/sdb/sdb1");
+        let host = Host::replaying(host);
+        assert_eq!(behind(&host, "dm-0"), Behind::Network("NVMe over tcp".to_owned()));
+        assert_eq!(behind(&host, "sdb"), Behind::Network("iSCSI".to_owned()));
+        assert_eq!(behind(&host, "loop3"), Behind::Loop);
+        assert_eq!(behind(&host, "vda"), Behind::Local);
+        assert_eq!(whole(&host, "8:17"), Some("sdb".to_owned()));
+    }
+
+    #[test]
+    fn mounts_and_schedulers() {
+        let line = "36 35 98:0 /mnt1 /a\\040b rw,noatime master:1 - ext3 /dev/root rw";
+        let (number, mount, source) = mount(line).unwrap();
+        assert_eq!((number.as_str(), source.as_str()), ("98:0", "/dev/root"));
+        assert_eq!((mount.point.as_str(), mount.filesystem.as_str()), ("/a b", "ext3"));
+        assert_eq!(chosen("none [mq-deadline]").unwrap(), "mq-deadline");
+        assert_eq!(chosen("none").unwrap(), "none");
+    }
+}

@@ -1,0 +1,100 @@
+//! All probes of a window together.
+
+use crate::io::Watch;
+use crate::{Threads, sample_faults};
+use std::time::{Duration, Instant};
+use untax_core::window::FaultSample;
+use untax_core::{Activity, Database, Io, Reading, Seconds};
+use untax_host::Host;
+
+/// How often faults are sampled inside a window: for 300 backends some 10 ms each time.
+const SAMPLES: u32 = 9;
+
+/// The probes, while a window is open.
+pub struct Probes<'a> {
+    host: Host,
+    databases: &'a [Database],
+    threads: Reading<Threads>,
+    io: Watch,
+    samples: Vec<FaultSample>,
+    sampled: u32,
+    begun: Instant,
+    window: Duration,
+}
+
+/// What they saw.
+pub struct Seen {
+    /// Faults of server processes, at moments inside the window.
+    pub samples: Vec<FaultSample>,
+    /// What the threads of the databases did.
+    pub activity: Reading<Vec<Activity>>,
+    /// What the disks did.
+    pub io: Reading<Io>,
+    /// Processor time that tracing took in the kernel.
+    pub tracing_s: Reading<Seconds>,
+}
+
+impl<'a> Probes<'a> {
+    /// Opens a window of about this length over some databases.
+    pub fn begin(databases: &'a [Database], window: Duration) -> Self {
+        let host = Host::live();
+        let io = Watch::begin(&host, databases);
+        let threads = Threads::watch(databases, window);
+        let begun = Instant::now();
+        Self { host, databases, threads, io, samples: Vec::new(), sampled: 0, begun, window }
+    }
+
+    /// Does what is due; to be called every 100 ms or so.
+    pub fn tick(&mut self) {
+        if let Reading::Present(threads) = &mut self.threads {
+            threads.tick();
+        }
+        // At the middle of each of equal parts of the window.
+        let due = self.window * (2 * self.sampled + 1) / (2 * SAMPLES);
+        if self.sampled < SAMPLES && self.begun.elapsed() >= due {
+            self.samples.extend(sample_faults(&self.host, self.databases));
+            self.io.sample(&self.host);
+            self.sampled += 1;
+        }
+    }
+
+    /// Closes the window.
+    pub fn finish(self) -> Seen {
+        let traced = self.threads.and_then(Threads::finish);
+        let tracing_s = traced.as_ref().and_then(|(_, cost)| cost.clone());
+        let activity = traced.map(|(activity, _)| activity);
+        let (io, disks_s) = self.io.end(&self.host);
+        let tracing_s = match (tracing_s, disks_s) {
+            (Reading::Present(threads), Reading::Present(disks)) => {
+                Reading::Present(threads + disks)
+            }
+            (threads, disks) => threads.or_else(|| disks),
+        };
+        Seen { samples: self.samples, activity, io: Reading::Present(io), tracing_s }
+    }
+}
+
+impl Seen {
+    /// What was traced stands for the whole window between two snapshots, which is a little
+    /// longer: they take their time.
+    #[must_use]
+    pub fn over(mut self, window_s: Seconds) -> Self {
+        if let Reading::Present(activities) = &mut self.activity {
+            for activity in activities {
+                activity.window_s = window_s;
+            }
+        }
+        self
+    }
+
+    /// What is seen in a window without length.
+    pub fn nothing() -> Self {
+        let why = "the check had no window; use --window 10s";
+        Self {
+            samples: Vec::new(),
+            activity: Reading::Absent(why.to_owned()),
+            io: Reading::Absent(why.to_owned()),
+            tracing_s: Reading::Absent(why.to_owned()),
+        }
+    }
+}

@@ -1,0 +1,416 @@
+//! What every thread of the databases does, nanosecond by nanosecond: a BPF program at the
+//! scheduler's tracepoints.
+//!
+//! It keeps one total for each database in the kernel; nothing is copied for an event. Where it
+//! cannot be loaded, what schedstat and the control groups count has to do.
+
+mod syscalls;
+
+use crate::bpf::{self, Program};
+use libbpf_rs::{ErrorKind, MapCore, MapFlags, OpenMapMut};
+use rustix::time::{ClockId, clock_gettime};
+use std::cmp::Reverse;
+use std::time::Duration;
+use untax_core::activity::{self, Activity, Doing, Longest, Polling, Spent};
+use untax_core::{Database, Reading, Seconds};
+use untax_host::Host;
+
+static PROGRAM: Program = Program {
+    object: include_bytes!(concat!(env!("OUT_DIR"), "/threads.bpf.o")),
+    // Older kernels lack these; what they tell apart is then part of time on CPU or of disk waits.
+    optional: &[
+        "on_reclaim_begin",
+        "on_reclaim_end",
+        "on_group_reclaim_begin",
+        "on_group_reclaim_end",
+        "on_dirty",
+    ],
+};
+
+/// `MAX_DATABASES` of threads.h.
+const MAX_DATABASES: usize = 64;
+
+/// Room for threads: what is there now may become four times as many.
+const FEWEST_THREADS: u32 = 1024;
+const MOST_THREADS: u32 = 65536;
+
+/// `UNSEEN` of threads.h.
+const UNSEEN: u8 = 254;
+
+/// The share of one CPU that tracing may take in the kernel; beyond it, only parts of the window
+/// are traced.
+const BUDGET: f64 = 0.015;
+
+/// The threads of some databases, being watched until this value is dropped.
+pub struct Threads {
+    bpf: bpf::Running,
+    host: Host,
+    watched: Vec<Watched>,
+    pace: Pace,
+    begun_ns: u64,
+    slice: Slice,
+    failed: Option<libbpf_rs::Error>,
+}
+
+struct Watched {
+    database: String,
+    threads: u32,
+    slices: Vec<activity::Slice>,
+    /// `struct total` of threads.h as it was taken last.
+    total_ns: Vec<u64>,
+}
+
+/// The slice that is being traced, or the pause after one.
+enum Slice {
+    Traced { since_ns: u64, cost_s: f64 },
+    Pause { until_ns: u64 },
+}
+
+/// `enum moment` of threads.bpf.c.
+const RESUMED: u32 = 0;
+const SETTLED: u32 = 1;
+
+/// Functions at the scheduler's events, which a pause is without.
+const HOT: &[&str] = &["on_switch", "on_waking", "on_wakeup"];
+
+impl Threads {
+    /// Begins to watch, for about as long as `window`. The gap says why that is not possible here.
+    pub fn watch(databases: &[Database], window: Duration) -> Reading<Self> {
+        let host = Host::live();
+        PROGRAM.run(|map| configure(map, databases)).and_then(|bpf| {
+            let slice = Slice::Pause { until_ns: 0 };
+            let (watched, pace) = (Vec::new(), Pace::new(window));
+            let mut threads =
+                Self { bpf, host, watched, pace, begun_ns: now(), slice, failed: None };
+            let mut all = databases.iter().take(MAX_DATABASES);
+            let begun = all.try_for_each(|database| threads.add(database));
+            match begun.and_then(|()| threads.begin_slice()) {
+                Ok(()) => Reading::Present(threads),
+                Err(error) => Reading::Failed(format!("its threads cannot be watched: {error}")),
+            }
+        })
+    }
+
+    /// Watches all threads that a database has now; those that they start are watched with them.
+    fn add(&mut self, database: &Database) -> libbpf_rs::Result<()> {
+        let index = self.watched.len() as u32;
+        // A group whose limits are not known may have one.
+        let cgroup = database.cgroup.value();
+        let limits = cgroup.and_then(|cgroup| cgroup.cpu.value());
+        let limited = limits.is_none_or(|limits| !limits.is_empty());
+        let mut threads = 0;
+        let mut pids = database.pids.clone();
+        let mut next = 0;
+        while let Some(pid) = pids.get(next).copied() {
+            // A process that ended since has no threads.
+            let names = self.host.names(&format!("/proc/{pid}/task"));
+            for tid in names.into_value().iter().flatten().filter_map(|name| name.parse().ok()) {
+                let doing = syscalls::now(&self.host, pid, tid).map_or(UNSEEN, number);
+                let fresh = Fresh { since_ns: now(), database: index, doing, limited };
+                threads += u32::from(self.insert(tid, &fresh)?);
+            }
+            // Those that it started since the snapshot looked; what it starts from now on is
+            // watched with it.
+            let path = format!("/proc/{pid}/task/{pid}/children");
+            let children = self.host.text(&path).into_value().unwrap_or_default();
+            let children = children.split_ascii_whitespace().filter_map(|word| word.parse().ok());
+            let new: Vec<u32> = children.filter(|child| !pids.contains(child)).collect();
+            pids.extend(new);
+            next += 1;
+        }
+        let database = database.id.clone();
+        self.watched.push(Watched { database, threads, slices: Vec::new(), total_ns: Vec::new() });
+        Ok(())
+    }
+
+    /// Whether a thread was not watched yet: it may have been started a moment ago by one that is.
+    fn insert(&self, tid: u32, fresh: &Fresh) -> libbpf_rs::Result<bool> {
+        let map = self.bpf.map("threads")?;
+        match map.update(&tid.to_ne_bytes(), &fresh.bytes(), MapFlags::NO_EXIST) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Goes on with the next slice when this one is over. To be called every 100 ms or so.
+    pub fn tick(&mut self) {
+        let now = now();
+        let result = match self.slice {
+            Slice::Traced { since_ns, .. } if now >= since_ns + self.pace.slice_ns => {
+                self.end_slice(true)
+            }
+            Slice::Pause { until_ns } if now >= until_ns => self.resume(),
+            Slice::Traced { .. } | Slice::Pause { .. } => Ok(()),
+        };
+        if let Err(error) = result {
+            self.failed = Some(error);
+        }
+    }
+
+    /// Ends watching: what the threads did in the window.
+    pub fn finish(mut self) -> Reading<(Vec<Activity>, Reading<Seconds>)> {
+        let ended = self.end_slice(false);
+        if let Some(error) = self.failed.take().or(ended.err()) {
+            return Reading::Failed(format!("what the threads did: {error}"));
+        }
+        let cost = self.bpf.cost(&self.host);
+        let window_s = Seconds::from_ns(now() - self.begun_ns);
+        let clients = match self.clients() {
+            Ok(clients) => clients,
+            Err(error) => return Reading::Failed(format!("who its clients are: {error}")),
+        };
+        let activity = |(index, watched): (u32, Watched)| Activity {
+            database: watched.database,
+            window_s,
+            threads: watched.threads,
+            started: grown(STARTED, &watched.total_ns, &[]),
+            longest: longest(&watched.total_ns),
+            clients: clients.iter().filter(|c| c.database == index).map(|c| c.pid).collect(),
+            slices: watched.slices,
+        };
+        Reading::Present(((0..).zip(self.watched).map(activity).collect(), cost))
+    }
+
+    /// Keeps what was traced, and pauses if that cost too much.
+    fn end_slice(&mut self, go_on: bool) -> libbpf_rs::Result<()> {
+        let Slice::Traced { since_ns, cost_s } = self.slice else { return Ok(()) };
+        let cost = self.bpf.cost(&self.host).into_value().unwrap_or_default();
+        let end_ns = self.take(since_ns)?;
+        let traced_s = (end_ns - since_ns) as f64 / 1e9;
+        let pause = self.pace.pause_ns(traced_s, cost.0 - cost_s);
+        self.slice = Slice::Traced { since_ns: end_ns, cost_s: cost.0 };
+        if go_on && pause > 0 {
+            self.bpf.call("pause")?;
+            self.bpf.detach(HOT);
+            self.slice = Slice::Pause { until_ns: now() + pause };
+        }
+        Ok(())
+    }
+
+    /// Who sent to the databases, the busiest first.
+    fn clients(&self) -> libbpf_rs::Result<Vec<Client>> {
+        let map = self.bpf.map("clients")?;
+        let mut clients = Vec::new();
+        for key in map.keys() {
+            // An entry may give way to a newer one meanwhile.
+            let Some(count) = map.lookup(&key, MapFlags::ANY)? else { continue };
+            let number = |bytes: &[u8]| Some(u32::from_ne_bytes(bytes.try_into().ok()?));
+            if let (Some(database), Some(pid), Some(&[count])) = (
+                key.get(0..4).and_then(number),
+                key.get(4..8).and_then(number),
+                numbers(&count).get(..1),
+            ) {
+                clients.push(Client { database, pid, count });
+            }
+        }
+        clients.sort_by_key(|client| Reverse(client.count));
+        Ok(clients)
+    }
+
+    fn resume(&mut self) -> libbpf_rs::Result<()> {
+        self.bpf.attach(|program| HOT.iter().any(|hot| program.name() == *hot), &[])?;
+        self.begin_slice()
+    }
+
+    fn begin_slice(&mut self) -> libbpf_rs::Result<()> {
+        let cost = self.bpf.cost(&self.host).into_value().unwrap_or_default();
+        self.bpf.call("resume")?;
+        self.slice = Slice::Traced { since_ns: self.moment(RESUMED)?, cost_s: cost.0 };
+        Ok(())
+    }
+
+    /// When something was done to all threads: the program's own word, because this process may
+    /// have waited for a CPU since.
+    fn moment(&self, index: u32) -> libbpf_rs::Result<u64> {
+        let moments = self.bpf.map("moments")?;
+        let moment = moments.lookup(&index.to_ne_bytes(), MapFlags::ANY)?;
+        Ok(moment.and_then(|bytes| numbers(&bytes).first().copied()).unwrap_or_default())
+    }
+
+    /// Keeps what every database's threads did since then; gives the time until when.
+    fn take(&mut self, since_ns: u64) -> libbpf_rs::Result<u64> {
+        self.bpf.call("settle_all")?;
+        let end_ns = self.moment(SETTLED)?;
+        let totals = self.bpf.map("totals")?;
+        for (index, watched) in (0_u32..).zip(&mut self.watched) {
+            let total = totals.lookup(&index.to_ne_bytes(), MapFlags::ANY)?.unwrap_or_default();
+            let total = numbers(&total);
+            let before = &watched.total_ns;
+            watched.slices.push(activity::Slice {
+                traced_s: Seconds::from_ns(end_ns - since_ns),
+                spent: spent(&total, before),
+                connecting_s: Seconds::from_ns(grown(CONNECTING, &total, before)),
+            });
+            watched.total_ns = total;
+        }
+        Ok(end_ns)
+    }
+}
+
+/// `struct client` of threads.h, and how many of its sends were counted.
+struct Client {
+    database: u32,
+    pid: u32,
+    count: u64,
+}
+
+/// How long slices are, and how long the pauses between them must be.
+struct Pace {
+    slice_ns: u64,
+    rng: fastrand::Rng,
+}
+
+impl Pace {
+    /// Some forty slices in a window, none so short that attaching would count.
+    fn new(window: Duration) -> Self {
+        let slice = (window / 40).clamp(Duration::from_millis(200), Duration::from_secs(1));
+        Self { slice_ns: slice.as_nanos() as u64, rng: fastrand::Rng::new() }
+    }
+
+    /// After a slice of `traced_s` that cost `cost_s` of a CPU. Random, so as not to fall into
+    /// step with anything periodic.
+    fn pause_ns(&mut self, traced_s: f64, cost_s: f64) -> u64 {
+        let needed_s = cost_s / BUDGET - traced_s;
+        if needed_s <= 0.0 {
+            return 0;
+        }
+        (needed_s * (0.5 + self.rng.f64()) * 1e9) as u64
+    }
+}
+
+/// Sizes the table of threads (small tables are faster), and says what system calls mean.
+fn configure(map: &mut OpenMapMut, databases: &[Database]) -> libbpf_rs::Result<()> {
+    let name = map.name().to_string_lossy().into_owned();
+    if name == "threads" {
+        let threads: u32 = databases.iter().filter_map(|d| d.threads.value()).sum();
+        map.set_max_entries(threads.saturating_mul(4).clamp(FEWEST_THREADS, MOST_THREADS))?;
+    } else if name.ends_with(".rodata") {
+        map.set_initial_value(&syscalls::table())?;
+    }
+    Ok(())
+}
+
+/// The longest single waits.
+fn longest(total: &[u64]) -> Vec<Longest> {
+    let kinds = [Doing::Disk, Doing::Filesystem, Doing::DirtyThrottled];
+    let waits = kinds.into_iter().zip(total.get(LONGEST..).unwrap_or_default());
+    waits
+        .filter(|(_, ns)| **ns > 0)
+        .map(|(doing, ns)| Longest { doing, time_s: Seconds::from_ns(*ns) })
+        .collect()
+}
+
+/// The size of `struct thread` of threads.h: what `Fresh` says, and the time spent in each way.
+const FRESH: usize = 64 + 8 * Doing::ALL.len();
+
+/// `struct thread` of threads.h, as it is before its first event.
+struct Fresh {
+    since_ns: u64,
+    database: u32,
+    doing: u8,
+    limited: bool,
+}
+
+impl Fresh {
+    fn bytes(&self) -> [u8; FRESH] {
+        let mut bytes = [0; FRESH];
+        bytes[0..8].copy_from_slice(&self.since_ns.to_ne_bytes());
+        bytes[24..28].copy_from_slice(&self.database.to_ne_bytes());
+        bytes[28] = self.doing;
+        bytes[32] = self.limited.into();
+        // Of a wait that goes on, its beginning is not known: it counts from now.
+        bytes[48..56].copy_from_slice(&self.since_ns.to_ne_bytes());
+        bytes
+    }
+}
+
+fn number(doing: Doing) -> u8 {
+    doing as u8
+}
+
+/// Nanoseconds of the clock that BPF programs read.
+fn now() -> u64 {
+    let time = clock_gettime(ClockId::Monotonic);
+    // Neither is negative, and together they fit for centuries.
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// The numbers of `struct total` of threads.h.
+fn numbers(bytes: &[u8]) -> Vec<u64> {
+    bytes.chunks_exact(8).filter_map(|c| Some(u64::from_ne_bytes(c.try_into().ok()?))).collect()
+}
+
+/// Where `struct total` of threads.h has what is not time spent in some way.
+const STARTED: usize = Polling::ALL.len() * Doing::ALL.len();
+const CONNECTING: usize = STARTED + 1;
+/// Between them is the clock of writers: two numbers.
+const LONGEST: usize = CONNECTING + 3;
+
+/// How much one number grew between two readings of `struct total`; an empty one is all zeroes.
+fn grown(index: usize, total: &[u64], before: &[u64]) -> u64 {
+    let at = |numbers: &[u64]| numbers.get(index).copied().unwrap_or_default();
+    at(total).saturating_sub(at(before))
+}
+
+/// What was spent between two readings of `struct total`.
+fn spent(total: &[u64], before: &[u64]) -> Vec<Spent> {
+    let ways =
+        Polling::ALL.into_iter().flat_map(|polling| Doing::ALL.map(|doing| (polling, doing)));
+    ways.enumerate()
+        .filter_map(|(index, (polling, doing))| {
+            let ns = grown(index, total, before);
+            (ns > 0).then(|| Spent { polling, doing, time_s: Seconds::from_ns(ns) })
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The words of one `enum` of the header that the program and this file share.
+    fn header(name: &str) -> Vec<String> {
+        let text = include_str!("bpf/threads.h");
+        let body =
+            text.split_once(&format!("enum {name} {{")).unwrap().1.split_once('}').unwrap().0;
+        let body: String =
+            body.split("/*").map(|p| p.split_once("*/").map_or(p, |s| s.1)).collect();
+        body.split(',').map(|word| word.trim().to_owned()).filter(|word| !word.is_empty()).collect()
+    }
+
+    /// `ON_CPU` as `OnCpu`.
+    fn pascal(word: &str) -> String {
+        let first = |part: &str| part[..1].to_owned() + &part[1..].to_lowercase();
+        word.split('_').map(first).collect()
+    }
+
+    #[test]
+    fn pauses_keep_the_budget() {
+        let mut pace = Pace::new(Duration::from_secs(10));
+        assert_eq!(pace.slice_ns, 250_000_000);
+        assert_eq!(pace.pause_ns(0.25, 0.25 * BUDGET), 0);
+        // Four times the budget: three quarters of the time are pauses.
+        let pauses: Vec<u64> = (0..1000).map(|_| pace.pause_ns(0.25, BUDGET)).collect();
+        let mean = pauses.iter().sum::<u64>() as f64 / 1000.0;
+        assert!((mean / 0.75e9 - 1.0).abs() < 0.05, "{mean}");
+        assert!(pauses.iter().all(|pause| (374_000_000..=1_126_000_000).contains(pause)));
+    }
+
+    #[test]
+    fn the_kernel_and_this_program_number_alike() {
+        let doings = header("doing");
+        for (index, doing) in Doing::ALL.iter().enumerate() {
+            assert_eq!(*doing as usize, index);
+            assert_eq!(pascal(&doings[index]), format!("{doing:?}"));
+        }
+        assert_eq!(doings[Doing::ALL.len()], "DOINGS");
+        assert!(doings.contains(&format!("UNSEEN = {UNSEEN}")));
+        let pollings = header("polling");
+        for (index, polling) in Polling::ALL.iter().enumerate() {
+            assert_eq!(*polling as usize, index);
+            assert_eq!(pascal(&pollings[index]), format!("{polling:?}"));
+        }
+        assert!(include_str!("bpf/threads.h").contains("#define MAX_DATABASES 64\n"));
+    }
+}

@@ -1,0 +1,258 @@
+//! What it means to wait in a system call.
+
+use libc as sys;
+use untax_core::activity::Doing;
+use untax_host::Host;
+
+/// `SYSCALLS` of threads.h.
+const SYSCALLS: usize = 512;
+
+/// One kind of system call: `struct syscall` of threads.h without its numbers.
+struct Kind {
+    /// What a thread does that sleeps in it, ready for a signal.
+    sleeps: Doing,
+    /// What it does when no signal can wake it, and no block device is waited for either.
+    waits: Doing,
+    /// Whether threads use it to wake others of their database.
+    wakes_peers: bool,
+    numbers: &'static [sys::c_long],
+}
+
+const KINDS: &[Kind] = &[
+    Kind {
+        sleeps: Doing::Futex,
+        waits: Doing::Fault,
+        wakes_peers: false,
+        numbers: &[sys::SYS_futex, sys::SYS_futex_waitv, sys::SYS_semop, sys::SYS_semtimedop],
+    },
+    Kind {
+        sleeps: Doing::Receive,
+        waits: Doing::Filesystem,
+        wakes_peers: false,
+        numbers: &[
+            sys::SYS_recvfrom,
+            sys::SYS_recvmsg,
+            sys::SYS_recvmmsg,
+            sys::SYS_accept,
+            sys::SYS_accept4,
+            sys::SYS_read,
+            sys::SYS_readv,
+        ],
+    },
+    Kind {
+        sleeps: Doing::Send,
+        waits: Doing::Filesystem,
+        wakes_peers: false,
+        numbers: &[
+            sys::SYS_sendto,
+            sys::SYS_sendmsg,
+            sys::SYS_sendmmsg,
+            sys::SYS_write,
+            sys::SYS_writev,
+        ],
+    },
+    Kind {
+        sleeps: Doing::Filesystem,
+        waits: Doing::Filesystem,
+        wakes_peers: false,
+        numbers: &[
+            sys::SYS_pread64,
+            sys::SYS_preadv,
+            sys::SYS_preadv2,
+            sys::SYS_pwrite64,
+            sys::SYS_pwritev,
+            sys::SYS_pwritev2,
+            sys::SYS_fsync,
+            sys::SYS_fdatasync,
+            sys::SYS_sync_file_range,
+            sys::SYS_msync,
+            sys::SYS_syncfs,
+            sys::SYS_fallocate,
+            sys::SYS_ftruncate,
+            sys::SYS_openat,
+            sys::SYS_unlinkat,
+            sys::SYS_renameat,
+            sys::SYS_renameat2,
+            sys::SYS_close,
+            sys::SYS_copy_file_range,
+            sys::SYS_io_submit,
+        ],
+    },
+    Kind {
+        sleeps: Doing::AsyncIo,
+        waits: Doing::Filesystem,
+        wakes_peers: false,
+        numbers: &[sys::SYS_io_getevents, sys::SYS_io_uring_enter],
+    },
+    Kind {
+        sleeps: Doing::Sleep,
+        waits: Doing::Other,
+        wakes_peers: false,
+        numbers: &[
+            sys::SYS_nanosleep,
+            sys::SYS_clock_nanosleep,
+            sys::SYS_rt_sigtimedwait,
+            sys::SYS_rt_sigsuspend,
+            sys::SYS_wait4,
+            sys::SYS_waitid,
+            sys::SYS_restart_syscall,
+        ],
+    },
+    Kind {
+        sleeps: Doing::Fault,
+        waits: Doing::Fault,
+        wakes_peers: false,
+        numbers: &[
+            sys::SYS_mmap,
+            sys::SYS_munmap,
+            sys::SYS_mremap,
+            sys::SYS_mprotect,
+            sys::SYS_madvise,
+            sys::SYS_brk,
+        ],
+    },
+    Kind {
+        sleeps: Doing::Other,
+        waits: Doing::Other,
+        wakes_peers: true,
+        numbers: &[sys::SYS_kill, sys::SYS_tgkill, sys::SYS_rt_sigqueueinfo],
+    },
+];
+
+/// Names that only older architectures have a number for.
+#[cfg(target_arch = "x86_64")]
+const OLD: &[(Doing, sys::c_long)] = &[
+    (Doing::Filesystem, sys::SYS_open),
+    (Doing::Filesystem, sys::SYS_unlink),
+    (Doing::Filesystem, sys::SYS_rename),
+    (Doing::Filesystem, sys::SYS_creat),
+    (Doing::Sleep, sys::SYS_pause),
+];
+#[cfg(not(target_arch = "x86_64"))]
+const OLD: &[(Doing, sys::c_long)] = &[];
+
+/// Calls that write to a file, or wait for what was written.
+const WRITES: &[sys::c_long] = &[
+    sys::SYS_write,
+    sys::SYS_writev,
+    sys::SYS_pwrite64,
+    sys::SYS_pwritev,
+    sys::SYS_pwritev2,
+    sys::SYS_fsync,
+    sys::SYS_fdatasync,
+    sys::SYS_sync_file_range,
+];
+
+/// Calls that wait for events: the number of the argument that is the time-out, and whether it is
+/// a pointer (none: no time-out) or milliseconds (negative: no time-out).
+const POLLS: &[(sys::c_long, u8, bool)] = &[
+    #[cfg(target_arch = "x86_64")]
+    (sys::SYS_epoll_wait, 4, false),
+    #[cfg(target_arch = "x86_64")]
+    (sys::SYS_poll, 3, false),
+    #[cfg(target_arch = "x86_64")]
+    (sys::SYS_select, 5, true),
+    (sys::SYS_epoll_pwait, 4, false),
+    (sys::SYS_epoll_pwait2, 4, true),
+    (sys::SYS_ppoll, 3, true),
+    (sys::SYS_pselect6, 5, true),
+];
+
+/// `struct syscall` of threads.h.
+#[derive(Clone, Copy)]
+struct Entry {
+    sleeps: Doing,
+    waits: Doing,
+    timeout: u8,
+    timeout_by_pointer: bool,
+    wakes_peers: bool,
+    sends: bool,
+}
+
+impl Entry {
+    const UNKNOWN: Self = Self {
+        sleeps: Doing::Other,
+        waits: Doing::Other,
+        timeout: 0,
+        timeout_by_pointer: false,
+        wakes_peers: false,
+        sends: false,
+    };
+
+    /// `writes`: whether the call is one of [`WRITES`].
+    fn bytes(self, writes: bool) -> [u8; 7] {
+        [
+            self.sleeps as u8,
+            self.waits as u8,
+            self.timeout,
+            self.timeout_by_pointer.into(),
+            self.wakes_peers.into(),
+            self.sends.into(),
+            writes.into(),
+        ]
+    }
+}
+
+fn entries() -> [Entry; SYSCALLS] {
+    let mut entries = [Entry::UNKNOWN; SYSCALLS];
+    let mut set = |number: sys::c_long, entry: Entry| {
+        if let Some(place) = usize::try_from(number).ok().and_then(|n| entries.get_mut(n)) {
+            *place = entry;
+        }
+    };
+    for Kind { sleeps, waits, wakes_peers, numbers } in KINDS {
+        let entry = Entry {
+            sleeps: *sleeps,
+            waits: *waits,
+            wakes_peers: *wakes_peers,
+            sends: *sleeps == Doing::Send,
+            ..Entry::UNKNOWN
+        };
+        numbers.iter().for_each(|number| set(*number, entry));
+    }
+    for (doing, number) in OLD {
+        set(*number, Entry { sleeps: *doing, waits: *doing, ..Entry::UNKNOWN });
+    }
+    for (number, timeout, by_pointer) in POLLS {
+        let (timeout, timeout_by_pointer) = (*timeout, *by_pointer);
+        set(*number, Entry { sleeps: Doing::Poll, timeout, timeout_by_pointer, ..Entry::UNKNOWN });
+    }
+    entries
+}
+
+/// The table that the program is given.
+pub(super) fn table() -> Vec<u8> {
+    let bytes = |(number, entry): (sys::c_long, Entry)| entry.bytes(WRITES.contains(&number));
+    (0..).zip(entries()).flat_map(bytes).collect()
+}
+
+/// What a thread is doing now, going by the system call that it waits in; `None` when it does not
+/// wait, or nothing tells.
+pub(super) fn now(host: &Host, pid: u32, tid: u32) -> Option<Doing> {
+    let text = host.text(&format!("/proc/{pid}/task/{tid}/syscall")).into_value()?;
+    let number: usize = text.split_ascii_whitespace().next()?.parse().ok()?;
+    entries().get(number).map(|entry| entry.sleeps)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_is_as_long_as_the_program_expects() {
+        let header = include_str!("../bpf/threads.h");
+        assert!(header.contains(&format!("#define SYSCALLS {SYSCALLS}\n")));
+        assert_eq!(table().len(), SYSCALLS * 7);
+    }
+
+    #[test]
+    fn no_call_is_of_two_kinds() {
+        let of_kinds = KINDS.iter().flat_map(|kind| kind.numbers).copied();
+        let all = of_kinds.chain(OLD.iter().map(|(_, n)| *n)).chain(POLLS.iter().map(|p| p.0));
+        let mut all: Vec<_> = all.collect();
+        let count = all.len();
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), count);
+    }
+}

@@ -1,0 +1,76 @@
+//! The pattern of input and output: what each disk did for whom.
+
+use crate::facts;
+use crate::format::{self, THIN};
+use crate::svg;
+use maud::{Markup, html};
+use untax_core::io::Flow;
+use untax_core::{Bytes, Io, Reading, Seconds};
+
+/// All flows of a check, by device, the busiest first; nothing when no disk was watched.
+pub fn disks(io: &Reading<Io>) -> Markup {
+    let Some(io) = io.value() else { return html! {} };
+    html! {
+        section {
+            h2 { "The disks" }
+            @for device in &io.devices {
+                h3 { (device.name) }
+                p.quiet { (facts::device_line(device).join(", ")) }
+                (flows(io, &device.name))
+            }
+            @if let Some(why) = io.flows.why() {
+                p.unknown { "Requests, their roles and latencies: " (format::NOT_MEASURED) ": " (why) }
+            }
+        }
+    }
+}
+
+fn flows(io: &Io, device: &str) -> Markup {
+    let all = io.flows.value().into_iter().flatten();
+    let mut here: Vec<&Flow> = all.filter(|flow| flow.device == device).collect();
+    here.sort_by_key(|flow| std::cmp::Reverse(flow.requests));
+    if here.is_empty() {
+        return html! {};
+    }
+    html! {
+        div.scroll {
+            table {
+                thead {
+                    tr {
+                        th { "For" } th { "Requests" } th.number { "1/s" } th.number { "Bytes/s" }
+                        th.number { "In sequence" } th.number { "Burst" } th.number { "Mean" }
+                        th.number { "99" (THIN) "%" } th.number { "Longest" }
+                        th { "Sizes" } th { "Times" }
+                    }
+                }
+                tbody { @for flow in here { (row(flow, io.window_s)) } }
+            }
+        }
+        p.quiet {
+            "Burst: the busiest quarter of a second over the mean. Sizes and times from small to "
+            "large, a power of two and a quarter of one for each bar."
+        }
+    }
+}
+
+fn row(flow: &Flow, window_s: Seconds) -> Markup {
+    let seconds = window_s.0.max(f64::MIN_POSITIVE);
+    let moved = flow.bytes > Bytes(0);
+    let amount = Bytes((flow.bytes.0 as f64 / seconds) as u64);
+    let (role, direction) = (flow.role.name(), flow.direction.name());
+    html! {
+        tr {
+            td { (flow.database.as_deref().unwrap_or("others")) }
+            td { (role) " " (direction) }
+            td.number { (format::number(flow.requests as f64 / seconds)) }
+            td.number { @if moved { (format::bytes(amount)) } }
+            td.number { @if moved { (format::percent(flow.sequential)) } }
+            td.number { @if moved { (format::number(flow.burst)) "×" } }
+            td.number { (format::seconds(flow.latency.mean_s)) }
+            td.number { (format::seconds(flow.latency.p99_s)) }
+            td.number { (format::seconds(flow.latency.max_s)) }
+            td { @if moved { (svg::histogram(&flow.sizes, "sizes of requests")) } }
+            td { (svg::histogram(&flow.latencies, "times of requests")) }
+        }
+    }
+}

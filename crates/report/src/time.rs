@@ -1,0 +1,75 @@
+//! Where a database's time went, in one line.
+
+use crate::format::{self, THIN};
+use untax_core::Seconds;
+use untax_core::check::{Checked, TimeShares};
+
+/// Less than this share is nothing to draw a line for.
+const WORTH: f64 = 0.005;
+
+/// The parts of the active time, the largest first; empty when it was not traced or there was
+/// none.
+pub fn parts(time: &TimeShares) -> Vec<(&'static str, f64)> {
+    let Some(active) = time.active_s.value().filter(|active| active.0 > 0.0) else {
+        return Vec::new();
+    };
+    let seconds = |reading: &untax_core::Reading<Seconds>| reading.value().map_or(0.0, |s| s.0);
+    let throttled = seconds(&time.throttled_s);
+    let all = [
+        ("on CPU", seconds(&time.on_cpu_s)),
+        ("waiting for a CPU", (seconds(&time.runnable_s) - throttled).max(0.0)),
+        ("stopped by a CPU limit", throttled),
+        ("waiting for disks", seconds(&time.disk_s)),
+        ("freeing memory", seconds(&time.reclaim_s)),
+        ("waiting for locks", seconds(&time.lock_s)),
+        ("sending", seconds(&time.network_s)),
+        ("unaccounted", seconds(&time.unaccounted_s)),
+    ];
+    let mut parts: Vec<_> = all.map(|(name, s)| (name, s / active.0)).into();
+    parts.retain(|(_, share)| *share >= WORTH);
+    parts.sort_by(|a, b| b.1.total_cmp(&a.1));
+    parts
+}
+
+/// The same in words, in segments of a line.
+pub fn line(db: &Checked) -> Vec<String> {
+    let parts = parts(&db.time);
+    let Some(active) = db.time.active_s.value().filter(|_| !parts.is_empty()) else {
+        return Vec::new();
+    };
+    let part = |(name, share): &(&str, f64)| format!("{} {name}", format::percent(*share));
+    let head = format!("{}{THIN}s active", format::number(active.0));
+    std::iter::once(head).chain(parts.iter().map(part)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use untax_core::Reading::{Absent, Present};
+
+    #[test]
+    fn parts_are_shares_of_active_time_and_idle_is_none() {
+        let s = |seconds| Present(Seconds(seconds));
+        let mut time = TimeShares {
+            active_s: s(10.0),
+            on_cpu_s: s(2.0),
+            runnable_s: s(7.0),
+            throttled_s: s(6.0),
+            disk_s: s(0.01),
+            reclaim_s: s(0.0),
+            lock_s: s(0.99),
+            network_s: s(0.0),
+            idle_s: s(50.0),
+            unaccounted_s: s(0.0),
+        };
+        let names: Vec<_> = parts(&time).iter().map(|(name, _)| *name).collect();
+        assert_eq!(
+            names,
+            ["stopped by a CPU limit", "on CPU", "waiting for a CPU", "waiting for locks"]
+        );
+        time.active_s = s(0.0);
+        assert!(parts(&time).is_empty());
+        time.active_s = Absent("tracing needs root".to_owned());
+        assert!(parts(&time).is_empty());
+    }
+}

@@ -1,0 +1,130 @@
+//! `cpu-contended`: other processes of the machine take CPUs that the database waits for.
+
+use crate::accounting::{Demand, neighbours, neighbours_part};
+use crate::catalogue::Rule;
+use crate::stall::{self, Stall, WORTH, Words, percent};
+use untax_core::activity::Doing;
+use untax_core::finding::Says;
+use untax_core::window::{Other, Pair};
+use untax_core::{Diagnosis, Evidence, Reading, Window};
+
+pub const RULE: Rule = Rule {
+    id: "cpu-contended",
+    summary: "other processes have the CPUs that the database's threads are waiting for",
+    what: "A thread that is ready to run waits in a run queue while others have the CPUs. What \
+           its own database, and the clients that it works for, run on them is the load itself; \
+           what backups, batch jobs, agents and other tenants run there is taken from it.",
+    measured: "The scheduler's events: how long threads were ready to run while their run queue \
+               was not throttled. That waiting is charged to who had the CPUs meanwhile, in \
+               proportion: the named neighbours' processor time over that of the whole machine. \
+               Processes that send requests to the database are its clients, not neighbours.",
+    fix: "Move the neighbours away, lower their weight (cpu.weight, CPUWeight=, requests.cpu), or \
+          keep them off the database's CPUs (cpuset, untax steer).",
+    sources: &[
+        "kernel.org: scheduler/sched-stats, run_delay",
+        "kernel.org: admin-guide/cgroup-v2, cpu.weight",
+    ],
+    privilege: "root (CAP_BPF and CAP_PERFMON)",
+    minimum_kernel: "5.19 (to tell throttling apart)",
+    cost: "part of the tracing of threads: 1.5 % of one CPU at most",
+    evaluate,
+};
+
+fn evaluate(window: &Window) -> Vec<Diagnosis> {
+    stall::per_database(window, RULE.id, |pair| evaluate_one(window, pair))
+}
+
+fn evaluate_one(window: &Window, pair: &Pair) -> Reading<Option<Says>> {
+    let contended = Stall::of(window, pair, |spent| spent.doing == Doing::Contended);
+    contended.and_then(|stall| {
+        let Some(stall) = stall.filter(|stall| stall.share.mid >= WORTH) else {
+            return Reading::Present(None);
+        };
+        Demand::of(window, pair).map(|demand| {
+            let part = neighbours_part(window, pair, &demand);
+            let stall = stall.times(part).freeing(part * demand.busy_s);
+            (stall.share.mid >= WORTH).then(|| found(&stall, &neighbours(window, pair), pair))
+        })
+    })
+}
+
+fn found(stall: &Stall, neighbours: &[&Other], pair: &Pair) -> Says {
+    let cpus = |other: &Other| other.cpu_s.0 / pair.seconds.max(f64::EPSILON);
+    let mut by_name: Vec<(&str, f64)> = Vec::new();
+    for other in neighbours {
+        match by_name.iter_mut().find(|(name, _)| *name == other.name) {
+            Some((_, sum)) => *sum += cpus(other),
+            None => by_name.push((&other.name, cpus(other))),
+        }
+    }
+    by_name.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let named = by_name.iter().take(3).map(|(name, cpus)| format!("{name} ({cpus:.1} CPUs)"));
+    let named: Vec<String> = named.collect();
+    let evidence = neighbours.iter().take(5).map(|other| {
+        let cgroup = other.cgroup.value().map_or("", String::as_str);
+        let name = format!("{} (pid {}) in {cgroup}", other.name, other.pid);
+        Evidence::new(&name, cpus(other), "CPUs", "/proc/PID/stat")
+    });
+    stall::finding(
+        RULE.id,
+        stall,
+        Words {
+            summary: format!(
+                "{} of its time waiting for CPUs that {} had",
+                percent(stall.share.mid),
+                named.join(", ")
+            ),
+            fix: "move these neighbours, lower their CPU weight, or keep them off its CPUs"
+                .to_owned(),
+            evidence: evidence.collect(),
+            method:
+                "time that threads were ready to run and not throttled, traced, x the neighbours' \
+                 part of the machine's processor time, over active time"
+                    .to_owned(),
+            remedy: Some("cpu-weight"),
+        },
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_window::{self, activity, found};
+    use untax_core::Seconds;
+
+    fn contended(names: &[(&str, u32, f64)]) -> Window {
+        let mut window = test_window::postgres();
+        window.activity = activity(&[(Doing::OnCpu, 5.0), (Doing::Contended, 15.0)]);
+        if let Reading::Present(activities) = &mut window.activity {
+            activities[0].clients = vec![77];
+        }
+        let other = |(name, pid, cpu_s): &(&str, u32, f64)| Other {
+            pid: *pid,
+            name: (*name).to_owned(),
+            cgroup: Reading::Present("/batch".to_owned()),
+            cpu_s: Seconds(*cpu_s),
+        };
+        window.others = names.iter().map(other).collect();
+        window
+    }
+
+    #[test]
+    fn neighbours_are_charged_for_what_they_ran() {
+        let window =
+            contended(&[("stress-ng", 50, 6.0), ("stress-ng", 51, 4.0), ("pgbench", 77, 5.0)]);
+        let findings = found(evaluate(&window));
+        let [finding] = &findings[..] else { panic!("{findings:?}") };
+        // Half of 20 busy seconds: half of three quarters.
+        assert!((finding.tax.as_ref().unwrap().share - 0.375).abs() < 1e-9);
+        assert!(finding.summary.contains("stress-ng (1.0 CPUs)"));
+        assert!(!finding.summary.contains("pgbench"), "a client is the load itself");
+        // 10 of 20 seconds become free: at most twice as much.
+        assert!((1.5..=2.0).contains(&finding.gain.unwrap().factor));
+    }
+
+    #[test]
+    fn its_own_load_is_no_neighbour() {
+        assert!(found(evaluate(&contended(&[("pgbench", 77, 12.0)]))).is_empty());
+        assert!(found(evaluate(&contended(&[]))).is_empty());
+    }
+}

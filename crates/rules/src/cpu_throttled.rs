@@ -1,0 +1,162 @@
+//! `cpu-throttled`: a CPU limit holds the database back.
+
+use crate::catalogue::Rule;
+use crate::stall::{self, Stall, Words, percent};
+use untax_core::activity::Doing;
+use untax_core::database::CpuLimit;
+use untax_core::finding::Says;
+use untax_core::window::Pair;
+use untax_core::{Evidence, Reading, Window};
+
+pub const RULE: Rule = Rule {
+    id: "cpu-throttled",
+    summary: "a CPU limit of its control group holds the database back",
+    what: "A CPU limit gives a group a quota of CPU time for each period, 100 ms as a rule. Many \
+           backends use the quota up within a few of them; then all stop until the next period, \
+           those that hold locks too. Nothing looks busy: the average use is at the limit or far \
+           below it, while transactions wait for tens of milliseconds again and again.",
+    measured: "The scheduler's events: how long each thread was ready to run while its run queue \
+               was throttled, apart from waiting for a CPU that others had, over the active time \
+               of the database. The interval is that of the window's slices. run_delay of \
+               schedstat and CPU pressure hold both and cannot tell them apart; throttled_time of \
+               cpu.stat counts CPUs, not threads.",
+    fix: "Raise or remove the limit (cpu.max, CPUQuota=, limits.cpu of the pod) and keep the \
+          request or weight, which shares CPUs without stopping anyone; or give the pod whole \
+          CPUs (static CPU manager policy).",
+    sources: &[
+        "kernel.org: scheduler/sched-bwc",
+        "kernel.org: admin-guide/cgroup-v2, cpu.max, cpu.stat",
+        "kubernetes/enhancements#5062: CPU pressure holds throttling",
+    ],
+    privilege: "root (CAP_BPF and CAP_PERFMON) to tell throttling from contention",
+    minimum_kernel: "5.19 (cfs_rq.throttled_clock_pelt_time)",
+    cost: "part of the tracing of threads: 1.5 % of one CPU at most",
+    evaluate,
+};
+
+fn evaluate(window: &Window) -> Vec<untax_core::Diagnosis> {
+    stall::per_database(window, RULE.id, |pair| evaluate_one(window, pair))
+}
+
+fn evaluate_one(window: &Window, pair: &Pair) -> Reading<Option<Says>> {
+    let limits = pair.end.cgroup.as_ref().and_then(|cgroup| cgroup.cpu.as_ref());
+    // Without any limit there is nothing to measure, traced or not.
+    if limits.value().is_some_and(|limits| limits.is_empty()) {
+        return Reading::Present(None);
+    }
+    Stall::of(window, pair, |spent| spent.doing == Doing::Throttled).map(|stall| {
+        let stall = stall.filter(|stall| stall.share.mid > 0.0)?;
+        let tightest = limits.value().and_then(|limits| tightest(limits));
+        let limit = tightest.map_or("a CPU limit".to_owned(), |limit| {
+            format!("the limit of {:.2} CPUs of {}", limit.cpus, limit.cgroup)
+        });
+        Some(stall::finding(RULE.id, &stall, Words {
+            summary: format!("{} of its time stopped by {limit}", percent(stall.share.mid)),
+            fix: "raise or remove the CPU limit (cpu.max, CPUQuota=, limits.cpu), keep the weight"
+                .to_owned(),
+            evidence: tightest.map(|limit| evidence(pair, limit)).unwrap_or_default(),
+            method: "time that threads were ready to run on a throttled run queue, traced, over \
+                     active time"
+                .to_owned(),
+            remedy: Some("cpu-limit"),
+        }))
+    })
+}
+
+fn tightest(limits: &[CpuLimit]) -> Option<&CpuLimit> {
+    limits.iter().min_by(|a, b| a.cpus.total_cmp(&b.cpus))
+}
+
+fn evidence(pair: &Pair, limit: &CpuLimit) -> Vec<Evidence> {
+    let mut evidence = vec![
+        Evidence::new("limit", limit.cpus, "CPUs", "cpu.max or cpu.cfs_quota_us of its group"),
+        Evidence::new("period", limit.period_s.0, "s", "the same"),
+    ];
+    let counted = |read: fn(&CpuLimit) -> &Reading<u64>| {
+        pair.growth("cpu.stat", |database| {
+            let limits = database.cgroup.as_ref().and_then(|cgroup| cgroup.cpu.clone());
+            limits.and_then(|limits| {
+                match limits.iter().find(|found| found.cgroup == limit.cgroup) {
+                    Some(found) => read(found).as_ref().map(|count| *count as f64),
+                    None => Reading::Absent("the limit is new".to_owned()),
+                }
+            })
+        })
+    };
+    if let (Some(periods), Some(throttled)) = (
+        counted(|limit| &limit.periods).into_value(),
+        counted(|limit| &limit.throttled_periods).into_value(),
+    ) {
+        evidence.push(Evidence::new("periods", periods, "count", "cpu.stat nr_periods"));
+        evidence.push(Evidence::new("throttled", throttled, "count", "cpu.stat nr_throttled"));
+    }
+    evidence
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_window::{self, activity, found};
+    use untax_core::{Bytes, Severity};
+
+    fn limit(throttled_periods: u64) -> CpuLimit {
+        CpuLimit {
+            cgroup: "/db".to_owned(),
+            cpus: 0.5,
+            period_s: untax_core::Seconds(0.1),
+            periods: Reading::Present(throttled_periods + 5),
+            throttled_periods: Reading::Present(throttled_periods),
+        }
+    }
+
+    fn throttled(seconds: f64) -> Window {
+        let mut window = test_window::postgres();
+        let limited = |count| Reading::Present(vec![limit(count)]);
+        for (snapshot, count) in [(&mut window.start, 10), (&mut window.end, 100)] {
+            let mut groups =
+                test_window::cgroup(vec![test_window::limit("/db", Bytes(1), Bytes(0))])
+                    .into_value()
+                    .unwrap();
+            groups.cpu = limited(count);
+            snapshot.databases[0].cgroup = Reading::Present(groups);
+        }
+        window.activity =
+            activity(&[(Doing::OnCpu, 5.0), (Doing::Throttled, seconds), (Doing::Poll, 10.0)]);
+        window
+    }
+
+    #[test]
+    fn throttled_time_is_the_tax() {
+        let findings = found(evaluate(&throttled(15.0)));
+        let [finding] = &findings[..] else { panic!("{findings:?}") };
+        let tax = finding.tax.as_ref().unwrap();
+        assert!((tax.share - 0.75).abs() < 1e-9);
+        assert_eq!(finding.severity, Severity::High);
+        // The clients' own time between requests stays: (20 + 10) / (5 + 10). The machine of the
+        // test window is saturated: if its others want as much as now, nothing is to be gained.
+        let gain = finding.gain.unwrap();
+        assert!((gain.factor - 2.0).abs() < 1e-9 && (gain.low - 1.0).abs() < 1e-9, "{gain:?}");
+        assert!(finding.evidence.iter().any(|e| e.name == "throttled"));
+    }
+
+    #[test]
+    fn no_limit_no_finding_and_no_gap() {
+        assert!(
+            evaluate(&test_window::unread()).iter().all(|d| matches!(d.says, Says::Unmeasured(_)))
+        );
+        let mut window = throttled(5.0);
+        for snapshot in [&mut window.start, &mut window.end] {
+            if let Reading::Present(cgroup) = &mut snapshot.databases[0].cgroup {
+                cgroup.cpu = Reading::Present(Vec::new());
+            }
+        }
+        window.activity = Reading::Denied("tracing needs root".to_owned());
+        assert!(evaluate(&window).is_empty());
+    }
+
+    #[test]
+    fn a_little_is_only_worth_knowing() {
+        let findings = found(evaluate(&throttled(0.05)));
+        assert_eq!(findings[0].severity, Severity::Info);
+    }
+}

@@ -1,0 +1,152 @@
+//! `dirty-burst`: writers are held back because too many pages wait to be written.
+
+use crate::catalogue::Rule;
+use crate::stall::{self, Stall, WORTH, Words, percent};
+use untax_core::activity::Doing;
+use untax_core::finding::Says;
+use untax_core::io::Dirty;
+use untax_core::{Bytes, Diagnosis, Evidence, Finding, Io, Reading, Severity, Window};
+
+pub const RULE: Rule = Rule {
+    id: "dirty-burst",
+    summary: "writes are held back because too many changed pages wait for the disk",
+    what: "Buffered writes end in memory, until more is changed than the thresholds allow \
+           (vm.dirty_ratio or vm.dirty_bytes, of the machine or of the control group's memory). \
+           From then on whoever writes is put to sleep, whoever filled the memory: a sort that \
+           spills, a dump, a copy. And the flood that the kernel then writes back stands in front \
+           of the log.",
+    measured: "Traced: time asleep after the kernel had balanced a thread's dirty pages, over \
+               active time; no other rule charges it. Dirty and Writeback of /proc/meminfo \
+               against nr_dirty_threshold, ten times in the window; writers by the growth of \
+               write_bytes in /proc/PID/io.",
+    fix: "Limit the flood at its source (io.max of the writer's group), and let the kernel begin \
+          earlier and in smaller portions: vm.dirty_background_bytes = 64 MiB to 256 MiB.",
+    sources: &[
+        "kernel.org: admin-guide/sysctl/vm, dirty_*; filesystems/proc, meminfo and PID/io",
+        "kernel source: mm/page-writeback.c, balance_dirty_pages",
+    ],
+    privilege: "root (CAP_BPF and CAP_PERFMON)",
+    minimum_kernel: "5.15 (bpf_task_pt_regs)",
+    cost: "a few small files; one of each process, twice",
+    evaluate,
+};
+
+/// From this part of the threshold on, the next burst will be held back: the kernel itself begins
+/// at the middle between both thresholds (`dirty_freerun_ceiling`).
+const NEAR: f64 = 0.9;
+
+fn evaluate(window: &Window) -> Vec<Diagnosis> {
+    stall::per_database(window, RULE.id, |pair| {
+        let stall = Stall::of(window, pair, |spent| spent.doing == Doing::DirtyThrottled);
+        stall.map(|stall| {
+            let io = window.io.value();
+            let near = io.and_then(|io| io.dirty.value()).is_some_and(|d| fullness(d) >= NEAR);
+            match stall {
+                Some(stall) if stall.share.mid >= WORTH => Some(costs(&stall, io)),
+                Some(_) if near => Some(near_it(io?)),
+                _ => None,
+            }
+        })
+    })
+}
+
+/// What waits to be written, over what may.
+fn fullness(dirty: &Dirty) -> f64 {
+    let waiting = dirty.dirty_bytes + dirty.writeback_bytes;
+    if dirty.threshold_bytes == Bytes(0) {
+        return 0.0;
+    }
+    waiting.0 as f64 / dirty.threshold_bytes.0 as f64
+}
+
+fn costs(stall: &Stall, io: Option<&Io>) -> Says {
+    let words = Words {
+        summary: format!(
+            "{} of its time held back for changed pages that wait for the disk",
+            percent(stall.share.mid)
+        ),
+        fix: fix(io),
+        evidence: io.map(evidence).unwrap_or_default(),
+        method: "time asleep in the kernel's balancing of dirty pages, traced, over active time"
+            .to_owned(),
+        remedy: Some("dirty-limits"),
+    };
+    stall::finding(RULE.id, stall, words)
+}
+
+fn near_it(io: &Io) -> Says {
+    Says::Found(Finding {
+        rule: RULE.id.to_owned(),
+        severity: Severity::Info,
+        summary: "so many changed pages wait for the disk that the next burst is held back"
+            .to_owned(),
+        fix: fix(Some(io)),
+        evidence: evidence(io),
+        tax: None,
+        gain: None,
+        remedy: Some("dirty-limits".to_owned()),
+    })
+}
+
+fn fix(io: Option<&Io>) -> String {
+    let writers = io.and_then(|io| io.writers.value());
+    let largest = writers.and_then(|writers| writers.first());
+    let start = "vm.dirty_background_bytes = 128 MiB";
+    match largest {
+        Some(writer) if writer.database.is_none() => format!(
+            "io.max for the group {} of {} (pid {}); {start}",
+            writer.cgroup, writer.comm, writer.pid
+        ),
+        _ => start.to_owned(),
+    }
+}
+
+fn evidence(io: &Io) -> Vec<Evidence> {
+    let mut evidence = Vec::new();
+    if let Reading::Present(dirty) = &io.dirty {
+        let mut add = |name: &str, bytes: Bytes, source: &str| {
+            evidence.push(Evidence::new(name, bytes.0, "bytes", source));
+        };
+        add("changed, the most", dirty.dirty_bytes, "/proc/meminfo Dirty");
+        add("threshold", dirty.threshold_bytes, "/proc/vmstat nr_dirty_threshold");
+        add("being written then", dirty.writeback_bytes, "/proc/meminfo Writeback");
+    }
+    let writers = io.writers.value().into_iter().flatten().take(3);
+    evidence.extend(writers.map(|writer| {
+        let name = format!("written by {} ({})", writer.comm, writer.cgroup);
+        Evidence::new(&name, writer.written_bytes.0, "bytes", format!("/proc/{}/io", writer.pid))
+    }));
+    evidence
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_io;
+    use crate::test_window::{self, activity, found};
+
+    #[test]
+    fn who_is_held_back_is_told_and_who_wrote_is_named() {
+        let mut window = test_window::postgres();
+        window.io = test_io::io(Vec::new());
+        window.activity = activity(&[(Doing::OnCpu, 5.0), (Doing::DirtyThrottled, 5.0)]);
+        let findings = found(evaluate(&window));
+        assert!((findings[0].tax.as_ref().unwrap().share - 0.5).abs() < 1e-9);
+        assert!(findings[0].fix.contains("/batch of dd (pid 99)"), "{}", findings[0].fix);
+    }
+
+    #[test]
+    fn near_the_threshold_is_worth_knowing() {
+        let mut window = test_window::postgres();
+        window.io = test_io::io(Vec::new());
+        window.activity = activity(&[(Doing::OnCpu, 5.0)]);
+        assert!(found(evaluate(&window)).is_empty());
+        if let Reading::Present(io) = &mut window.io
+            && let Reading::Present(dirty) = &mut io.dirty
+        {
+            dirty.writeback_bytes = Bytes(90 << 20);
+        }
+        let findings = found(evaluate(&window));
+        assert!(findings[0].tax.is_none() && findings[0].severity == Severity::Info);
+    }
+}

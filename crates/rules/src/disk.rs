@@ -1,0 +1,234 @@
+//! Which cause a database's waiting for its disks is charged to: what the disk rules share.
+//!
+//! Every wait is charged once. What spilled temporary files and full page images wait for would
+//! end with them. Of the rest, a disk as anyone has it would take a part too; only what is above
+//! that is the platform's, and that is the storage's, the neighbours' or the device's own.
+
+use untax_core::activity::{Doing, Part, Spent};
+use untax_core::database::Model;
+use untax_core::io::{Behind, Direction, Flow, Role};
+use untax_core::window::Pair;
+use untax_core::{Evidence, Interval, Io, Reading, Window};
+
+/// What an ordinary flash disk of the machine's own takes for a request, its queue included:
+/// data-centre flash is specified at 0.02 to 0.2 ms for a small read or write, and
+/// takes up to 0.5 ms under load. Waits within it are the price of durable or cold data anywhere.
+pub const ORDINARY_S: f64 = 0.000_5;
+
+/// Whether a thread waits for a block device, be it behind another that does.
+pub fn waits(spent: &Spent, model: Model) -> bool {
+    let for_device = matches!(spent.doing, Doing::Disk | Doing::FutexDisk | Doing::AsyncIo);
+    for_device && spent.part(model) == Part::Disk
+}
+
+/// Parts (0..1) of the time that a database's threads waited for block devices.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Charged {
+    /// For what queries spilled to temporary files (MySQL and its kin).
+    pub temporary: Interval,
+    /// For full page images in the log (PostgreSQL).
+    pub images: Interval,
+    /// For storage behind a network being slower than a disk of the machine's own.
+    pub remote: Interval,
+    /// For others that kept the device busy.
+    pub neighbours: Interval,
+    /// For the device itself being slower than an ordinary one.
+    pub device: Interval,
+    /// Time that threads waited over the requests that they waited for, s. Not the requests' own
+    /// time: a flush follows many of them, which the block layer makes on nobody's behalf, and a
+    /// group with an I/O limit waits before there is a request.
+    pub request_s: f64,
+}
+
+/// The device time of requests: from making to completion, summed.
+pub fn time_of<'a>(flows: impl Iterator<Item = &'a Flow>) -> f64 {
+    flows.map(|f| f.requests as f64 * (f.latency.mean_s.0 + f.queued_s.0)).fold(0.0, |a, b| a + b)
+}
+
+/// The requests of one database that its threads wait for. Changed data is written back behind
+/// their backs, and nobody waits for a discard.
+pub fn waited_for<'a>(io: &'a Io, database: &'a str) -> impl Iterator<Item = &'a Flow> {
+    let waited = |flow: &&Flow| {
+        flow.direction != Direction::Discard
+            && (flow.role, flow.direction) != (Role::Data, Direction::Write)
+    };
+    // A loop device's requests come again on the disk behind it. Devices made of others may have
+    // no requests of their own: then those of the others count.
+    let holds = |flow: &Flow| {
+        let mut places = io.places_of(database).filter_map(|place| place.filesystem.value());
+        places.any(|filesystem| filesystem.device.as_ref() == Some(&flow.device))
+    };
+    let behind = |flow: &Flow| {
+        let device = io.device(&flow.device);
+        device.is_some_and(|device| device.behind == Behind::Loop)
+    };
+    let looped = io.flows_of(database).filter(waited).any(|flow| holds(flow) && behind(flow));
+    let own = io.flows_of(database).filter(waited);
+    own.filter(move |flow| !looped || holds(flow) && (behind(flow) || flow.role != Role::Log))
+}
+
+impl Charged {
+    /// How the waits of one database divide.
+    pub fn of(window: &Window, pair: &Pair) -> Reading<Self> {
+        let io = window.io.as_ref();
+        io.and_then(|io| io.flows.as_ref().map(|_| Self::divide(io, pair)))
+    }
+
+    fn divide(io: &Io, pair: &Pair) -> Self {
+        let id = pair.end.id.as_str();
+        let all = time_of(waited_for(io, id));
+        let share = |part: f64| if all > 0.0 { (part / all).clamp(0.0, 1.0) } else { 0.0 };
+        let of_role = |role| time_of(waited_for(io, id).filter(move |flow| flow.role == role));
+        let temporary = if pair.end.engine == "mysql" { share(of_role(Role::Temp)) } else { 0.0 };
+        let images = share(of_role(Role::Log)) * images_of_log(pair).unwrap_or(0.0);
+        let count: u64 = waited_for(io, id).map(|flow| flow.requests).sum();
+        let request_s = waited(pair).unwrap_or(all) / count.max(1) as f64;
+        let slow = if request_s > ORDINARY_S { 1.0 - ORDINARY_S / request_s } else { 0.0 };
+        let moved = images * moving(io, pair);
+        let rest = (1.0 - temporary - moved).max(0.0) * slow;
+        let remote = io.places_of(id).any(|p| {
+            p.role != Role::Temp && p.filesystem.value().is_some_and(|f| f.network.is_some())
+        });
+        let crowd = crowd(io, id);
+        let neighbours = if remote { 0.0 } else { rest * crowd };
+        Self {
+            temporary: Interval::exact(temporary),
+            // A shorter log is written as often, so its writes may take as long without them.
+            images: Interval::new(0.0, moved * slow, images),
+            remote: if remote { Interval::exact(rest) } else { Interval::exact(0.0) },
+            // They may have used what the database left, or been in its way each time.
+            neighbours: Interval::new(0.0, neighbours, if remote { 0.0 } else { rest }),
+            device: if remote {
+                Interval::exact(0.0)
+            } else {
+                Interval::new(rest - neighbours, rest - neighbours, rest)
+            },
+            request_s,
+        }
+    }
+}
+
+/// The part (0..1) of the waiting in which the log's bytes were moved, at the pace of the log's
+/// busiest quarter of a second: the device can do that, or more.
+fn moving(io: &Io, pair: &Pair) -> f64 {
+    let log = waited_for(io, &pair.end.id)
+        .filter(|flow| (flow.role, flow.direction) == (Role::Log, Direction::Write));
+    let burst = log.map(|flow| flow.burst).fold(1.0, f64::max);
+    match waited(pair) {
+        Some(waited) if waited > 0.0 => (io.window_s.0 / burst / waited).min(1.0),
+        _ => 0.0,
+    }
+}
+
+/// How long the database's threads waited for block devices themselves.
+fn waited(pair: &Pair) -> Option<f64> {
+    let activity = pair.activity.value()?;
+    Some(activity.sum(|s| waits(s, pair.end.model) && s.doing != Doing::FutexDisk).0)
+}
+
+/// Share (0..1) of the log that is images of whole pages; `None` when the server does not say.
+///
+/// An image is at most a block of 8 KiB: less when it has a hole in the middle or is compressed.
+pub fn images_of_log(pair: &Pair) -> Option<f64> {
+    const BLOCK_BYTES: f64 = 8192.0;
+    let growth = |name: &str| pair.growth(name, |d| d.counters.told(name)).into_value();
+    let (images, bytes) = (growth("wal_fpi")?, growth("wal_bytes")?);
+    (bytes > 0.0).then(|| (images * BLOCK_BYTES / bytes).clamp(0.0, 1.0))
+}
+
+/// The chance (0..1) that a request of the database meets its device busy with somebody else's:
+/// how busy it was, times the others' part of it.
+pub fn crowd(io: &Io, database: &str) -> f64 {
+    let crowds = devices_of(io, database).into_iter().map(|name| {
+        let busy = io.device(name).and_then(|d| d.counted.value()).map_or(0.0, |c| c.busy);
+        // Flushes are made on nobody's behalf, the database's own too.
+        let moves = |flow: &&Flow| matches!(flow.direction, Direction::Read | Direction::Write);
+        let all = || io.flows.value().into_iter().flatten().filter(moves);
+        let here = || all().filter(|flow| flow.device == name);
+        let all = time_of(here());
+        let own = time_of(here().filter(|flow| flow.database.as_deref() == Some(database)));
+        if all > 0.0 { busy * (1.0 - own / all) } else { 0.0 }
+    });
+    crowds.fold(0.0, f64::max)
+}
+
+/// The devices that a database waits for.
+pub fn devices_of<'a>(io: &'a Io, database: &'a str) -> Vec<&'a str> {
+    let mut names: Vec<&str> = waited_for(io, database).map(|flow| flow.device.as_str()).collect();
+    names.dedup();
+    names
+}
+
+/// A share of waiting, each bound by its own part.
+pub fn part_of(share: Interval, part: Interval) -> Interval {
+    Interval::new(share.low * part.low, share.mid * part.mid, share.high * part.high)
+}
+
+/// The largest flows of a database as evidence: how many, how fast, how slow.
+pub fn evidence(io: &Io, database: &str) -> Vec<Evidence> {
+    let mut flows: Vec<&Flow> = waited_for(io, database).collect();
+    flows.sort_by(|a, b| time_of([*b].into_iter()).total_cmp(&time_of([*a].into_iter())));
+    let seconds = io.window_s.0.max(f64::MIN_POSITIVE);
+    let of = |flow: &&Flow| {
+        let what = format!("{} {}", flow.role.name(), flow.direction.name());
+        let source = format!("block requests on {}, traced", flow.device);
+        [
+            Evidence::new(&format!("{what}: mean time"), flow.latency.mean_s.0, "s", &*source),
+            Evidence::new(&format!("{what}: 99 %"), flow.latency.p99_s.0, "s", &*source),
+            Evidence::new(&format!("{what}s"), flow.requests as f64 / seconds, "1/s", source),
+        ]
+    };
+    flows.iter().take(2).flat_map(of).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_io::{flow, io};
+    use crate::test_window;
+
+    fn charged(window: &Window) -> Charged {
+        let pair = window.databases().next().unwrap();
+        Charged::of(window, &pair).into_value().unwrap()
+    }
+
+    #[test]
+    fn no_wait_is_charged_twice() {
+        let mut window = test_window::postgres();
+        let mine = Some("postgres:7");
+        let slow = flow(mine, Role::Data, Direction::Read, 1000, 0.005);
+        let others = flow(None, Role::Other, Direction::Write, 1000, 0.005);
+        window.io = io(vec![slow.clone(), others.clone()]);
+        for network in [None, Some("nfs4".to_owned())] {
+            if let Reading::Present(io) = &mut window.io
+                && let Reading::Present(filesystem) = &mut io.places[0].filesystem
+            {
+                filesystem.network = network;
+            }
+            let c = charged(&window);
+            let all = [c.temporary, c.images, c.remote, c.neighbours, c.device];
+            // Of 5 ms, all but the 0.5 that any disk takes.
+            assert!((all.iter().map(|i| i.mid).sum::<f64>() - 0.9).abs() < 1e-9, "{c:?}");
+        }
+    }
+
+    #[test]
+    fn a_disk_as_fast_as_any_is_charged_nothing() {
+        let mut window = test_window::postgres();
+        window.io = io(vec![flow(Some("postgres:7"), Role::Log, Direction::Write, 9000, 0.000_1)]);
+        let c = charged(&window);
+        assert!(c.device.high.abs() < 1e-12 && c.neighbours.high.abs() < 1e-12);
+    }
+
+    #[test]
+    fn only_a_busy_device_is_crowded() {
+        let mine = flow(Some("postgres:7"), Role::Data, Direction::Read, 100, 0.005);
+        let others = flow(None, Role::Other, Direction::Write, 300, 0.005);
+        let mut io = io(vec![mine, others]).into_value().unwrap();
+        assert!((crowd(&io, "postgres:7") - 0.75 * 0.8).abs() < 1e-9);
+        if let Reading::Present(counted) = &mut io.devices[0].counted {
+            counted.busy = 0.01;
+        }
+        assert!(crowd(&io, "postgres:7") < 0.01);
+    }
+}

@@ -1,0 +1,130 @@
+//! `disk-slow`: the database waits for a device that takes longer than an ordinary one.
+
+use crate::catalogue::Rule;
+use crate::disk::{self, Charged, ORDINARY_S};
+use crate::stall::{self, Stall, WORTH, Words, percent};
+use untax_core::io::Behind;
+use untax_core::window::Pair;
+use untax_core::{Diagnosis, Evidence, Io, Reading, Seconds, Window};
+
+pub const RULE: Rule = Rule {
+    id: "disk-slow",
+    summary: "the database waits for its disk longer than an ordinary flash disk would take",
+    what: "A commit waits until the log is on the disk, and a query until a page that is not \
+           cached was read. A flash disk of the machine's own does either in 0.02 to 0.5 ms; \
+           turning disks, overcommitted storage and devices that emulate one take many times that.",
+    measured: "Traced: time in uninterruptible waits for block devices over active time, times the \
+               part of it that is above 0.5 ms for each of the database's own requests (recognised \
+               by the file that their pages belong to; queue, flush and I/O limits included). \
+               Waiting in a futex counts for as long as another thread that serves a client \
+               waits for what it writes: who queues for the log waits for the disk. What \
+               temporary files, full page images, networks and neighbours take of it is charged \
+               to their own rules. Waits within 0.5 ms are no tax: any disk takes them.",
+    fix: "Put the log, then the data, on local flash with power-loss protection; use the none or \
+          mq-deadline scheduler for it; let several transactions share a flush (commit_delay, \
+          binlog_group_commit_sync_delay) where the disk cannot change.",
+    sources: &[
+        "kernel.org: block/stat, admin-guide/iostats; trace/events/block",
+        "data sheets: Intel P4510 read 77 us, write 18 us; S4510 99.9 % within 0.2 to 2 ms",
+    ],
+    privilege: "root (CAP_BPF and CAP_PERFMON)",
+    minimum_kernel: "5.15 (bpf_task_pt_regs)",
+    cost: "about a microsecond for each block request, and part of the tracing of threads",
+    evaluate,
+};
+
+fn evaluate(window: &Window) -> Vec<Diagnosis> {
+    stall::per_database(window, RULE.id, |pair| {
+        let model = pair.end.model;
+        let stall = Stall::of(window, pair, |spent| disk::waits(spent, model));
+        stall.and_then(|stall| {
+            let Some(mut stall) = stall.filter(|stall| stall.share.mid >= WORTH) else {
+                return Reading::Present(None);
+            };
+            Charged::of(window, pair).map(|charged| {
+                let waited = stall.share.mid;
+                stall.share = disk::part_of(stall.share, charged.device);
+                let io = window.io.value()?;
+                let found = stall.share.mid >= WORTH;
+                found.then(|| stall::finding(RULE.id, &stall, words(io, pair, waited, &charged)))
+            })
+        })
+    })
+}
+
+fn words(io: &Io, pair: &Pair, waited: f64, charged: &Charged) -> Words {
+    let names = disk::devices_of(io, &pair.end.id);
+    let mut evidence = disk::evidence(io, &pair.end.id);
+    evidence.push(Evidence::new("waited for disks", waited, "share", "scheduler's events"));
+    evidence.extend(names.iter().filter_map(|name| io.device(name)).flat_map(|device| {
+        let busy = device.counted.value().map(|counted| {
+            Evidence::new(
+                &format!("{} busy", device.name),
+                counted.busy,
+                "share",
+                "/proc/diskstats",
+            )
+        });
+        let kind = match &device.behind {
+            Behind::Local if device.rotational.value() == Some(&true) => "turning, as it says",
+            Behind::Local => "local",
+            Behind::Loop => "a file behind a loop device",
+            Behind::Mapped => "made of other devices",
+            Behind::Network(what) => what,
+            Behind::Memory => "memory",
+        };
+        let kind = Evidence::new(&device.name, kind, "", format!("/sys/block/{}", device.name));
+        busy.into_iter().chain([kind])
+    }));
+    Words {
+        summary: format!(
+            "{} of its time waiting for {}: {} for a request, {} is ordinary",
+            percent(waited),
+            names.join(" and "),
+            Seconds(charged.request_s),
+            Seconds(ORDINARY_S)
+        ),
+        fix: "move the log, then the data, to local flash; until then let commits share a flush"
+            .to_owned(),
+        evidence,
+        method: "time waiting for block devices, traced, x part above 0.5 ms for each of its \
+                 requests, over active time"
+            .to_owned(),
+        remedy: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_io::{flow, io};
+    use crate::test_window::{self, activity, found};
+    use untax_core::activity::Doing;
+    use untax_core::io::{Direction, Role};
+
+    fn window(mean_s: f64) -> Window {
+        let mut window = test_window::postgres();
+        window.activity = activity(&[(Doing::OnCpu, 4.0), (Doing::Disk, 6.0)]);
+        window.io = io(vec![flow(Some("postgres:7"), Role::Log, Direction::Write, 900, mean_s)]);
+        window
+    }
+
+    #[test]
+    fn what_is_above_the_ordinary_is_charged() {
+        let mut window = window(0.005);
+        let findings = found(evaluate(&window));
+        assert!((findings[0].tax.as_ref().unwrap().share - (0.6 - 0.45 / 10.0)).abs() < 1e-9);
+        assert!(findings[0].gain.is_some());
+        window.io =
+            io(vec![flow(Some("postgres:7"), Role::Log, Direction::Write, 20_000, 0.000_2)]);
+        assert!(found(evaluate(&window)).is_empty(), "an ordinary disk");
+    }
+
+    #[test]
+    fn without_tracing_it_is_said() {
+        let mut blind = window(0.005);
+        blind.io = Reading::Denied("root".to_owned());
+        assert_eq!(evaluate(&blind).len(), 1);
+        assert!(found(evaluate(&blind)).is_empty());
+    }
+}

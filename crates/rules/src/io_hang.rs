@@ -1,0 +1,242 @@
+//! `io-hang`: threads wait inside the filesystem, though not for the disk itself.
+
+use crate::catalogue::Rule;
+use crate::stall::{self, Stall, WORTH, Words, percent};
+use untax_core::activity::Doing;
+use untax_core::finding::Says;
+use untax_core::io::{Direction, Writer};
+use untax_core::window::Pair;
+use untax_core::{Diagnosis, Evidence, Io, Seconds, Severity, Window};
+
+pub const RULE: Rule = Rule {
+    id: "io-hang",
+    summary: "threads of the database hang inside the filesystem: its journal, a freeze, its locks",
+    what: "Whoever changes a file takes part in the filesystem's current transaction. While that \
+           commits, or while somebody holds it open, all others wait: a neighbour that its CPU or \
+           I/O limit holds back in the middle of it, a flood of pages that ordered mode writes \
+           first, a snapshot that froze the filesystem. The disk itself may be idle.",
+    measured: "Traced: time in uninterruptible waits inside system calls on files that are not \
+               waits for a block device, over active time; no other rule charges it. When none \
+               of them took 20 ms it is worth knowing and no more; one of a second is never \
+               ignored. Who may \
+               hold the journal follows from who wrote (/proc/PID/io) and which limits its group \
+               has; a freeze from a filesystem to which nothing at all is written meanwhile. \
+               Neither is proof: the kernel does not say who holds it.",
+    fix: "A filesystem of its own for the database; no I/O or CPU limits on groups that write to \
+          the same one (limit them on another); XFS or ext4 with fast_commit; short freezes.",
+    sources: &[
+        "kernel.org: filesystems/journalling; filesystems/ext4/journal",
+        "kernel source: fs/jbd2/transaction.c, wait_transaction_locked; fs/super.c, freeze_super",
+    ],
+    privilege: "root (CAP_BPF and CAP_PERFMON)",
+    minimum_kernel: "5.15 (bpf_task_pt_regs)",
+    cost: "part of the tracing of threads: 1.5 % of one CPU at most",
+    evaluate,
+};
+
+fn evaluate(window: &Window) -> Vec<Diagnosis> {
+    stall::per_database(window, RULE.id, |pair| {
+        let stall = Stall::of(window, pair, |spent| spent.doing == Doing::Filesystem);
+        stall.map(|stall| {
+            let stall = stall?;
+            let longest = pair.activity.value().map_or(0.0, |a| a.longest(Doing::Filesystem).0);
+            if stall.share.mid < WORTH && longest < FAILS_S {
+                return None;
+            }
+            let words = words(&stall, longest, pair, window.io.value());
+            let mut says = stall::finding(RULE.id, &stall, words);
+            if let Says::Found(finding) = &mut says {
+                finding.severity = match longest {
+                    long if long >= FAILS_S => finding.severity.max(Severity::Low),
+                    long if long < HANG_S => Severity::Info,
+                    _ => finding.severity,
+                };
+            }
+            Some(says)
+        })
+    })
+}
+
+/// When no wait is longer than this, threads hand a file's lock to each other, which takes as long
+/// as one write: the filesystem at work, on a slow disk too.
+const HANG_S: f64 = 0.02;
+
+/// A wait as long as this makes clients give up, however rare it is.
+const FAILS_S: f64 = 1.0;
+
+fn words(stall: &Stall, longest_s: f64, pair: &Pair, io: Option<&Io>) -> Words {
+    let suspect = io.map_or(Suspect::Nobody, |io| suspect(io, pair));
+    Words {
+        summary: format!(
+            "{} of its time waiting inside the filesystem, {} at once{}",
+            percent(stall.share.mid),
+            Seconds(longest_s),
+            suspect.words()
+        ),
+        fix: suspect.fix(),
+        evidence: [Evidence::new("longest wait", longest_s, "s", "scheduler's events")]
+            .into_iter()
+            .chain(io.map(|io| evidence(io, pair)).unwrap_or_default())
+            .collect(),
+        method: "time in uninterruptible waits inside file calls, block devices left out, traced, \
+                 over active time"
+            .to_owned(),
+        remedy: None,
+    }
+}
+
+/// Who most likely holds what the threads wait for.
+enum Suspect<'a> {
+    /// A writer whose group is limited.
+    Limited(&'a Writer),
+    /// A writer that floods the disk.
+    Flood(&'a Writer),
+    /// Nothing was written at all: frozen.
+    Frozen(String),
+    Nobody,
+}
+
+/// Writing more than this in a window is a flood: half a second of a fast disk.
+const FLOOD_BYTES: u64 = 256 << 20;
+
+fn suspect<'a>(io: &'a Io, pair: &Pair) -> Suspect<'a> {
+    let id = pair.end.id.as_str();
+    let places = || io.places_of(id).filter_map(|place| place.filesystem.value());
+    let written = |device: &str| {
+        let mut flows = io.flows.value().into_iter().flatten();
+        flows.any(|flow| flow.device == device && flow.direction == Direction::Write)
+    };
+    let silent = places().find(|f| f.device.as_deref().is_some_and(|device| !written(device)));
+    if let (Some(filesystem), true) = (silent, io.flows.is_present()) {
+        return Suspect::Frozen(filesystem.point.clone());
+    }
+    let others = || {
+        let writers = io.writers.value().into_iter().flatten();
+        writers.filter(|writer| writer.database.as_deref() != Some(id))
+    };
+    if let Some(limited) = others().find(|writer| !writer.limits.is_empty()) {
+        return Suspect::Limited(limited);
+    }
+    match others().next().filter(|writer| writer.written_bytes.0 >= FLOOD_BYTES) {
+        Some(flood) => Suspect::Flood(flood),
+        None => Suspect::Nobody,
+    }
+}
+
+impl Suspect<'_> {
+    fn words(&self) -> String {
+        match self {
+            Self::Limited(writer) => format!(
+                ", maybe behind {} (pid {}), whose group {} is held back by {}",
+                writer.comm,
+                writer.pid,
+                writer.cgroup,
+                writer.limits.first().map_or("a limit", String::as_str)
+            ),
+            Self::Flood(writer) => format!(
+                ", maybe behind {} (pid {}), which wrote {}",
+                writer.comm, writer.pid, writer.written_bytes
+            ),
+            Self::Frozen(point) => format!(": nothing reached the disk of {point}, maybe frozen"),
+            Self::Nobody => String::new(),
+        }
+    }
+
+    fn fix(&self) -> String {
+        match self {
+            Self::Limited(writer) => {
+                format!("keep what {} writes on another filesystem, or lift its limit", writer.comm)
+            }
+            Self::Flood(writer) => {
+                format!("io.max for the group {}, or another filesystem for it", writer.cgroup)
+            }
+            Self::Frozen(point) => {
+                format!("find who freezes {point} (a snapshot or a backup); fsfreeze -u thaws it")
+            }
+            Self::Nobody => "a filesystem of its own for the database".to_owned(),
+        }
+    }
+}
+
+fn evidence(io: &Io, pair: &Pair) -> Vec<Evidence> {
+    let id = pair.end.id.as_str();
+    let mut evidence = Vec::new();
+    let own = |device: &str| {
+        let mut places = io.places_of(id).filter_map(|place| place.filesystem.value());
+        places.any(|filesystem| filesystem.device.as_deref() == Some(device))
+    };
+    for journal in io.journals.iter().filter(|journal| own(&journal.device)) {
+        let source = format!("/proc/fs/jbd2 of {}", journal.device);
+        if let Some(Seconds(time)) = journal.commit_s.value() {
+            evidence.push(Evidence::new("commit of the journal, mean", *time, "s", &*source));
+        }
+        let name = "journal transactions";
+        evidence.push(Evidence::new(name, journal.transactions, "count", source));
+    }
+    let writers = io.writers.value().into_iter().flatten().take(3);
+    evidence.extend(writers.map(|writer| {
+        let limits = writer.limits.join("; ");
+        let name = format!("written by {} ({}) {limits}", writer.comm, writer.cgroup);
+        let source = format!("/proc/{}/io", writer.pid);
+        Evidence::new(name.trim(), writer.written_bytes.0, "bytes", source)
+    }));
+    evidence
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_io::{flow, io};
+    use crate::test_window::{self, activity, found};
+    use untax_core::activity::Longest;
+    use untax_core::io::Role;
+    use untax_core::{Bytes, Reading};
+
+    fn window() -> Window {
+        let mut window = test_window::postgres();
+        window.activity = activity(&[(Doing::OnCpu, 2.0), (Doing::Filesystem, 8.0)]);
+        window.io = io(vec![flow(None, Role::Other, Direction::Write, 10, 0.001)]);
+        window
+    }
+
+    #[test]
+    fn short_waits_are_worth_knowing_and_one_long_one_is_never_ignored() {
+        let mut window = window();
+        let severity = |window: &Window| found(evaluate(window)).first().map(|f| f.severity);
+        assert_eq!(severity(&window), Some(Severity::Info));
+        longest(&mut window, 0.5);
+        assert_eq!(severity(&window), Some(Severity::High));
+        window.activity = activity(&[(Doing::OnCpu, 999.0), (Doing::Filesystem, 1.0)]);
+        assert_eq!(severity(&window), None);
+        longest(&mut window, 1.0);
+        assert_eq!(severity(&window), Some(Severity::Low));
+    }
+
+    fn longest(window: &mut Window, time_s: f64) {
+        if let Reading::Present(all) = &mut window.activity {
+            let longest = Longest { doing: Doing::Filesystem, time_s: Seconds(time_s) };
+            all[0].longest = vec![longest];
+        }
+    }
+
+    #[test]
+    fn a_limited_neighbour_is_named_first() {
+        let findings = found(evaluate(&window()));
+        assert!((findings[0].tax.as_ref().unwrap().share - 0.8).abs() < 1e-9);
+        assert!(findings[0].summary.contains("/batch is held back by io.max"));
+    }
+
+    #[test]
+    fn a_flood_and_a_freeze_are_told_apart() {
+        let mut window = window();
+        if let Reading::Present(io) = &mut window.io
+            && let Reading::Present(writers) = &mut io.writers
+        {
+            writers[0].limits.clear();
+            writers[0].written_bytes = Bytes(1 << 30);
+        }
+        assert!(found(evaluate(&window))[0].summary.contains("which wrote 1 GiB"));
+        window.io = io(Vec::new());
+        assert!(found(evaluate(&window))[0].summary.contains("maybe frozen"));
+    }
+}

@@ -1,0 +1,146 @@
+//! `mysql-temp-files`: queries of MySQL or MariaDB spill to temporary files.
+
+use crate::catalogue::Rule;
+use crate::disk::{self, Charged};
+use crate::stall::{self, Stall, WORTH, Words, percent};
+use untax_core::finding::Says;
+use untax_core::io::Role;
+use untax_core::window::Pair;
+use untax_core::{Bytes, Diagnosis, Evidence, Finding, Reading, Severity, Window};
+
+pub const RULE: Rule = Rule {
+    id: "mysql-temp-files",
+    summary: "queries spill temporary tables and sorts to files",
+    what: "A temporary table that outgrows tmp_table_size, or a sort that outgrows \
+           sort_buffer_size, goes to files in tmpdir through the page cache. The writes come in \
+           bursts, evict what others read, and flood the disk that the log needs.",
+    measured: "Created_tmp_disk_tables of the server over the window, and block requests for files \
+               in tmpdir or with InnoDB's temporary names. Tax: waiting for disks times the \
+               temporary files' part of the database's device time. What never reached the disk \
+               costs CPU alone and is not charged.",
+    fix: "Find the queries (sys.statements_with_temp_tables); raise tmp_table_size and \
+          max_heap_table_size (MariaDB) or temptable_max_ram (MySQL 8); an index instead of a \
+          sort; tmpdir on a disk of its own.",
+    sources: &[
+        "dev.mysql.com: 10.4.4 Internal Temporary Table Use in MySQL",
+        "mariadb.com: Server Status Variables, Created_tmp_disk_tables",
+    ],
+    privilege: "root (CAP_BPF and CAP_PERFMON), and a server that lets itself be asked",
+    minimum_kernel: "5.15 (bpf_task_pt_regs)",
+    cost: "one query; about a microsecond for each block request",
+    evaluate,
+};
+
+/// Fewer tables on disk than this in a second are what any server makes.
+const WORTH_TABLES: f64 = 1.0;
+
+/// Less than this over a window fits into what the disk does in some milliseconds.
+const WORTH_BYTES: Bytes = Bytes::from_mib(16);
+
+fn evaluate(window: &Window) -> Vec<Diagnosis> {
+    stall::per_database(window, RULE.id, |pair| {
+        if pair.end.engine != "mysql" {
+            return Reading::Present(None);
+        }
+        let grown = |name: &str| pair.growth(name, |d| d.counters.told(name));
+        let tables = grown("Created_tmp_disk_tables");
+        let traced = window.io.as_ref().and_then(|io| io.flows.as_ref().map(|_| io));
+        let bytes: Option<Bytes> = traced.value().map(|io| {
+            let own = io.flows_of(&pair.end.id).filter(|flow| flow.role == Role::Temp);
+            own.map(|flow| flow.bytes).sum()
+        });
+        if let (Some(why), None) = (tables.why(), bytes) {
+            return Reading::Absent(why);
+        }
+        let rate = tables.value().map(|tables| tables / pair.seconds);
+        let spills = rate.is_some_and(|rate| rate >= WORTH_TABLES)
+            || bytes.is_some_and(|bytes| bytes >= WORTH_BYTES);
+        Reading::Present(spills.then(|| found(window, pair, rate, bytes)))
+    })
+}
+
+fn found(window: &Window, pair: &Pair, rate: Option<f64>, bytes: Option<Bytes>) -> Says {
+    let model = pair.end.model;
+    let mut evidence = Vec::new();
+    let status = "SHOW GLOBAL STATUS, Created_tmp_disk_tables";
+    evidence.extend(rate.map(|r| Evidence::new("temporary tables on disk", r, "1/s", status)));
+    let source = "block requests, traced";
+    evidence.extend(bytes.map(|b| Evidence::new("temporary files' I/O", b.0, "bytes", source)));
+    for name in ["tmp_table_size", "max_heap_table_size", "tmpdir"] {
+        let setting = pair.end.setting(name).into_value();
+        evidence.extend(setting.map(|value| Evidence::new(name, value, "", "SHOW VARIABLES")));
+    }
+    let amount = match (rate, bytes) {
+        (_, Some(bytes)) if bytes >= WORTH_BYTES => format!("{bytes} of temporary files"),
+        (Some(rate), _) => format!("{rate:.0} temporary tables on disk each second"),
+        _ => "temporary files".to_owned(),
+    };
+    let fix = "raise tmp_table_size, or give the queries an index; tmpdir on another disk";
+    let stall = Stall::of(window, pair, |spent| disk::waits(spent, model)).into_value().flatten();
+    let priced = stall.zip(Charged::of(window, pair).into_value()).map(|(mut stall, charged)| {
+        stall.share = disk::part_of(stall.share, charged.temporary);
+        stall
+    });
+    match priced.filter(|stall| stall.share.mid >= WORTH) {
+        Some(stall) => {
+            let words = Words {
+                summary: format!("{amount}: {} of its time", percent(stall.share.mid)),
+                fix: fix.to_owned(),
+                evidence,
+                method: "time waiting for block devices, traced, x temporary files' part of its \
+                         device time, over active time"
+                    .to_owned(),
+                remedy: None,
+            };
+            stall::finding(RULE.id, &stall, words)
+        }
+        None => Says::Found(Finding {
+            rule: RULE.id.to_owned(),
+            severity: Severity::Info,
+            summary: format!("{amount}; hardly any waiting for them"),
+            fix: fix.to_owned(),
+            evidence,
+            tax: None,
+            gain: None,
+            remedy: None,
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_io::{flow, io};
+    use crate::test_window::{self, activity, found as findings};
+    use untax_core::activity::Doing;
+    use untax_core::io::Direction;
+
+    fn window(temp: u64, tables: u64) -> Window {
+        let mut window = test_window::postgres();
+        for (snapshot, tables) in [(&mut window.start, 0), (&mut window.end, tables)] {
+            let database = &mut snapshot.databases[0];
+            database.engine = "mysql".to_owned();
+            let told = [("Created_tmp_disk_tables".to_owned(), tables)].into();
+            database.counters.told = Reading::Present(told);
+        }
+        window.activity = activity(&[(Doing::OnCpu, 5.0), (Doing::Disk, 5.0)]);
+        let id = Some("postgres:7");
+        let temp = flow(id, Role::Temp, Direction::Read, temp, 0.001);
+        let data = flow(id, Role::Data, Direction::Read, 9000, 0.001);
+        window.io = io(vec![temp, data]);
+        window
+    }
+
+    #[test]
+    fn temporary_files_take_their_part_of_the_waiting() {
+        let found = findings(evaluate(&window(3000, 0)));
+        assert!((found[0].tax.as_ref().unwrap().share - 0.5 * 0.25).abs() < 1e-9);
+    }
+
+    #[test]
+    fn tables_that_never_reach_the_disk_cost_no_waiting() {
+        let found = findings(evaluate(&window(0, 500)));
+        assert!(found[0].tax.is_none() && found[0].severity == Severity::Info);
+        assert!(findings(evaluate(&window(0, 3))).is_empty());
+    }
+}

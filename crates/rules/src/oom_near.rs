@@ -1,0 +1,138 @@
+//! `oom-near`: a memory limit is about to be met with nothing left to free.
+
+use crate::catalogue::Rule;
+use crate::stall;
+use untax_core::database::MemoryGroup;
+use untax_core::finding::Says;
+use untax_core::window::Pair;
+use untax_core::{Bytes, Diagnosis, Evidence, Finding, Reading, Severity, Window};
+
+pub const RULE: Rule = Rule {
+    id: "oom-near",
+    summary: "memory that cannot be freed comes close to the limit of the control group",
+    what: "Page cache can be dropped, a buffer pool or a heap cannot. Once only such memory is \
+           left under a limit, every allocation goes through reclaim that finds nothing; clients \
+           time out long before the kernel kills the database. Better to refuse work early.",
+    measured: "memory.current less the page cache of files (memory.stat), against memory.max, of \
+               each group up to the root; the time left follows from how fast it grew in the \
+               window. Found when less than 5 % is left, or when it lasts less than 15 minutes \
+               at that speed.",
+    fix: "Raise the limit, or give the database less: maxmemory, shared_buffers, work_mem, fewer \
+          connections; let the application fail fast meanwhile.",
+    sources: &[
+        "kernel.org: admin-guide/cgroup-v2, memory.stat, memory.events",
+        "kernel.org: admin-guide/cgroup-v1/memory",
+    ],
+    privilege: "none: the files of a control group are readable by all as a rule",
+    minimum_kernel: "4.5 (cgroup v2), 2.6.25 (v1)",
+    cost: "six files for each group with a limit",
+    evaluate,
+};
+
+/// With less than this share left, a burst of work may take it.
+const TIGHT: f64 = 0.05;
+
+/// A person can act within this.
+const SOON_S: f64 = 15.0 * 60.0;
+
+/// No time is left to think.
+const NOW_S: f64 = 5.0 * 60.0;
+
+fn evaluate(window: &Window) -> Vec<Diagnosis> {
+    stall::per_database(window, RULE.id, |pair| {
+        let groups = pair.end.cgroup.as_ref().and_then(|cgroup| cgroup.memory.as_ref());
+        groups.map(|groups| groups.iter().find_map(|group| of_group(pair, group)))
+    })
+}
+
+fn of_group(pair: &Pair, group: &MemoryGroup) -> Option<Says> {
+    let (limit, used) = (group.max_bytes.value()?.0 as f64, group.unreclaimable()?.0 as f64);
+    let left = (limit - used).max(0.0);
+    let per_s = growth(pair, group).unwrap_or(0.0) / pair.seconds.max(f64::EPSILON);
+    let lasts_s = if per_s > 0.0 { left / per_s } else { f64::INFINITY };
+    if left >= TIGHT * limit && lasts_s >= SOON_S {
+        return None;
+    }
+    let when = if lasts_s < SOON_S {
+        format!("{lasts_s:.0} s from its limit at this speed")
+    } else {
+        format!("{} from its limit", Bytes(left as u64))
+    };
+    let mut evidence = vec![
+        Evidence::new("limit", limit as u64, "bytes", "memory.max or memory.limit_in_bytes"),
+        Evidence::new("cannot be freed", used as u64, "bytes", "usage less page cache"),
+        Evidence::new("growth", per_s, "bytes/s", "over the window"),
+    ];
+    if let Some(count) = group.at_limit.value() {
+        evidence.push(Evidence::new("times at its limit", *count, "count", "events or failcnt"));
+    }
+    Some(Says::Found(Finding {
+        rule: RULE.id.to_owned(),
+        severity: if lasts_s < NOW_S || left < 0.01 * limit {
+            Severity::High
+        } else {
+            Severity::Medium
+        },
+        summary: format!("{} of its memory cannot be freed, {when}", Bytes(used as u64)),
+        fix: "raise the limit of the group, or give the database less; refuse work early"
+            .to_owned(),
+        evidence,
+        tax: None,
+        gain: None,
+        remedy: Some("memory-limit".to_owned()),
+    }))
+}
+
+/// How much more of the group's memory could not be freed at the end of the window.
+fn growth(pair: &Pair, group: &MemoryGroup) -> Option<f64> {
+    let start: &Reading<Vec<MemoryGroup>> = &pair.start?.cgroup.value()?.memory;
+    let before = start.value()?.iter().find(|found| found.cgroup == group.cgroup)?;
+    Some(group.unreclaimable()?.0 as f64 - before.unreclaimable()?.0 as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_window::{self, found};
+
+    fn group(used_mib: u64) -> MemoryGroup {
+        let bytes = |mib| Reading::Present(Bytes::from_mib(mib));
+        MemoryGroup {
+            cgroup: "/db".to_owned(),
+            max_bytes: bytes(1000),
+            high_bytes: Reading::Absent("max".to_owned()),
+            usage_bytes: bytes(used_mib + 100),
+            file_bytes: bytes(150),
+            shmem_bytes: bytes(50),
+            at_limit: Reading::Present(0),
+        }
+    }
+
+    fn grown(from_mib: u64, to_mib: u64) -> Vec<Finding> {
+        let mut window = test_window::postgres();
+        for (snapshot, used) in [(&mut window.start, from_mib), (&mut window.end, to_mib)] {
+            let limit = test_window::limit("/db", Bytes(1), Bytes(0));
+            let mut groups = test_window::cgroup(vec![limit]).into_value().unwrap();
+            groups.memory = Reading::Present(vec![group(used)]);
+            snapshot.databases[0].cgroup = Reading::Present(groups);
+        }
+        found(evaluate(&window))
+    }
+
+    #[test]
+    fn growth_tells_how_long_it_lasts() {
+        // 500 MiB left, 100 MiB in ten seconds: fifty seconds.
+        let findings = grown(400, 500);
+        assert!(findings[0].summary.contains("50 s from its limit"), "{}", findings[0].summary);
+        assert_eq!(findings[0].severity, Severity::High);
+        assert!(grown(500, 500).is_empty());
+        assert!(grown(600, 500).is_empty(), "it shrinks");
+    }
+
+    #[test]
+    fn tight_is_found_without_growth() {
+        let findings = grown(960, 960);
+        assert_eq!(findings[0].severity, Severity::Medium);
+        assert!(findings[0].summary.contains("40 MiB from its limit"), "{}", findings[0].summary);
+    }
+}

@@ -1,0 +1,158 @@
+//! `postgres-full-page-writes`: most of the log is images of whole pages.
+
+use crate::catalogue::Rule;
+use crate::disk::{self, Charged};
+use crate::stall::{self, Stall, WORTH, Words, percent};
+use untax_core::finding::Says;
+use untax_core::io::{Direction, Role};
+use untax_core::window::Pair;
+use untax_core::{Diagnosis, Evidence, Finding, Reading, Severity, Window};
+
+pub const RULE: Rule = Rule {
+    id: "postgres-full-page-writes",
+    summary: "most of the write-ahead log is images of whole pages",
+    what: "After each checkpoint, the first change of a page puts all 8 KiB of it into the log, so \
+           that a torn page can be mended. Checkpoints that follow each other closely make nearly \
+           every change such an image: the log grows tenfold, and commits wait for it.",
+    measured: "wal_fpi x 8 KiB over wal_bytes (pg_stat_wal, PostgreSQL 14 and newer), checkpoints \
+               of the window, and the settings. Tax: waiting for disks times the log's part of \
+               the database's device time times the images' part of the log times the part of \
+               the waiting in which bytes were moved (at the pace of the log's busiest quarter \
+               of a second) and that is above 0.5 ms for a request; between none of it (the log is flushed as often without images) \
+               and all.",
+    fix: "wal_compression = lz4 (or on), max_wal_size and checkpoint_timeout large enough for a \
+          checkpoint every 30 minutes; full_page_writes = off only on a filesystem that cannot \
+          tear pages (ZFS).",
+    sources: &[
+        "postgresql.org: 20.5.1 full_page_writes, wal_compression; 30.5 WAL configuration",
+        "postgresql.org: 28.2.25 pg_stat_wal",
+    ],
+    privilege: "a server that lets itself be asked; root for the tax",
+    minimum_kernel: "5.15 (bpf_task_pt_regs) for the tax",
+    cost: "two queries",
+    evaluate,
+};
+
+/// Images are a fifth or less of the log of a busy server whose checkpoints are half an hour
+/// apart; beyond half, the log is mostly images.
+const MOSTLY: f64 = 0.5;
+
+/// Less log than this in a second is written in some hundred microseconds.
+const WORTH_BYTES_S: f64 = 1e6;
+
+fn evaluate(window: &Window) -> Vec<Diagnosis> {
+    stall::per_database(window, RULE.id, |pair| {
+        if pair.end.engine != "postgres" {
+            return Reading::Present(None);
+        }
+        let off = pair.end.setting("full_page_writes").value().is_some_and(|v| v == "off");
+        if off {
+            return Reading::Present(None);
+        }
+        pair.growth("wal_bytes", |d| d.counters.told("wal_bytes")).map(|bytes| {
+            let images = disk::images_of_log(pair)?;
+            let rate = bytes / pair.seconds;
+            (images >= MOSTLY && rate >= WORTH_BYTES_S).then(|| found(window, pair, images, rate))
+        })
+    })
+}
+
+fn found(window: &Window, pair: &Pair, images: f64, rate: f64) -> Says {
+    let model = pair.end.model;
+    let mut evidence = evidence(window, pair);
+    evidence.insert(0, Evidence::new("log", rate, "bytes/s", "pg_stat_wal.wal_bytes"));
+    evidence.insert(0, Evidence::new("images of the log", images, "share", "pg_stat_wal.wal_fpi"));
+    let fix = "wal_compression = lz4; a larger max_wal_size and checkpoint_timeout".to_owned();
+    let what = format!("{} of the log is images of whole pages", percent(images));
+    let stall = Stall::of(window, pair, |spent| disk::waits(spent, model)).into_value().flatten();
+    let priced = stall.zip(Charged::of(window, pair).into_value()).map(|(mut stall, charged)| {
+        stall.share = disk::part_of(stall.share, charged.images);
+        stall
+    });
+    match priced.filter(|stall| stall.share.mid >= WORTH) {
+        Some(stall) => {
+            let words = Words {
+                summary: format!("{what}: {} of its time", percent(stall.share.mid)),
+                fix,
+                evidence,
+                method: "time waiting for block devices, traced, x the log's part of its device \
+                         time x the images' part of the log x the part spent moving bytes, over \
+                         active time"
+                    .to_owned(),
+                remedy: None,
+            };
+            stall::finding(RULE.id, &stall, words)
+        }
+        None => Says::Found(Finding {
+            rule: RULE.id.to_owned(),
+            severity: Severity::Info,
+            summary: what,
+            fix,
+            evidence,
+            tax: None,
+            gain: None,
+            remedy: None,
+        }),
+    }
+}
+
+fn evidence(window: &Window, pair: &Pair) -> Vec<Evidence> {
+    let grown = |name: &str| pair.growth(name, |d| d.counters.told(name)).into_value();
+    let checkpoints = ["checkpoints_timed", "checkpoints_req"].map(grown);
+    let mut evidence = Vec::new();
+    if let [Some(timed), Some(asked)] = checkpoints {
+        let source = "pg_stat_bgwriter or pg_stat_checkpointer";
+        evidence.push(Evidence::new("checkpoints", timed + asked, "count", source));
+    }
+    for name in ["wal_compression", "max_wal_size", "checkpoint_timeout"] {
+        let setting = pair.end.setting(name).into_value();
+        evidence.extend(setting.map(|value| Evidence::new(name, value, "", "pg_settings")));
+    }
+    let writes = window.io.value().and_then(|io| {
+        let mut own = io.flows_of(&pair.end.id);
+        own.find(|flow| (flow.role, flow.direction) == (Role::Log, Direction::Write))
+    });
+    evidence.extend(writes.map(|log| {
+        let source = format!("block requests on {}, traced", log.device);
+        Evidence::new("log writes: busiest quarter second over mean", log.burst, "", source)
+    }));
+    evidence
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_io::{flow, io};
+    use crate::test_window::{self, activity, found as findings};
+    use untax_core::activity::Doing;
+
+    fn window(images: u64) -> Window {
+        let mut window = test_window::postgres();
+        for (snapshot, scale) in [(&mut window.start, 0), (&mut window.end, 1)] {
+            let told = [("wal_fpi", images * scale), ("wal_bytes", (100 << 20) * scale)];
+            let told = told.map(|(name, count)| (name.to_owned(), count)).into();
+            snapshot.databases[0].counters.told = Reading::Present(told);
+        }
+        window.activity = activity(&[(Doing::OnCpu, 5.0), (Doing::Disk, 5.0)]);
+        let mut log = flow(Some("postgres:7"), Role::Log, Direction::Write, 900, 0.001);
+        log.burst = 4.0;
+        window.io = io(vec![log]);
+        window
+    }
+
+    #[test]
+    fn images_are_charged_for_at_most_their_part_of_the_log() {
+        let found = findings(evaluate(&window(10_240)));
+        let tax = found[0].tax.as_ref().unwrap();
+        assert!((tax.share - 0.5 * 0.8 / 2.0 * 0.91).abs() < 1e-9 && tax.low < 1e-9);
+        assert!((tax.high - 0.5 * 0.8).abs() < 1e-9);
+        assert!(findings(evaluate(&window(1024))).is_empty());
+    }
+
+    #[test]
+    fn an_old_server_does_not_say() {
+        let mut window = window(10_240);
+        window.end.databases[0].counters.told = Reading::Present([].into());
+        assert_eq!(evaluate(&window).len(), 1, "unmeasured");
+    }
+}

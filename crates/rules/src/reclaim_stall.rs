@@ -1,0 +1,112 @@
+//! `reclaim-stall`: the database's threads free memory, or wait for it.
+
+use crate::catalogue::Rule;
+use crate::stall::{self, Stall, WORTH, Words, percent};
+use untax_core::activity::Doing;
+use untax_core::database::MemoryGroup;
+use untax_core::finding::Says;
+use untax_core::window::Pair;
+use untax_core::{Diagnosis, Evidence, Reading, Window};
+
+pub const RULE: Rule = Rule {
+    id: "reclaim-stall",
+    summary: "threads of the database free memory themselves, or wait until there is some",
+    what: "When a control group is at its memory limit, or the machine is out of free pages, \
+           whoever allocates has to free pages first: its own query stops for that. Pages that \
+           are evicted too early must be read again, and memory.high puts threads to sleep on \
+           purpose. It goes on long before anything is killed, and nothing but latency shows it.",
+    measured: "Traced: time on CPU inside direct reclaim (vmscan tracepoints), and time asleep \
+               while the kernel had marked the thread as stalled on memory (the mark that \
+               memory pressure, PSI, is made from), over active time.",
+    fix: "Raise the memory limit, or ask for less: shared_buffers, innodb_buffer_pool_size, \
+          maxmemory, work_mem; keep large readers of files in another group.",
+    sources: &[
+        "kernel.org: admin-guide/cgroup-v2, memory.high, memory.max",
+        "kernel.org: accounting/psi",
+    ],
+    privilege: "root (CAP_BPF and CAP_PERFMON)",
+    minimum_kernel: "4.20 (PSI)",
+    cost: "part of the tracing of threads: 1.5 % of one CPU at most",
+    evaluate,
+};
+
+fn evaluate(window: &Window) -> Vec<Diagnosis> {
+    let counts = [Doing::ReclaimOnCpu, Doing::ReclaimStalled];
+    stall::per_database(window, RULE.id, |pair| {
+        Stall::of(window, pair, |spent| counts.contains(&spent.doing)).map(|stall| {
+            let stall = stall.filter(|stall| stall.share.mid >= WORTH)?;
+            Some(found(&stall, pair))
+        })
+    })
+}
+
+fn found(stall: &Stall, pair: &Pair) -> Says {
+    let groups = pair.end.cgroup.as_ref().and_then(|cgroup| cgroup.memory.as_ref());
+    let group = groups.value().and_then(|groups| groups.iter().min_by_key(|group| limit(group)));
+    let place = match group {
+        Some(group) => format!("in its group {}", group.cgroup),
+        None => "on this machine".to_owned(),
+    };
+    stall::finding(
+        RULE.id,
+        stall,
+        Words {
+            summary: format!(
+                "{} of its time freeing memory or waiting for it {place}",
+                percent(stall.share.mid)
+            ),
+            fix: "raise the memory limit, or give the database less to fill it with".to_owned(),
+            evidence: group.map(evidence).unwrap_or_default(),
+            method: "time in direct reclaim and asleep on memory, traced, over active time"
+                .to_owned(),
+            remedy: Some("memory-limit"),
+        },
+    )
+}
+
+fn limit(group: &MemoryGroup) -> u64 {
+    let bytes = |limit: &Reading<untax_core::Bytes>| limit.value().map_or(u64::MAX, |b| b.0);
+    bytes(&group.max_bytes).min(bytes(&group.high_bytes))
+}
+
+fn evidence(group: &MemoryGroup) -> Vec<Evidence> {
+    let mut evidence = Vec::new();
+    let mut add = |name: &str, bytes: &Reading<untax_core::Bytes>, source: &str| {
+        if let Some(bytes) = bytes.value() {
+            evidence.push(Evidence::new(name, bytes.0, "bytes", source));
+        }
+    };
+    add("limit", &group.max_bytes, "memory.max or memory.limit_in_bytes");
+    add("high", &group.high_bytes, "memory.high");
+    add("charged", &group.usage_bytes, "memory.current or memory.usage_in_bytes");
+    add("page cache", &group.file_bytes, "memory.stat");
+    if let Some(count) = group.at_limit.value() {
+        evidence.push(Evidence::new(
+            "times at its limit",
+            *count,
+            "count",
+            "memory.events or failcnt",
+        ));
+    }
+    evidence
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_window::{self, activity, found};
+
+    #[test]
+    fn reclaim_on_cpu_and_asleep_count_alike() {
+        let mut window = test_window::postgres();
+        window.activity = activity(&[
+            (Doing::OnCpu, 6.0),
+            (Doing::ReclaimOnCpu, 1.0),
+            (Doing::ReclaimStalled, 3.0),
+        ]);
+        let findings = found(evaluate(&window));
+        assert!((findings[0].tax.as_ref().unwrap().share - 0.4).abs() < 1e-9);
+        window.activity = activity(&[(Doing::OnCpu, 6.0)]);
+        assert!(found(evaluate(&window)).is_empty());
+    }
+}

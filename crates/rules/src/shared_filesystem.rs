@@ -1,0 +1,174 @@
+//! `shared-filesystem`: others use the filesystem or the device of the database.
+
+use crate::catalogue::Rule;
+use crate::disk::{self, Charged};
+use crate::stall::{self, Stall, WORTH, Words, percent};
+use std::collections::BTreeSet;
+use untax_core::finding::Says;
+use untax_core::io::{Direction, Role};
+use untax_core::window::Pair;
+use untax_core::{Diagnosis, Evidence, Finding, Io, Reading, Severity, Window};
+
+pub const RULE: Rule = Rule {
+    id: "shared-filesystem",
+    summary: "the database shares its filesystem or disk with others that keep it busy",
+    what: "A filesystem has one journal and a disk one queue. When another database, a backup or \
+           a batch job writes there, the log waits behind their requests, and a commit of the \
+           journal carries everybody's metadata.",
+    measured: "Directories and their filesystems, and who made the block requests. Tax: the part \
+               of the waiting for disks above 0.5 ms for a request, times how busy the device \
+               was, times the others' part of its time: waiting is charged to what occupied the \
+               device. Several databases on one filesystem that cost each other nothing are \
+               worth knowing and no more.",
+    fix: "A filesystem on a disk of its own for the log, and one for each database; limit the \
+          neighbour's I/O (io.max, io.latency).",
+    sources: &[
+        "kernel.org: filesystems/journalling; admin-guide/cgroup-v2, IO",
+        "postgresql.org: 30.5 WAL configuration, pg_wal on another disk",
+    ],
+    privilege: "root (CAP_BPF and CAP_PERFMON)",
+    minimum_kernel: "5.15 (bpf_task_pt_regs)",
+    cost: "about a microsecond for each block request",
+    evaluate,
+};
+
+fn evaluate(window: &Window) -> Vec<Diagnosis> {
+    stall::per_database(window, RULE.id, |pair| {
+        window.io.as_ref().and_then(|io| {
+            let model = pair.end.model;
+            let stall = Stall::of(window, pair, |spent| disk::waits(spent, model));
+            let parts = Charged::of(window, pair);
+            let why = stall.why().or(parts.why());
+            let priced = stall.into_value().flatten().zip(parts.into_value());
+            let costly = priced.and_then(|(mut stall, parts)| {
+                stall.share = disk::part_of(stall.share, parts.neighbours);
+                (stall.share.mid >= WORTH).then_some(stall)
+            });
+            let shared = with_databases(io, &pair.end.id);
+            match (costly, why) {
+                (Some(stall), _) => Reading::Present(Some(costs(&stall, io, pair))),
+                (None, _) if !shared.is_empty() => {
+                    Reading::Present(Some(worth_knowing(io, pair, &shared)))
+                }
+                (None, Some(why)) => Reading::Absent(why),
+                (None, None) => Reading::Present(None),
+            }
+        })
+    })
+}
+
+/// Other databases that wrote to a filesystem on which this one keeps its log or data.
+fn with_databases<'a>(io: &'a Io, database: &str) -> BTreeSet<&'a str> {
+    let numbers = |id: &str| {
+        let places = io.places_of(id).filter(|place| place.role != Role::Temp);
+        let known = places.filter_map(|place| place.filesystem.value().map(|f| f.number.clone()));
+        known.collect::<BTreeSet<String>>()
+    };
+    let own = numbers(database);
+    let writes = |id: &str| io.flows_of(id).any(|flow| flow.direction == Direction::Write);
+    let others = io.places.iter().map(|place| place.database.as_str());
+    others
+        .filter(|id| *id != database && writes(id) && !numbers(id).is_disjoint(&own))
+        .filter(|_| writes(database))
+        .collect()
+}
+
+fn costs(stall: &Stall, io: &Io, pair: &Pair) -> Says {
+    let names = disk::devices_of(io, &pair.end.id);
+    let words = Words {
+        summary: format!(
+            "{} of its time waiting for {} behind others' requests",
+            percent(stall.share.mid),
+            names.join(" and ")
+        ),
+        fix: format!("a disk of its own for the log; limit {}", who(io, &pair.end.id)),
+        evidence: evidence(io, pair),
+        method: "time waiting for block devices, traced, x part above 0.5 ms for each of its \
+                 requests x chance to meet the device busy with others, over active time"
+            .to_owned(),
+        remedy: None,
+    };
+    stall::finding(RULE.id, stall, words)
+}
+
+fn worth_knowing(io: &Io, pair: &Pair, shared: &BTreeSet<&str>) -> Says {
+    let with: Vec<&str> = shared.iter().copied().collect();
+    Says::Found(Finding {
+        rule: RULE.id.to_owned(),
+        severity: Severity::Info,
+        summary: format!("one filesystem for this and {}", with.join(", ")),
+        fix: "nothing now; a filesystem for each keeps their bad moments apart".to_owned(),
+        evidence: evidence(io, pair),
+        tax: None,
+        gain: None,
+        remedy: None,
+    })
+}
+
+/// The largest writer that is not this database, in words.
+fn who(io: &Io, database: &str) -> String {
+    let mut writers = io.writers.value().into_iter().flatten();
+    let largest = writers.find(|writer| writer.database.as_deref() != Some(database));
+    largest.map_or_else(
+        || "the others on it".to_owned(),
+        |writer| format!("{} (pid {}, group {})", writer.comm, writer.pid, writer.cgroup),
+    )
+}
+
+fn evidence(io: &Io, pair: &Pair) -> Vec<Evidence> {
+    let id = pair.end.id.as_str();
+    let mut evidence = disk::evidence(io, id);
+    evidence.push(Evidence::new(
+        "chance to meet the disk busy with others",
+        disk::crowd(io, id),
+        "share",
+        "/proc/diskstats, block requests traced",
+    ));
+    let writers = io.writers.value().into_iter().flatten();
+    let others = writers.filter(|writer| writer.database.as_deref() != Some(id));
+    evidence.extend(others.take(3).map(|writer| {
+        let name = format!("written by {} ({})", writer.comm, writer.cgroup);
+        Evidence::new(&name, writer.written_bytes.0, "bytes", format!("/proc/{}/io", writer.pid))
+    }));
+    evidence
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_io::{flow, io};
+    use crate::test_window::{self, activity, found};
+    use untax_core::activity::Doing;
+
+    #[test]
+    fn neighbours_are_charged_by_what_they_occupy_and_named() {
+        let mut window = test_window::postgres();
+        window.activity = activity(&[(Doing::OnCpu, 5.0), (Doing::Disk, 5.0)]);
+        let mine = flow(Some("postgres:7"), Role::Log, Direction::Write, 100, 0.005);
+        window.io = io(vec![mine.clone()]);
+        assert!(found(evaluate(&window)).is_empty(), "alone");
+        let others = flow(None, Role::Other, Direction::Write, 300, 0.005);
+        window.io = io(vec![mine, others]);
+        let findings = found(evaluate(&window));
+        let expected = (0.5 - 0.05 / 10.0) * 0.8 * 0.75;
+        assert!((findings[0].tax.as_ref().unwrap().share - expected).abs() < 1e-9);
+        assert!(findings[0].fix.contains("dd (pid 99, group /batch)"), "{}", findings[0].fix);
+    }
+
+    #[test]
+    fn two_databases_at_peace_are_worth_knowing() {
+        let mut window = test_window::postgres();
+        window.activity = activity(&[(Doing::OnCpu, 5.0)]);
+        let both = ["postgres:7", "mysql:9"]
+            .map(|id| flow(Some(id), Role::Log, Direction::Write, 100, 0.000_1));
+        window.io = io(both.to_vec());
+        if let Reading::Present(io) = &mut window.io {
+            let mut other = io.places[0].clone();
+            other.database = "mysql:9".to_owned();
+            io.places.push(other);
+        }
+        let findings = found(evaluate(&window));
+        assert_eq!(findings[0].severity, Severity::Info);
+        assert!(findings[0].summary.contains("mysql:9"));
+    }
+}

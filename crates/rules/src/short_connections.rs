@@ -1,0 +1,173 @@
+//! `short-connections`: clients connect anew for a few requests.
+
+use crate::accounting::{Demand, neighbours_part};
+use crate::catalogue::Rule;
+use crate::small_pages;
+use crate::stall::{self, Stall, WORTH, Words, percent};
+use untax_core::activity::Doing;
+use untax_core::database::Model;
+use untax_core::finding::Says;
+use untax_core::window::Pair;
+use untax_core::{Diagnosis, Evidence, Finding, Reading, Severity, Window};
+
+pub const RULE: Rule = Rule {
+    id: "short-connections",
+    summary: "clients connect anew for a few requests, and connecting costs more than these",
+    what: "A connection is dear: a new server process or thread, authentication, caches that are \
+           filled again, page tables that are built and torn down. A client that connects for \
+           every request pays all of it each time, and the database does little else.",
+    measured: "Where each connection is a process of its own: the time of processes that were \
+               started in the window until they waited for their first request, and after their \
+               last one, over active time (traced; what the main process does to start them is \
+               not in it, so this is a lower bound). Other engines: their own counts of \
+               connections and requests; what a connection costs them is not measured.",
+    fix: "Keep connections open: a pool in the application, or a pooler beside the database \
+          (PgBouncer, ProxySQL).",
+    sources: &[
+        "postgresql.org: 52.1 pg_stat_database, sessions",
+        "pgbouncer.org: features, connection pooling",
+        "mariadb.com: thread_cache_size; redis.io: INFO, total_connections_received",
+    ],
+    privilege: "root (CAP_BPF and CAP_PERFMON) for its tax",
+    minimum_kernel: "5.15 (bpf_task_pt_regs)",
+    cost: "part of the tracing of threads: 1.5 % of one CPU at most",
+    evaluate,
+};
+
+/// An application that connects for every tenth request has a pool to gain.
+const WORTH_CONNECTIONS: f64 = 0.1;
+
+/// Fewer connections than this each second are nobody's trouble.
+const WORTH_PER_S: f64 = 20.0;
+
+fn evaluate(window: &Window) -> Vec<Diagnosis> {
+    stall::per_database(window, RULE.id, |pair| {
+        if pair.end.model == Model::Process {
+            of_processes(window, pair)
+        } else {
+            Reading::Present(of_counts(pair))
+        }
+    })
+}
+
+fn of_processes(window: &Window, pair: &Pair) -> Reading<Option<Says>> {
+    Stall::connecting(window, pair).map(|stall| {
+        let stall = stall?;
+        let left = (stall.share.mid - charged_elsewhere(window, pair, stall.share.mid)).max(0.0);
+        let part = if stall.share.mid > 0.0 { left / stall.share.mid } else { 0.0 };
+        let stall = Some(stall.times(part)).filter(|stall| stall.share.mid >= WORTH)?;
+        let started = pair.activity.value().map_or(0, |activity| activity.started);
+        let per_s = started as f64 / pair.seconds.max(f64::EPSILON);
+        Some(stall::finding(
+            RULE.id,
+            &stall,
+            Words {
+                summary: format!(
+                    "{} of its time starting and ending server processes, {per_s:.0} each second",
+                    percent(stall.share.mid)
+                ),
+                fix: "keep connections open: a pool in the application, or PgBouncer".to_owned(),
+                evidence: vec![Evidence::new(
+                    "processes started",
+                    per_s,
+                    "1/s",
+                    "scheduler's events",
+                )],
+                method: "time of new processes before their first request and after their last, \
+                     traced, less what small pages and neighbours are charged with, over active \
+                     time; a lower bound"
+                    .to_owned(),
+                remedy: Some("pooler"),
+            },
+        ))
+    })
+}
+
+/// What other rules charge of the time that connections took: faults on small pages, and waiting
+/// for CPUs that neighbours had.
+fn charged_elsewhere(window: &Window, pair: &Pair, share: f64) -> f64 {
+    let contended = Stall::of(window, pair, |spent| spent.doing == Doing::Contended);
+    let contended = contended.into_value().flatten().map_or(0.0, |stall| stall.share.mid);
+    let part = Demand::of(window, pair)
+        .into_value()
+        .map_or(0.0, |demand| neighbours_part(window, pair, &demand));
+    small_pages::share_of_faults(window, pair) + share * contended * part
+}
+
+/// What an engine calls its connections and its requests so far.
+const COUNTS: [(&str, &str, &str); 2] = [
+    ("mysql", "Connections", "Questions"),
+    ("redis", "total_connections_received", "total_commands_processed"),
+];
+
+fn of_counts(pair: &Pair) -> Option<Says> {
+    let (_, connections, requests) =
+        COUNTS.iter().find(|(engine, ..)| *engine == pair.end.engine)?;
+    // An engine that is not asked, or refuses, has said so with its settings already.
+    let grown = |name: &str| pair.growth(name, |d| d.counters.told(name)).into_value();
+    let (connected, asked) = (grown(connections)?, grown(requests)?);
+    let per_s = connected / pair.seconds.max(f64::EPSILON);
+    if per_s < WORTH_PER_S || connected < WORTH_CONNECTIONS * asked {
+        return None;
+    }
+    let each = asked / connected;
+    Some(Says::Found(Finding {
+        rule: RULE.id.to_owned(),
+        severity: Severity::Medium,
+        summary: format!("{per_s:.0} connections a second, of {each:.1} requests each"),
+        fix: "keep connections open: a pool in the application, or a proxy that pools".to_owned(),
+        evidence: vec![
+            Evidence::new("connections", per_s, "1/s", *connections),
+            Evidence::new("requests", asked / pair.seconds, "1/s", *requests),
+        ],
+        tax: None,
+        gain: None,
+        remedy: Some("pooler".to_owned()),
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_window::{self, activity, found};
+    use std::collections::BTreeMap;
+    use untax_core::Seconds;
+
+    #[test]
+    fn new_processes_are_charged_for_their_beginning_and_end() {
+        let mut window = test_window::postgres();
+        window.calibration = Reading::Absent("not measured".to_owned());
+        window.activity = activity(&[(Doing::OnCpu, 10.0)]);
+        assert!(found(evaluate(&window)).is_empty());
+        if let Reading::Present(activities) = &mut window.activity {
+            activities[0].slices[0].connecting_s = Seconds(6.0);
+            activities[0].started = 2000;
+        }
+        let findings = found(evaluate(&window));
+        assert!((findings[0].tax.as_ref().unwrap().share - 0.6).abs() < 1e-9);
+        assert!(findings[0].summary.contains("200 each second"));
+    }
+
+    fn redis(connections: u64, commands: u64) -> Window {
+        let mut window = test_window::postgres();
+        for (snapshot, by) in [(&mut window.start, 0), (&mut window.end, 1)] {
+            let database = &mut snapshot.databases[0];
+            database.engine = "redis".to_owned();
+            database.model = Model::Loop;
+            database.counters.told = Reading::Present(BTreeMap::from([
+                ("total_connections_received".to_owned(), 5 + by * connections),
+                ("total_commands_processed".to_owned(), 5 + by * commands),
+            ]));
+        }
+        window
+    }
+
+    #[test]
+    fn counts_of_the_engine_tell_where_no_process_does() {
+        let findings = found(evaluate(&redis(10_000, 20_000)));
+        assert!(findings[0].summary.contains("of 2.0 requests each"));
+        assert!(findings[0].tax.is_none());
+        assert!(found(evaluate(&redis(10_000, 2_000_000))).is_empty());
+        assert!(found(evaluate(&redis(10, 10))).is_empty());
+    }
+}

@@ -1,0 +1,197 @@
+//! Time that threads of a database spent waiting for the platform: what its rules share.
+
+use crate::accounting::{Demand, factor};
+use std::ops::Add;
+use untax_core::activity::{Doing, Part, Polling, Spent};
+use untax_core::finding::Says;
+use untax_core::window::Pair;
+use untax_core::{
+    Activity, Diagnosis, Evidence, Finding, Gain, Interval, Reading, Severity, Tax, Unmeasured,
+    Window,
+};
+
+/// Below this share of active time a cause is worth knowing and no more: paired trials on a quiet
+/// machine cannot tell it from noise either (1.4 to 2 points between quartiles on dedicated ones).
+pub const WORTH: f64 = 0.02;
+
+/// From these shares on a cause is not small any more, and the first thing to mend.
+const MEDIUM: f64 = 0.05;
+const HIGH: f64 = 0.2;
+
+/// A database that is active for less of the window than this, all threads together, has no time
+/// to lose.
+pub const IDLE_SHARE: f64 = 0.05;
+
+/// Waiting of one kind.
+pub struct Stall {
+    /// Its share of the database's active time.
+    pub share: Interval,
+    demand: Reading<Demand>,
+    /// Whether the database was hardly active at all.
+    idle: bool,
+    /// The time on CPU of its clients on this machine.
+    clients_s: f64,
+    /// Seconds on CPU, of others, that end with the cause.
+    freed_s: f64,
+    /// Its own seconds on CPU that end with the cause.
+    saved_s: f64,
+    /// The time of serving threads between requests, over their active time: now, and without the
+    /// cause.
+    between: f64,
+    between_without: f64,
+}
+
+impl Stall {
+    /// The share of active time that `counts`, or why it is not known; `None` inside when the
+    /// database was never active.
+    pub fn of(
+        window: &Window,
+        pair: &Pair,
+        counts: impl Fn(&Spent) -> bool,
+    ) -> Reading<Option<Self>> {
+        let demand = Demand::of(window, pair);
+        pair.activity.clone().map(|activity| {
+            let share = activity.share(pair.end.model, counts)?;
+            let of_clients = window.others.iter().filter(|o| activity.clients.contains(&o.pid));
+            let clients_s = of_clients.map(|other| other.cpu_s.0).fold(0.0, f64::add);
+            let between = between(pair, activity);
+            let idle = activity.active(pair.end.model).0 < IDLE_SHARE * pair.seconds;
+            Some(Self {
+                share,
+                demand,
+                idle,
+                clients_s,
+                freed_s: 0.0,
+                saved_s: 0.0,
+                between,
+                between_without: between,
+            })
+        })
+    }
+
+    /// What connections took beside what they were for.
+    pub fn connecting(window: &Window, pair: &Pair) -> Reading<Option<Self>> {
+        let model = pair.end.model;
+        Self::of(window, pair, |_| false).and_then(|stall| {
+            pair.activity.clone().map(|activity| {
+                let share = activity.share_connecting(model)?;
+                // It is time on CPU and waiting for one, in the proportion of all its time.
+                let saved_s = activity.part(Part::OnCpu, model).0 * share.mid;
+                Some(Self { share, saved_s, ..stall? })
+            })
+        })
+    }
+
+    /// The same waiting, of which only a part is charged to the cause.
+    pub fn times(mut self, part: f64) -> Self {
+        self.share = self.share.map(|share| share * part);
+        self
+    }
+
+    /// The same waiting, whose end leaves CPUs to the database that others had for so long. Its
+    /// clients on this machine waited for them too: without the cause they take what they compute.
+    pub fn freeing(mut self, taken_s: f64) -> Self {
+        self.freed_s = taken_s;
+        if let Some(demand) = self.demand.value().filter(|_| self.clients_s > 0.0) {
+            self.between_without = self.between.min(self.clients_s / demand.active_s);
+        }
+        self
+    }
+
+    /// How much it matters: nothing to a database that hardly does anything.
+    pub fn severity(&self) -> Severity {
+        match self.share.mid {
+            _ if self.idle => Severity::Info,
+            share if share < WORTH => Severity::Info,
+            share if share < MEDIUM => Severity::Low,
+            share if share < HIGH => Severity::Medium,
+            _ => Severity::High,
+        }
+    }
+
+    /// The tax.
+    pub fn tax(&self, method: impl Into<String>) -> Tax {
+        Tax::new(self.share, method)
+    }
+
+    /// The throughput factor of a closed loop without the waiting.
+    ///
+    /// Clients go on to take the time that they take between requests, and the machine has no
+    /// more CPUs than it has. The middle lets the database and its clients have all of them, the
+    /// lower bound leaves to others what they use now.
+    pub fn gain(&self) -> Gain {
+        let [least, most] = self.demand.value().map_or([f64::INFINITY; 2], |demand| {
+            let own_s = (demand.on_cpu_s - self.saved_s).max(0.0) + self.clients_s;
+            let left_s = (demand.busy_s - self.freed_s - self.saved_s).max(own_s);
+            [demand.capacity_s / left_s, demand.capacity_s / own_s]
+        });
+        let loop_factor = |share: f64| {
+            let share = share.clamp(0.0, 0.95);
+            (1.0 + self.between) / (1.0 - share + self.between_without)
+        };
+        Gain::from(Interval::new(
+            loop_factor(self.share.low).min(least).max(1.0),
+            loop_factor(self.share.mid).min(most).max(1.0),
+            factor(self.share.high).max(loop_factor(self.share.high)).min(most).max(1.0),
+        ))
+    }
+}
+
+/// What serving threads waited for their clients between requests, over the active time.
+fn between(pair: &Pair, activity: &Activity) -> f64 {
+    let serving = |spent: &Spent| {
+        spent.polling != Polling::Never && matches!(spent.doing, Doing::Poll | Doing::Receive)
+    };
+    let active = activity.active(pair.end.model).0;
+    if active > 0.0 { activity.sum(serving).0 / active } else { 0.0 }
+}
+
+/// A finding of a rule, or none: the parts that all rules of this kind fill in.
+pub struct Words {
+    /// One line: what is the case.
+    pub summary: String,
+    /// One line: what to change.
+    pub fix: String,
+    /// What it stands on.
+    pub evidence: Vec<Evidence>,
+    /// How the tax was measured.
+    pub method: String,
+    /// The remedy's id.
+    pub remedy: Option<&'static str>,
+}
+
+/// The finding of a stall.
+pub fn finding(rule: &str, stall: &Stall, words: Words) -> Says {
+    Says::Found(Finding {
+        rule: rule.to_owned(),
+        severity: stall.severity(),
+        summary: words.summary,
+        fix: words.fix,
+        evidence: words.evidence,
+        tax: Some(stall.tax(words.method)),
+        gain: Some(stall.gain()),
+        remedy: words.remedy.map(str::to_owned),
+    })
+}
+
+/// Applies a rule to every database; what it could not measure is said once for each.
+pub fn per_database(
+    window: &Window,
+    rule: &str,
+    evaluate: impl Fn(&Pair) -> Reading<Option<Says>>,
+) -> Vec<Diagnosis> {
+    let diagnosis = |pair: Pair| {
+        let reading = evaluate(&pair);
+        let why = reading.why();
+        let says = reading.into_value().flatten().or_else(|| {
+            why.map(|why| Says::Unmeasured(Unmeasured { rule: rule.to_owned(), why }))
+        })?;
+        Some(Diagnosis { database: Some(pair.end.id.clone()), says })
+    };
+    window.databases().filter_map(diagnosis).collect()
+}
+
+/// A share as evidence and summaries word it.
+pub fn percent(share: f64) -> String {
+    if share < 0.1 { format!("{:.1} %", share * 100.0) } else { format!("{:.0} %", share * 100.0) }
+}

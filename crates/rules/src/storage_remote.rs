@@ -1,0 +1,122 @@
+//! `storage-remote`: the database's files are behind a network.
+
+use crate::catalogue::Rule;
+use crate::disk::{self, Charged};
+use crate::stall::{self, Stall, Words, percent};
+use untax_core::finding::Says;
+use untax_core::io::{Place, Role};
+use untax_core::window::Pair;
+use untax_core::{Diagnosis, Evidence, Finding, Reading, Severity, Window};
+
+pub const RULE: Rule = Rule {
+    id: "storage-remote",
+    summary: "the database's data or log is on storage behind a network",
+    what: "Each commit and each page that is not cached crosses a network to another machine. \
+           That adds a fraction of a millisecond to several milliseconds to every wait, and shares \
+           the network's limits and bad moments with everyone who uses it.",
+    measured: "The filesystem and the device below each directory of the database: NFS, Ceph, \
+               Gluster and other network filesystems; nbd, rbd, DRBD, iSCSI, Fibre Channel, NVMe \
+               over a fabric; disks whose model is that of a cloud's network storage. A \
+               hypervisor may hide one: then it is not seen. Tax: as disk-slow, the part of the \
+               waiting above what a local flash disk takes. Filesystems without a block device \
+               make no block requests, and their tax is unmeasured.",
+    fix: "Use local storage where the database replicates by itself; else a faster class of \
+          network storage for the log alone, and enough memory for the data.",
+    sources: &[
+        "kernel.org: admin-guide/nfs, nvme transports in sysfs",
+        "aws.amazon.com: NVMe EBS volumes, model number in sysfs",
+    ],
+    privilege: "root for other users' processes",
+    minimum_kernel: "2.6.26 (mountinfo)",
+    cost: "mountinfo of one process for each database",
+    evaluate,
+};
+
+fn evaluate(window: &Window) -> Vec<Diagnosis> {
+    stall::per_database(window, RULE.id, |pair| {
+        window.io.as_ref().and_then(|io| {
+            let far: Vec<&Place> =
+                io.places_of(&pair.end.id).filter(|p| network(p).is_some()).collect();
+            let far = far.into_iter().filter(|place| place.role != Role::Temp);
+            let far: Vec<&Place> = far.collect();
+            if far.is_empty() {
+                return Reading::Present(None);
+            }
+            Reading::Present(Some(found(window, pair, &far)))
+        })
+    })
+}
+
+fn network(place: &Place) -> Option<&str> {
+    place.filesystem.value()?.network.as_deref()
+}
+
+fn found(window: &Window, pair: &Pair, far: &[&Place]) -> Says {
+    let model = pair.end.model;
+    let named: Vec<String> = far
+        .iter()
+        .filter_map(|place| Some(format!("{} on {}", place.role.name(), network(place)?)))
+        .collect();
+    let mut evidence: Vec<Evidence> = far
+        .iter()
+        .filter_map(|place| {
+            let source = format!("mountinfo and sysfs: {}", place.directory);
+            Some(Evidence::new(place.role.name(), network(place)?, "", source))
+        })
+        .collect();
+    evidence
+        .extend(window.io.value().map(|io| disk::evidence(io, &pair.end.id)).unwrap_or_default());
+    let fix = "local storage for the log, or a faster class of network storage".to_owned();
+    let blockless = far.iter().all(|place| {
+        place.filesystem.value().is_some_and(|filesystem| filesystem.device.is_none())
+    });
+    let stall = Stall::of(window, pair, |spent| disk::waits(spent, model)).into_value().flatten();
+    let charged = Charged::of(window, pair).into_value().filter(|_| !blockless);
+    let (Some(mut stall), Some(charged)) = (stall, charged) else {
+        return Says::Found(Finding {
+            rule: RULE.id.to_owned(),
+            severity: Severity::Info,
+            summary: format!("{}; what it costs is not measured", named.join(", ")),
+            fix,
+            evidence,
+            tax: None,
+            gain: None,
+            remedy: None,
+        });
+    };
+    stall.share = disk::part_of(stall.share, charged.remote);
+    let summary = format!("{}: {} of its time", named.join(", "), percent(stall.share.mid));
+    let method = "time waiting for block devices, traced, x part above 0.5 ms for each of its \
+                  requests, over active time"
+        .to_owned();
+    stall::finding(RULE.id, &stall, Words { summary, fix, evidence, method, remedy: None })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_io::{flow, io};
+    use crate::test_window::found as findings;
+    use crate::test_window::{self, activity};
+    use untax_core::activity::Doing;
+    use untax_core::io::Direction;
+
+    #[test]
+    fn network_storage_is_charged_for_what_a_local_disk_would_not_take() {
+        let mut window = test_window::postgres();
+        window.activity = activity(&[(Doing::OnCpu, 5.0), (Doing::Disk, 5.0)]);
+        window.io = io(vec![flow(Some("postgres:7"), Role::Log, Direction::Write, 900, 0.001)]);
+        assert!(findings(evaluate(&window)).is_empty());
+        if let Reading::Present(io) = &mut window.io
+            && let Reading::Present(filesystem) = &mut io.places[1].filesystem
+        {
+            filesystem.network = Some("iSCSI".to_owned());
+        }
+        let found = findings(evaluate(&window));
+        assert!((found[0].tax.as_ref().unwrap().share - (0.5 - 0.45 / 10.0)).abs() < 1e-9);
+        assert!(found[0].summary.contains("log on iSCSI"));
+        window.activity = Reading::Denied("root".to_owned());
+        let found = findings(evaluate(&window));
+        assert!(found[0].tax.is_none() && found[0].severity == Severity::Info);
+    }
+}

@@ -1,0 +1,156 @@
+//! `tcp-retransmit`: the network loses what the database or its clients send.
+
+use crate::accounting::factor;
+use crate::catalogue::Rule;
+use crate::stall::{self, WORTH, percent};
+use untax_core::activity::{Doing, Polling, Spent};
+use untax_core::database::TcpCounts;
+use untax_core::finding::Says;
+use untax_core::window::Pair;
+use untax_core::{
+    Activity, Diagnosis, Evidence, Finding, Gain, Interval, Reading, Severity, Tax, Window,
+};
+
+pub const RULE: Rule = Rule {
+    id: "tcp-retransmit",
+    summary: "segments are lost on the way and sent again after a wait",
+    what: "A lost segment is sent again when three later ones were acknowledged, or, at the end of \
+           a request or an answer where nothing follows, after a time-out of at least 200 ms. \
+           A transaction of a millisecond then takes two hundred. Overrun queues, policers, bad \
+           links and conntrack tables that are full do it.",
+    measured: "RetransSegs, OutSegs and TCPTimeouts of the database's network namespace \
+               (/proc/PID/net/snmp and netstat). Each time-out is charged with the least that it \
+               can take, 200 ms, over active time and these waits together: a lower bound. All \
+               connections of the namespace count, those of other programs too.",
+    fix: "Find the link or queue that drops (ethtool -S, tc -s qdisc, nstat); raise what limits \
+          the rate, or shape instead of policing; check conntrack and MTU.",
+    sources: &[
+        "kernel.org: networking/snmp_counter, TcpRetransSegs, TCPTimeouts",
+        "include/net/tcp.h, TCP_RTO_MIN: HZ / 5",
+        "RFC 6298: computing TCP's retransmission timer",
+    ],
+    privilege: "none for one's own processes; root for others' network namespaces",
+    minimum_kernel: "2.6",
+    cost: "two files for each database",
+    evaluate,
+};
+
+/// `TCP_RTO_MIN` of include/net/tcp.h.
+const LEAST_TIMEOUT_S: f64 = 0.2;
+
+/// On a sound network of a data centre fewer than one in a thousand is lost.
+const WORTH_LOST: f64 = 0.001;
+
+/// Fewer than this in a window is chance.
+const WORTH_COUNT: u64 = 5;
+
+fn evaluate(window: &Window) -> Vec<Diagnosis> {
+    stall::per_database(window, RULE.id, |pair| {
+        let Some(start) = pair.start else { return Reading::Present(None) };
+        let counts = start.counters.tcp.as_ref();
+        counts.and_then(|start| {
+            pair.end.counters.tcp.as_ref().map(|end| found(pair, &grown(start, end)))
+        })
+    })
+}
+
+/// What was counted in the window; nothing when a namespace of the same name is new.
+fn grown(start: &TcpCounts, end: &TcpCounts) -> TcpCounts {
+    let grown = |read: fn(&TcpCounts) -> u64| read(end).saturating_sub(read(start));
+    TcpCounts {
+        sent_segments: grown(|counts| counts.sent_segments),
+        retransmitted_segments: grown(|counts| counts.retransmitted_segments),
+        timeouts: grown(|counts| counts.timeouts),
+        listen_overflows: grown(|counts| counts.listen_overflows),
+    }
+}
+
+fn found(pair: &Pair, counts: &TcpCounts) -> Option<Says> {
+    let lost = counts.retransmitted_segments as f64 / counts.sent_segments.max(1) as f64;
+    if counts.retransmitted_segments < WORTH_COUNT || lost < WORTH_LOST {
+        return None;
+    }
+    let stalled_s = counts.timeouts as f64 * LEAST_TIMEOUT_S;
+    let priced = pair.activity.value().and_then(|activity| priced(pair, activity, stalled_s));
+    let per_s = counts.retransmitted_segments as f64 / pair.seconds.max(f64::EPSILON);
+    let share = priced.as_ref().map_or(0.0, |(tax, _)| tax.share);
+    Some(Says::Found(Finding {
+        rule: RULE.id.to_owned(),
+        severity: match share {
+            share if share >= 0.2 => Severity::High,
+            share if share >= 0.05 => Severity::Medium,
+            share if share >= WORTH => Severity::Low,
+            _ => Severity::Info,
+        },
+        summary: format!("{} of its segments sent again, {per_s:.0} each second", percent(lost)),
+        fix: "find the queue or link that drops: ethtool -S, tc -s qdisc, nstat".to_owned(),
+        evidence: vec![
+            Evidence::new("sent again", per_s, "1/s", "RetransSegs, /proc/PID/net/snmp"),
+            Evidence::new("time-outs", counts.timeouts, "count", "TCPTimeouts, netstat"),
+            Evidence::new("lost", lost, "share", "RetransSegs over OutSegs"),
+            Evidence::new("not accepted", counts.listen_overflows, "count", "ListenOverflows"),
+        ],
+        tax: priced.as_ref().map(|(tax, _)| tax.clone()),
+        gain: priced.map(|(_, gain)| gain),
+        remedy: None,
+    }))
+}
+
+/// The tax and the gain of so many seconds of waiting for what was lost.
+fn priced(pair: &Pair, activity: &Activity, stalled_s: f64) -> Option<(Tax, Gain)> {
+    let active = activity.active(pair.end.model).0;
+    // No wait of a client is longer than its thread waited for it.
+    let serving = |spent: &Spent| {
+        spent.polling != Polling::Never
+            && matches!(spent.doing, Doing::Poll | Doing::Receive | Doing::Dormant | Doing::Send)
+    };
+    let between = activity.sum(serving).0;
+    let stalled_s = stalled_s.min(between);
+    if active + stalled_s <= 0.0 || stalled_s <= 0.0 {
+        return None;
+    }
+    let share = stalled_s / (active + stalled_s);
+    let method = "time-outs x 200 ms, the least that each takes, over active time and these waits; \
+                  a lower bound";
+    let tax = Tax::new(Interval::new(share, share, 1.0_f64.min(share * 2.0)), method);
+    let in_loop = (active + between) / (active + between - stalled_s).max(f64::EPSILON);
+    Some((tax, Gain::from(Interval::new(1.0, in_loop.min(factor(share)), factor(share)))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_window::{self, activity};
+
+    fn lossy(retransmitted: u64, timeouts: u64) -> Vec<Finding> {
+        let mut window = test_window::postgres();
+        let counts = |by: u64| TcpCounts {
+            sent_segments: 100 + by * 10_000,
+            retransmitted_segments: 7 + by * retransmitted,
+            timeouts: 3 + by * timeouts,
+            listen_overflows: 0,
+        };
+        window.start.databases[0].counters.tcp = Reading::Present(counts(0));
+        window.end.databases[0].counters.tcp = Reading::Present(counts(1));
+        window.activity = activity(&[(Doing::OnCpu, 5.0), (Doing::Poll, 75.0)]);
+        test_window::found(evaluate(&window))
+    }
+
+    #[test]
+    fn time_outs_are_charged_with_the_least_they_take() {
+        let findings = lossy(200, 100);
+        // 20 s beside 5 s of active time.
+        assert!((findings[0].tax.as_ref().unwrap().share - 0.8).abs() < 1e-9);
+        assert_eq!(findings[0].severity, Severity::High);
+        assert!((findings[0].gain.unwrap().factor - 80.0 / 60.0).abs() < 1e-9);
+        assert!(findings[0].summary.starts_with("2.0 % of its segments"));
+    }
+
+    #[test]
+    fn a_few_are_chance_and_no_more_is_charged_than_was_waited() {
+        assert!(lossy(4, 4).is_empty());
+        assert!(lossy(9, 4).is_empty(), "less than one in a thousand");
+        assert!(lossy(200, 10_000)[0].tax.as_ref().unwrap().share < 0.95);
+        assert_eq!(lossy(200, 0)[0].severity, Severity::Info);
+    }
+}

@@ -1,0 +1,101 @@
+//! `vm-steal`: the hypervisor runs other guests on the CPUs meanwhile.
+
+use crate::accounting::Demand;
+use crate::catalogue::Rule;
+use crate::stall::{self, percent};
+use untax_core::finding::Says;
+use untax_core::window::Pair;
+use untax_core::{Diagnosis, Evidence, Finding, Gain, Interval, Reading, Severity, Tax, Window};
+
+pub const RULE: Rule = Rule {
+    id: "vm-steal",
+    summary: "the hypervisor takes CPUs away from this machine while it wants to run",
+    what: "A virtual CPU that is ready to run waits while the hypervisor runs other guests on \
+           the physical one. From inside, everything only looks slower: the time of a query on \
+           CPU grows, and so does every wait behind it.",
+    measured: "steal of /proc/stat over busy and stolen time of all CPUs, applied to the \
+               database's time on CPU; waiting for a CPU is charged in proportion. Hypervisors \
+               that do not tell their guests show none.",
+    fix: "Dedicated CPUs or a less crowded host; on your own hypervisor, fewer virtual CPUs for \
+          each physical one, or pinning.",
+    sources: &[
+        "kernel.org: filesystems/proc, 1.8 /proc/stat, steal",
+        "kernel.org: virt/kvm/x86/msr",
+    ],
+    privilege: "none",
+    minimum_kernel: "2.6.11",
+    cost: "one file",
+    evaluate,
+};
+
+/// Less than this share of the CPUs is what the hypervisor itself needs now and then.
+const WORTH: f64 = 0.01;
+
+fn evaluate(window: &Window) -> Vec<Diagnosis> {
+    stall::per_database(window, RULE.id, |pair| evaluate_one(window, pair))
+}
+
+fn evaluate_one(window: &Window, pair: &Pair) -> Reading<Option<Says>> {
+    let (start, end) = (&window.start.host.cpu_time, &window.end.host.cpu_time);
+    let grown = start.as_ref().and_then(|start| end.as_ref().map(|end| (start, end)));
+    grown.and_then(|(start, end)| {
+        let steal_s = (end.steal_s - start.steal_s).0.max(0.0);
+        let wanted_s = (end.busy_s - start.busy_s).0 + steal_s;
+        let stolen = if wanted_s > 0.0 { steal_s / wanted_s } else { 0.0 };
+        if stolen < WORTH {
+            return Reading::Present(None);
+        }
+        Demand::of(window, pair).map(|demand| {
+            let taken = Interval::exact(demand.on_cpu_s * stolen);
+            let (share, gain) = (demand.share_of(taken), demand.gain_of(taken));
+            Some(Says::Found(Finding {
+                rule: RULE.id.to_owned(),
+                severity: if stolen < 0.05 { Severity::Low } else { Severity::High },
+                summary: format!("the hypervisor took {} of the CPU time wanted", percent(stolen)),
+                fix: "dedicated CPUs, or a less crowded host".to_owned(),
+                evidence: vec![
+                    Evidence::new("stolen", steal_s, "s", "/proc/stat, steal"),
+                    Evidence::new("stolen of the time wanted", stolen, "share", "/proc/stat"),
+                ],
+                tax: Some(Tax::new(
+                    share,
+                    "stolen share of the CPUs x its time on CPU, and as much of its waiting for a CPU",
+                )),
+                gain: Some(Gain::from(gain)),
+                remedy: None,
+            }))
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_window::{self, found};
+    use untax_core::Seconds;
+
+    fn stolen(seconds: f64) -> Window {
+        let mut window = test_window::postgres();
+        if let Reading::Present(time) = &mut window.end.host.cpu_time {
+            time.steal_s = time.steal_s + Seconds(seconds);
+        }
+        window
+    }
+
+    #[test]
+    fn steal_is_a_tax_on_time_on_cpu() {
+        let findings = found(evaluate(&stolen(5.0)));
+        let [finding] = &findings[..] else { panic!("{findings:?}") };
+        // A fifth of 25 seconds wanted.
+        assert!(finding.summary.contains("20 %"), "{}", finding.summary);
+        let tax = finding.tax.as_ref().unwrap();
+        assert!(tax.share > 0.1 && tax.share < 0.3, "{tax:?}");
+        assert!(finding.gain.unwrap().factor > 1.0);
+    }
+
+    #[test]
+    fn none_is_none() {
+        assert!(found(evaluate(&stolen(0.0))).is_empty());
+        assert!(found(evaluate(&stolen(0.1))).is_empty());
+    }
+}
