@@ -94,6 +94,29 @@ fn every_second_of_postgres_is_accounted_for() {
 }
 
 #[test]
+fn clients_that_connect_while_a_check_begins_are_seen() {
+    support::real(|| {
+        let postgres = Postgres::start(Place::Host, &[("shared_buffers", "256MB")])?;
+        postgres.pgbench_fill(10, 100)?;
+        let pid = postgres.pid().unwrap();
+        let reads = Pgbench { clients: 32, seconds: MINUTES, ..Pgbench::default() };
+        for delay_ms in [40, 80, 120, 160, 200, 240] {
+            std::thread::scope(|scope| {
+                let check = scope.spawn(|| Untax::new().check(pid));
+                std::thread::sleep(std::time::Duration::from_millis(delay_ms));
+                let _load = postgres.pgbench(&reads)?;
+                let check = check.join().unwrap();
+                let found = database(&check, pid);
+                let window_s = check["window_s"].as_f64().unwrap();
+                assert!(part(found, "active_s") > window_s, "{:#}", found["time"]);
+                Ok::<(), untax_lab::LabError>(())
+            })?;
+        }
+        Ok(())
+    });
+}
+
+#[test]
 fn every_second_of_mariadb_is_accounted_for() {
     support::real(|| {
         let mariadb = MariaDb::start(Place::Host, &[("innodb_buffer_pool_size", "256M")])?;

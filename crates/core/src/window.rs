@@ -1,5 +1,6 @@
 //! What was seen between two moments.
 
+use crate::activity::Doing;
 use crate::{Activity, Bytes, Calibration, Database, Io, Reading, Seconds, Snapshot};
 use serde::{Deserialize, Serialize};
 
@@ -30,25 +31,44 @@ impl Window {
 
     /// The databases that were there at both ends: the same process, not one that reuses its pid.
     pub fn databases(&self) -> impl Iterator<Item = Pair<'_>> {
-        self.end.databases.iter().map(|end| Pair {
-            start: self.start.databases.iter().find(|start| start.is_same_instance(end)),
-            end,
-            seconds: self.seconds(),
-            activity: self.activity_of(&end.id),
+        self.end.databases.iter().map(|end| {
+            let start = self.start.databases.iter().find(|start| start.is_same_instance(end));
+            let activity = self.activity_of(end, start);
+            Pair { start, end, seconds: self.seconds(), activity }
         })
     }
 
     /// What the threads of one database did.
-    fn activity_of(&self, database: &str) -> Reading<&Activity> {
-        self.activity.as_ref().and_then(|all| {
-            let found = all.iter().find(|activity| activity.database == database);
-            found.map_or_else(
-                || Reading::Absent("the database was started during the window".to_owned()),
-                Reading::Present,
-            )
+    fn activity_of(&self, end: &Database, start: Option<&Database>) -> Reading<&Activity> {
+        let found = self.activity.as_ref().and_then(|all| {
+            let why = if start.is_some() {
+                "too many databases to trace them all; choose one with --pid"
+            } else {
+                "the database was started during the window"
+            };
+            let found = all.iter().find(|activity| activity.database == end.id);
+            found.map_or_else(|| Reading::Absent(why.to_owned()), Reading::Present)
+        });
+        let on_cpu = |database: &Database| database.counters.on_cpu_s.value().copied();
+        let counted_s = on_cpu(end).zip(start.and_then(on_cpu)).map(|(end, start)| end - start);
+        found.and_then(|activity| {
+            let traced_s = activity.doing(&[Doing::OnCpu, Doing::ReclaimOnCpu]);
+            match counted_s {
+                Some(counted_s) if counted_s.0 > OVERLOOKED * traced_s.0 + 0.5 => {
+                    Reading::Failed(format!(
+                        "tracing saw {:.1} of {:.1} s on CPU: threads were overlooked",
+                        traced_s.0, counted_s.0
+                    ))
+                }
+                _ => Reading::Present(activity),
+            }
         })
     }
 }
+
+/// Threads that used so many times more of the CPUs than tracing saw were not all traced. Slices of
+/// a window are a sample, so a little more is no sign.
+const OVERLOOKED: f64 = 2.0;
 
 /// What the processes of one database that serve a client each had faulted in, at one moment
 /// inside a window. Clients that came and went between its ends are seen by this alone.

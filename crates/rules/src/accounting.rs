@@ -140,6 +140,8 @@ pub fn time_shares(pair: &Pair) -> TimeShares {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::test_window;
+    use untax_core::activity::Doing;
 
     const SATURATED: Demand = Demand {
         on_cpu_s: 12.0,
@@ -157,6 +159,21 @@ mod tests {
         let gain = SATURATED.gain_of(Interval::exact(4.0));
         assert!((gain.mid - 1.25).abs() < 1e-12);
         assert!(gain.high >= gain.mid && gain.high < 1.27);
+    }
+
+    #[test]
+    fn tracing_that_overlooked_threads_is_a_gap() {
+        let active_s = |on_cpu_s: f64| {
+            let mut window = test_window::postgres();
+            let counted = window.start.databases[0].counters.on_cpu_s.clone();
+            test_window::trace(&mut window, &[(Doing::OnCpu, on_cpu_s)]);
+            window.start.databases[0].counters.on_cpu_s = counted;
+            let pair = window.databases().next().expect("it has one database");
+            time_shares(&pair).active_s
+        };
+        assert_eq!(active_s(12.0), Reading::Present(Seconds(12.0)));
+        let gap = active_s(0.5);
+        assert!(matches!(&gap, Reading::Failed(why) if why.contains("0.5 of")), "{gap:?}");
     }
 
     #[test]

@@ -112,13 +112,15 @@ fn sum(findings: &[Finding]) -> Option<Tax> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test_window::{self, activity};
+    use crate::test_window;
     use untax_core::activity::Doing;
 
     fn of(on_cpu_s: f64) -> Checked {
         let mut window = test_window::postgres();
-        window.activity =
-            activity(&[(Doing::OnCpu, on_cpu_s), (Doing::Futex, on_cpu_s), (Doing::Poll, 9.0)]);
+        test_window::trace(
+            &mut window,
+            &[(Doing::OnCpu, on_cpu_s), (Doing::Futex, on_cpu_s), (Doing::Poll, 9.0)],
+        );
         check(&window, String::new(), Reading::Absent(String::new())).databases.remove(0)
     }
 

@@ -89,12 +89,12 @@ fn found(stall: &Stall, neighbours: &[&Other], pair: &Pair) -> Says {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test_window::{self, activity, found};
+    use crate::test_window::{self, found};
     use untax_core::Seconds;
 
     fn contended(names: &[(&str, u32, f64)]) -> Window {
         let mut window = test_window::postgres();
-        window.activity = activity(&[(Doing::OnCpu, 5.0), (Doing::Contended, 15.0)]);
+        test_window::trace(&mut window, &[(Doing::OnCpu, 5.0), (Doing::Contended, 15.0)]);
         if let Reading::Present(activities) = &mut window.activity {
             activities[0].clients = vec![77];
         }

@@ -96,7 +96,7 @@ fn evidence(pair: &Pair, limit: &CpuLimit) -> Vec<Evidence> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test_window::{self, activity, found};
+    use crate::test_window::{self, found};
     use untax_core::{Bytes, Severity};
 
     fn limit(throttled_periods: u64) -> CpuLimit {
@@ -120,8 +120,10 @@ mod tests {
             groups.cpu = limited(count);
             snapshot.databases[0].cgroup = Reading::Present(groups);
         }
-        window.activity =
-            activity(&[(Doing::OnCpu, 5.0), (Doing::Throttled, seconds), (Doing::Poll, 10.0)]);
+        test_window::trace(
+            &mut window,
+            &[(Doing::OnCpu, 5.0), (Doing::Throttled, seconds), (Doing::Poll, 10.0)],
+        );
         window
     }
 

@@ -123,13 +123,13 @@ fn evidence(io: &Io) -> Vec<Evidence> {
 mod tests {
     use super::*;
     use crate::test_io;
-    use crate::test_window::{self, activity, found};
+    use crate::test_window::{self, found};
 
     #[test]
     fn who_is_held_back_is_told_and_who_wrote_is_named() {
         let mut window = test_window::postgres();
         window.io = test_io::io(Vec::new());
-        window.activity = activity(&[(Doing::OnCpu, 5.0), (Doing::DirtyThrottled, 5.0)]);
+        test_window::trace(&mut window, &[(Doing::OnCpu, 5.0), (Doing::DirtyThrottled, 5.0)]);
         let findings = found(evaluate(&window));
         assert!((findings[0].tax.as_ref().unwrap().share - 0.5).abs() < 1e-9);
         assert!(findings[0].fix.contains("/batch of dd (pid 99)"), "{}", findings[0].fix);
@@ -139,7 +139,7 @@ mod tests {
     fn near_the_threshold_is_worth_knowing() {
         let mut window = test_window::postgres();
         window.io = test_io::io(Vec::new());
-        window.activity = activity(&[(Doing::OnCpu, 5.0)]);
+        test_window::trace(&mut window, &[(Doing::OnCpu, 5.0)]);
         assert!(found(evaluate(&window)).is_empty());
         if let Reading::Present(io) = &mut window.io
             && let Reading::Present(dirty) = &mut io.dirty

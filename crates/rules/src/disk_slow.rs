@@ -98,13 +98,13 @@ fn words(io: &Io, pair: &Pair, waited: f64, charged: &Charged) -> Words {
 mod tests {
     use super::*;
     use crate::test_io::{flow, io};
-    use crate::test_window::{self, activity, found};
+    use crate::test_window::{self, found};
     use untax_core::activity::Doing;
     use untax_core::io::{Direction, Role};
 
     fn window(mean_s: f64) -> Window {
         let mut window = test_window::postgres();
-        window.activity = activity(&[(Doing::OnCpu, 4.0), (Doing::Disk, 6.0)]);
+        test_window::trace(&mut window, &[(Doing::OnCpu, 4.0), (Doing::Disk, 6.0)]);
         window.io = io(vec![flow(Some("postgres:7"), Role::Log, Direction::Write, 900, mean_s)]);
         window
     }

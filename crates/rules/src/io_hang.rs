@@ -187,14 +187,14 @@ fn evidence(io: &Io, pair: &Pair) -> Vec<Evidence> {
 mod tests {
     use super::*;
     use crate::test_io::{flow, io};
-    use crate::test_window::{self, activity, found};
+    use crate::test_window::{self, found};
     use untax_core::activity::Longest;
     use untax_core::io::Role;
     use untax_core::{Bytes, Reading};
 
     fn window() -> Window {
         let mut window = test_window::postgres();
-        window.activity = activity(&[(Doing::OnCpu, 2.0), (Doing::Filesystem, 8.0)]);
+        test_window::trace(&mut window, &[(Doing::OnCpu, 2.0), (Doing::Filesystem, 8.0)]);
         window.io = io(vec![flow(None, Role::Other, Direction::Write, 10, 0.001)]);
         window
     }
@@ -206,7 +206,7 @@ mod tests {
         assert_eq!(severity(&window), Some(Severity::Info));
         longest(&mut window, 0.5);
         assert_eq!(severity(&window), Some(Severity::High));
-        window.activity = activity(&[(Doing::OnCpu, 999.0), (Doing::Filesystem, 1.0)]);
+        test_window::trace(&mut window, &[(Doing::OnCpu, 999.0), (Doing::Filesystem, 1.0)]);
         assert_eq!(severity(&window), None);
         longest(&mut window, 1.0);
         assert_eq!(severity(&window), Some(Severity::Low));

@@ -72,18 +72,21 @@ fn evidence(activity: &Activity, pair: &Pair) -> Vec<Evidence> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test_window::{self, activity, found};
+    use crate::test_window::{self, found};
     use untax_core::Reading;
 
     #[test]
     fn latches_and_row_locks_add_up() {
         let mut window = test_window::postgres();
-        window.activity = activity(&[
-            (Doing::OnCpu, 5.0),
-            (Doing::Futex, 1.0),
-            (Doing::PollPeer, 4.0),
-            (Doing::Poll, 50.0),
-        ]);
+        test_window::trace(
+            &mut window,
+            &[
+                (Doing::OnCpu, 5.0),
+                (Doing::Futex, 1.0),
+                (Doing::PollPeer, 4.0),
+                (Doing::Poll, 50.0),
+            ],
+        );
         let findings = found(evaluate(&window));
         assert!((findings[0].tax.as_ref().unwrap().share - 0.5).abs() < 1e-9);
         assert_eq!(findings[0].evidence.len(), 2);
@@ -92,7 +95,7 @@ mod tests {
     #[test]
     fn waiting_for_clients_is_no_lock() {
         let mut window = test_window::postgres();
-        window.activity = activity(&[(Doing::OnCpu, 5.0), (Doing::Poll, 50.0)]);
+        test_window::trace(&mut window, &[(Doing::OnCpu, 5.0), (Doing::Poll, 50.0)]);
         assert!(found(evaluate(&window)).is_empty());
         window.activity = Reading::Denied("root".to_owned());
         assert_eq!(evaluate(&window).len(), 1, "a gap is said");

@@ -111,7 +111,7 @@ fn found(window: &Window, pair: &Pair, rate: Option<f64>, bytes: Option<Bytes>) 
 mod tests {
     use super::*;
     use crate::test_io::{flow, io};
-    use crate::test_window::{self, activity, found as findings};
+    use crate::test_window::{self, found as findings};
     use untax_core::activity::Doing;
     use untax_core::io::Direction;
 
@@ -123,7 +123,7 @@ mod tests {
             let told = [("Created_tmp_disk_tables".to_owned(), tables)].into();
             database.counters.told = Reading::Present(told);
         }
-        window.activity = activity(&[(Doing::OnCpu, 5.0), (Doing::Disk, 5.0)]);
+        test_window::trace(&mut window, &[(Doing::OnCpu, 5.0), (Doing::Disk, 5.0)]);
         let id = Some("postgres:7");
         let temp = flow(id, Role::Temp, Direction::Read, temp, 0.001);
         let data = flow(id, Role::Data, Direction::Read, 9000, 0.001);

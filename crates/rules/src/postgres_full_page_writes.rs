@@ -123,7 +123,7 @@ fn evidence(window: &Window, pair: &Pair) -> Vec<Evidence> {
 mod tests {
     use super::*;
     use crate::test_io::{flow, io};
-    use crate::test_window::{self, activity, found as findings};
+    use crate::test_window::{self, found as findings};
     use untax_core::activity::Doing;
 
     fn window(images: u64) -> Window {
@@ -133,7 +133,7 @@ mod tests {
             let told = told.map(|(name, count)| (name.to_owned(), count)).into();
             snapshot.databases[0].counters.told = Reading::Present(told);
         }
-        window.activity = activity(&[(Doing::OnCpu, 5.0), (Doing::Disk, 5.0)]);
+        test_window::trace(&mut window, &[(Doing::OnCpu, 5.0), (Doing::Disk, 5.0)]);
         let mut log = flow(Some("postgres:7"), Role::Log, Direction::Write, 900, 0.001);
         log.burst = 4.0;
         window.io = io(vec![log]);

@@ -94,19 +94,18 @@ fn evidence(group: &MemoryGroup) -> Vec<Evidence> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test_window::{self, activity, found};
+    use crate::test_window::{self, found};
 
     #[test]
     fn reclaim_on_cpu_and_asleep_count_alike() {
         let mut window = test_window::postgres();
-        window.activity = activity(&[
-            (Doing::OnCpu, 6.0),
-            (Doing::ReclaimOnCpu, 1.0),
-            (Doing::ReclaimStalled, 3.0),
-        ]);
+        test_window::trace(
+            &mut window,
+            &[(Doing::OnCpu, 6.0), (Doing::ReclaimOnCpu, 1.0), (Doing::ReclaimStalled, 3.0)],
+        );
         let findings = found(evaluate(&window));
         assert!((findings[0].tax.as_ref().unwrap().share - 0.4).abs() < 1e-9);
-        window.activity = activity(&[(Doing::OnCpu, 6.0)]);
+        test_window::trace(&mut window, &[(Doing::OnCpu, 6.0)]);
         assert!(found(evaluate(&window)).is_empty());
     }
 }

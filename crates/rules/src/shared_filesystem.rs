@@ -137,13 +137,13 @@ fn evidence(io: &Io, pair: &Pair) -> Vec<Evidence> {
 mod tests {
     use super::*;
     use crate::test_io::{flow, io};
-    use crate::test_window::{self, activity, found};
+    use crate::test_window::{self, found};
     use untax_core::activity::Doing;
 
     #[test]
     fn neighbours_are_charged_by_what_they_occupy_and_named() {
         let mut window = test_window::postgres();
-        window.activity = activity(&[(Doing::OnCpu, 5.0), (Doing::Disk, 5.0)]);
+        test_window::trace(&mut window, &[(Doing::OnCpu, 5.0), (Doing::Disk, 5.0)]);
         let mine = flow(Some("postgres:7"), Role::Log, Direction::Write, 100, 0.005);
         window.io = io(vec![mine.clone()]);
         assert!(found(evaluate(&window)).is_empty(), "alone");
@@ -158,7 +158,7 @@ mod tests {
     #[test]
     fn two_databases_at_peace_are_worth_knowing() {
         let mut window = test_window::postgres();
-        window.activity = activity(&[(Doing::OnCpu, 5.0)]);
+        test_window::trace(&mut window, &[(Doing::OnCpu, 5.0)]);
         let both = ["postgres:7", "mysql:9"]
             .map(|id| flow(Some(id), Role::Log, Direction::Write, 100, 0.000_1));
         window.io = io(both.to_vec());

@@ -129,7 +129,7 @@ fn of_counts(pair: &Pair) -> Option<Says> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test_window::{self, activity, found};
+    use crate::test_window::{self, found};
     use std::collections::BTreeMap;
     use untax_core::Seconds;
 
@@ -137,7 +137,7 @@ mod tests {
     fn new_processes_are_charged_for_their_beginning_and_end() {
         let mut window = test_window::postgres();
         window.calibration = Reading::Absent("not measured".to_owned());
-        window.activity = activity(&[(Doing::OnCpu, 10.0)]);
+        test_window::trace(&mut window, &[(Doing::OnCpu, 10.0)]);
         assert!(found(evaluate(&window)).is_empty());
         if let Reading::Present(activities) = &mut window.activity {
             activities[0].slices[0].connecting_s = Seconds(6.0);

@@ -96,15 +96,15 @@ fn found(window: &Window, pair: &Pair, far: &[&Place]) -> Says {
 mod tests {
     use super::*;
     use crate::test_io::{flow, io};
+    use crate::test_window;
     use crate::test_window::found as findings;
-    use crate::test_window::{self, activity};
     use untax_core::activity::Doing;
     use untax_core::io::Direction;
 
     #[test]
     fn network_storage_is_charged_for_what_a_local_disk_would_not_take() {
         let mut window = test_window::postgres();
-        window.activity = activity(&[(Doing::OnCpu, 5.0), (Doing::Disk, 5.0)]);
+        test_window::trace(&mut window, &[(Doing::OnCpu, 5.0), (Doing::Disk, 5.0)]);
         window.io = io(vec![flow(Some("postgres:7"), Role::Log, Direction::Write, 900, 0.001)]);
         assert!(findings(evaluate(&window)).is_empty());
         if let Reading::Present(io) = &mut window.io

@@ -120,7 +120,7 @@ fn priced(pair: &Pair, activity: &Activity, stalled_s: f64) -> Option<(Tax, Gain
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test_window::{self, activity};
+    use crate::test_window;
 
     fn lossy(retransmitted: u64, timeouts: u64) -> Vec<Finding> {
         let mut window = test_window::postgres();
@@ -132,7 +132,7 @@ mod tests {
         };
         window.start.databases[0].counters.tcp = Reading::Present(counts(0));
         window.end.databases[0].counters.tcp = Reading::Present(counts(1));
-        window.activity = activity(&[(Doing::OnCpu, 5.0), (Doing::Poll, 75.0)]);
+        test_window::trace(&mut window, &[(Doing::OnCpu, 5.0), (Doing::Poll, 75.0)]);
         test_window::found(evaluate(&window))
     }
 

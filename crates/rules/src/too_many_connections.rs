@@ -77,12 +77,12 @@ fn found(pair: &Pair, activity: &Activity, cpus: f64) -> Option<Says> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test_window::{self, activity};
+    use crate::test_window;
 
     fn queue(contended_s: f64) -> Vec<Finding> {
         let mut window = test_window::postgres();
         window.end.host.cpu = Reading::Present(test_window::cpus(2));
-        window.activity = activity(&[(Doing::OnCpu, 15.0), (Doing::Contended, contended_s)]);
+        test_window::trace(&mut window, &[(Doing::OnCpu, 15.0), (Doing::Contended, contended_s)]);
         test_window::found(evaluate(&window))
     }
 
