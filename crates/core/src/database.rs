@@ -225,6 +225,9 @@ pub struct HugePageUse {
     pub size_bytes: Reading<Bytes>,
     /// How many of them it needs.
     pub needed_pages: Reading<u64>,
+    /// The length of each mapping that is, or would be, on huge pages; none when not known.
+    #[serde(default)]
+    pub lengths_bytes: Vec<Bytes>,
     /// Where the need was read: the server itself, or how it was computed.
     pub source: String,
 }

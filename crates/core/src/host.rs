@@ -2,6 +2,7 @@
 
 use crate::{Bytes, Reading, Seconds};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// Everything known of the machine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -33,6 +34,16 @@ pub struct HostFacts {
     pub cgroup: Reading<CgroupLayout>,
     /// Processor time of the machine since boot.
     pub cpu_time: Reading<CpuTime>,
+    /// Who this machine is: a digest of its machine-id, which itself is confidential.
+    #[serde(default = "not_read")]
+    pub machine: Reading<String>,
+    /// Settings of the kernel that remedies change, by their names, such as `vm.dirty_ratio`.
+    #[serde(default = "not_read")]
+    pub sysctls: Reading<BTreeMap<String, String>>,
+}
+
+fn not_read<T>() -> Reading<T> {
+    Reading::Absent("the version that saved this did not read it".to_owned())
 }
 
 /// The running kernel.

@@ -146,6 +146,7 @@ fn huge_pages(scene: &Scene) -> Reading<HugePageUse> {
             asked: if on { "try" } else { "off" }.to_owned(),
             size_bytes,
             needed_pages,
+            lengths_bytes: lengths.into_value().unwrap_or_default(),
             source: source.to_owned(),
         })
     })

@@ -146,8 +146,14 @@ fn huge_pages(scene: &Scene) -> Reading<HugePageUse> {
                 "length of the shared mapping / page size",
             ),
         };
-        let source = source.to_owned();
-        Present(HugePageUse { asked: asked_of(&asked), size_bytes, needed_pages, source })
+        let shared = scene.memory.largest_shared.value();
+        Present(HugePageUse {
+            asked: asked_of(&asked),
+            size_bytes,
+            needed_pages,
+            lengths_bytes: shared.map(|shared| shared.bytes).into_iter().collect(),
+            source: source.to_owned(),
+        })
     })
 }
 

@@ -34,6 +34,8 @@ fn unread_host() -> HostFacts {
         virtualization: gap(),
         cgroup: gap(),
         cpu_time: gap(),
+        machine: gap(),
+        sysctls: gap(),
     }
 }
 

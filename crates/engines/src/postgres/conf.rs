@@ -4,6 +4,7 @@
 pub const KEPT: &[&str] = &[
     "autovacuum_max_workers",
     "checkpoint_timeout",
+    "config_file",
     "data_directory",
     "dynamic_shared_memory_type",
     "effective_cache_size",

@@ -9,9 +9,11 @@ mod distribution;
 mod form;
 mod hugepages;
 mod kernel;
+mod machine;
 mod memory;
 mod numa;
 mod page_sizes;
+mod sysctls;
 mod thp;
 mod tlb;
 mod virtualization;
@@ -52,6 +54,8 @@ pub static FACTS: &[Fact] = &[
     virtualization::FACT,
     cgroup::FACT,
     cpu_time::FACT,
+    machine::FACT,
+    sysctls::FACT,
 ];
 
 /// Reads all facts of a host.
@@ -81,6 +85,8 @@ fn unread() -> HostFacts {
         virtualization: not_read(),
         cgroup: not_read(),
         cpu_time: not_read(),
+        machine: not_read(),
+        sysctls: not_read(),
     }
 }
 

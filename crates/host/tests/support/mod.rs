@@ -38,6 +38,8 @@ pub const FILES: &[(&str, &str)] = &[
         "PRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\nVERSION_ID=\"12\"\nID=debian\n",
     ),
     ("/etc/default/grub", "GRUB_ENABLE_BLSCFG=true\n"),
+    ("/etc/machine-id", "4f1d2c3b5a69788f\n"),
+    ("/proc/sys/vm/dirty_background_ratio", "11\n"),
     ("/sys/devices/system/node/node1/cpulist", "1-2\n"),
     ("/sys/devices/system/node/node1/distance", "11 21\n"),
     (

@@ -1,0 +1,66 @@
+//! A receipt: what was done to a host, with every prior value.
+
+use crate::plan::Step;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+/// The schema's name and version.
+pub const SCHEMA: &str = "untax.receipt/1";
+
+/// The first record of a receipt: enough to undo without the plan.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Header {
+    /// `untax.receipt/1`.
+    pub schema: String,
+    /// The receipt's id.
+    pub receipt: String,
+    /// The plan's id.
+    pub plan: String,
+    /// When it was begun.
+    pub begun_at: Timestamp,
+    /// The kernel's name for this boot: what is not on a disk is gone with it.
+    pub boot: String,
+    /// The steps, in the order in which they are done.
+    pub steps: Vec<Step>,
+}
+
+/// Any other record. Each is on disk before what follows it happens.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Record {
+    /// A step is about to be done.
+    Doing {
+        /// Its id.
+        step: String,
+        /// The value before; `None` when it was not there.
+        prior: Option<String>,
+        /// Directories that it makes.
+        folders: Vec<String>,
+    },
+    /// A step was done and checked.
+    Done {
+        /// Its id.
+        step: String,
+    },
+    /// A step was undone and checked.
+    Undone {
+        /// Its id.
+        step: String,
+    },
+    /// All steps were done.
+    Applied,
+    /// All that was done is undone.
+    Reverted,
+}
+
+/// How far a receipt got.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Status {
+    /// All steps were done.
+    Applied,
+    /// Something ended the executor half way.
+    Interrupted,
+    /// Everything is as before.
+    Reverted,
+}

@@ -1,0 +1,161 @@
+//! What an A/B verification showed.
+
+use crate::finding::Gain;
+use crate::{Interval, stats};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+/// The schema's name and version.
+pub const SCHEMA: &str = "untax.verify/1";
+
+/// A verification: every trial, and what may be concluded.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Verification {
+    /// `untax.verify/1`.
+    pub schema: String,
+    /// The run's id.
+    pub run: String,
+    /// The plan's id.
+    pub plan: String,
+    /// When it ended.
+    pub taken_at: Timestamp,
+    /// What was measured, such as `transactions per second`.
+    pub measure: String,
+    /// Every trial, in the order in which they were made.
+    pub trials: Vec<Trial>,
+    /// What the check predicted; `None` when it predicted nothing.
+    pub predicted: Option<Gain>,
+    /// What is concluded.
+    pub verdict: Verdict,
+}
+
+/// One run of the workload.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Trial {
+    /// Which pair of blocks it belongs to, from 0.
+    pub pair: u32,
+    /// Whether the plan was applied.
+    pub applied: bool,
+    /// What the workload achieved: more is better.
+    pub rate: f64,
+}
+
+/// What pairs of trials without and with a plan show.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Verdict {
+    /// In a word.
+    pub word: Word,
+    /// The median of the paired ratios, applied over not applied, with its 95 % interval.
+    pub measured: Interval,
+    /// How far such a median strays from 1 by chance, as a share: from neighbouring trials of the
+    /// same arm.
+    pub floor: f64,
+    /// Pairs that it stands on.
+    pub pairs: u32,
+}
+
+/// A verdict in a word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Word {
+    /// It is faster: the whole interval is, by more than chance does.
+    Proven,
+    /// It is slower, in the same sense.
+    Disproven,
+    /// Neither can be said.
+    Inconclusive,
+}
+
+/// Pairs below which nothing is decided: with six pairs or more a median's interval that excludes
+/// 1 has all pairs but one on its side.
+pub const LEAST_PAIRS: u32 = 6;
+
+/// What the trials so far show; `None` before the first pair is whole.
+pub fn judge(trials: &[Trial]) -> Option<Verdict> {
+    let rate = |pair: u32, applied: bool| {
+        let found = trials.iter().find(|trial| trial.pair == pair && trial.applied == applied);
+        found.map(|trial| trial.rate)
+    };
+    let last = trials.iter().map(|trial| trial.pair).max()?;
+    let pairs: Vec<(f64, f64)> =
+        (0..=last).filter_map(|pair| rate(pair, true).zip(rate(pair, false))).collect();
+    let (with, without): (Vec<f64>, Vec<f64>) = pairs.iter().copied().unzip();
+    let measured = stats::paired_ratio(&with, &without)?;
+    let floor = stats::noise_floor_of_median(&same_arm(trials), pairs.len()).unwrap_or(0.0);
+    let word = if pairs.len() < LEAST_PAIRS as usize {
+        Word::Inconclusive
+    } else if measured.low > 1.0 && measured.mid > 1.0 + floor {
+        Word::Proven
+    } else if measured.high < 1.0 && measured.mid < 1.0 / (1.0 + floor) {
+        Word::Disproven
+    } else {
+        Word::Inconclusive
+    };
+    Some(Verdict { word, measured, floor, pairs: pairs.len() as u32 })
+}
+
+/// Ratios of trials of the same arm that follow each other: what noise alone does. With blocks in
+/// the order AB, BA every second trial has such a neighbour.
+fn same_arm(trials: &[Trial]) -> Vec<f64> {
+    trials
+        .windows(2)
+        .filter(|two| two[0].applied == two[1].applied && two[0].pair != two[1].pair)
+        .filter(|two| two[0].rate > 0.0 && two[1].rate > 0.0)
+        .map(|two| two[1].rate / two[0].rate)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Trials of pairs in the order AB, BA, with a noise of so many percent (a normal
+    /// distribution's standard deviation).
+    fn trials(pairs: u32, effect: f64, noise: f64, rng: &mut fastrand::Rng) -> Vec<Trial> {
+        let mut trials = Vec::new();
+        for pair in 0..pairs {
+            let order = if pair % 2 == 0 { [false, true] } else { [true, false] };
+            for applied in order {
+                let normal = (0..12).map(|_| rng.f64()).sum::<f64>() - 6.0;
+                let rate = if applied { 1000.0 * effect } else { 1000.0 };
+                trials.push(Trial { pair, applied, rate: rate * (normal * noise).exp() });
+            }
+        }
+        trials
+    }
+
+    fn words(effect: f64, noise: f64, pairs: u32) -> [usize; 3] {
+        let mut rng = fastrand::Rng::with_seed(11);
+        let mut counts = [0; 3];
+        for _ in 0..200 {
+            let verdict = judge(&trials(pairs, effect, noise, &mut rng)).unwrap();
+            counts[verdict.word as usize] += 1;
+        }
+        counts
+    }
+
+    #[test]
+    fn no_difference_is_inconclusive_in_95_of_100() {
+        for (noise, pairs) in [(0.02, 7), (0.1, 7), (0.1, 15)] {
+            let [proven, disproven, inconclusive] = words(1.0, noise, pairs);
+            assert!(inconclusive >= 190, "{noise} {pairs}: {proven} {disproven} {inconclusive}");
+        }
+    }
+
+    #[test]
+    fn a_tenth_more_is_found_and_so_is_a_tenth_less() {
+        // Power at 4 % noise and 15 pairs.
+        let [proven, disproven, _] = words(1.1, 0.04, 15);
+        assert!(proven >= 180 && disproven == 0, "{proven} {disproven}");
+        let [proven, disproven, _] = words(1.0 / 1.1, 0.04, 15);
+        assert!(disproven >= 180 && proven == 0, "{proven} {disproven}");
+    }
+
+    #[test]
+    fn a_few_pairs_decide_nothing() {
+        let mut rng = fastrand::Rng::with_seed(3);
+        let made = trials(LEAST_PAIRS - 1, 2.0, 0.01, &mut rng);
+        assert_eq!(judge(&made).unwrap().word, Word::Inconclusive);
+        assert_eq!(judge(&[]), None);
+    }
+}

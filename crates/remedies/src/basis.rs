@@ -1,0 +1,46 @@
+//! The facts that a plan stands on: where one of them is another by now, it is refused.
+
+use std::collections::BTreeMap;
+use untax_core::{Bytes, Reading, Snapshot};
+
+/// The facts of a snapshot that every plan stands on, by name. What steps change themselves is
+/// not among them: each step compares its own value.
+pub fn basis(snapshot: &Snapshot) -> BTreeMap<String, String> {
+    let host = &snapshot.host;
+    let mut basis = BTreeMap::new();
+    let mut add = |name: &str, value: Option<String>| {
+        basis.extend(value.map(|value| (name.to_owned(), value)));
+    };
+    add("machine", host.machine.value().cloned());
+    add("kernel", host.kernel.value().map(|kernel| kernel.release.clone()));
+    // The kernel gives a little more or less memory from boot to boot.
+    add("memory", host.memory.value().map(|m| format!("{} MiB", m.total_bytes.0 >> 26 << 6)));
+    add("NUMA nodes", host.numa.value().map(|nodes| nodes.len().to_string()));
+    add(
+        "page sizes",
+        host.page_sizes_bytes
+            .value()
+            .map(|sizes| sizes.iter().map(Bytes::to_string).collect::<Vec<_>>().join(", ")),
+    );
+    for database in &snapshot.databases {
+        let place = database.data_directory.value().unwrap_or(&database.id);
+        let needs = database.huge_pages.as_ref().and_then(|use_of| use_of.needed_pages.clone());
+        let needs = match needs {
+            Reading::Present(pages) => format!("{pages} huge pages"),
+            _ => "huge pages not known".to_owned(),
+        };
+        add(&format!("{} at {place}", database.engine), Some(needs));
+    }
+    basis
+}
+
+/// In what a host differs from what a plan stands on, in words; empty when in nothing.
+pub fn differences(plan: &BTreeMap<String, String>, now: &BTreeMap<String, String>) -> Vec<String> {
+    plan.iter()
+        .filter_map(|(name, was)| match now.get(name) {
+            Some(is) if is == was => None,
+            Some(is) => Some(format!("{name} was {was}, now it is {is}")),
+            None => Some(format!("{name} was {was}, now it is not there")),
+        })
+        .collect()
+}

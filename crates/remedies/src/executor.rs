@@ -1,0 +1,340 @@
+//! Doing a plan, and undoing it.
+//!
+//! Before a step acts, its prior value is on disk. So whatever ends the executor, the receipt has
+//! all that undoing needs, and every do and undo may be repeated.
+
+use crate::receipts::{Deed, Receipt, ReceiptError};
+use crate::target;
+use crate::tree::Tree;
+use rustix::fs::FlockOperation;
+use std::fs::File;
+use std::io;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use untax_core::plan::{Step, Target};
+use untax_core::receipt::{Header, Record};
+
+/// Why a plan was not applied, or not undone.
+#[derive(Debug, thiserror::Error)]
+pub enum ExecutorError {
+    /// Another executor is at work.
+    #[error("another untax is changing this host; wait until it has ended")]
+    Locked,
+    /// The root of the host cannot be opened.
+    #[error("cannot lock {path}")]
+    Lock {
+        /// The directory.
+        path: String,
+        /// What went wrong.
+        source: io::Error,
+    },
+    /// A step cannot be done; nothing was changed.
+    #[error("nothing was changed: {}", reasons.join("; "))]
+    Refused {
+        /// Why, step by step.
+        reasons: Vec<String>,
+    },
+    /// The receipt cannot be written; nothing was changed after that.
+    #[error(transparent)]
+    Receipt(#[from] ReceiptError),
+    /// A step failed. What was done before it was undone, unless `left` says otherwise.
+    #[error("step {step} failed{}", left.as_deref().map_or(
+        ", and what was done before it is undone".to_owned(),
+        |left| format!("; not undone: {left}; see untax undo {receipt}"),
+    ))]
+    Failed {
+        /// The step.
+        step: String,
+        /// The receipt.
+        receipt: String,
+        /// What could not be undone.
+        left: Option<String>,
+        /// What went wrong.
+        source: io::Error,
+    },
+}
+
+/// How a step stands before it is done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Standing {
+    /// It can be done.
+    Ready,
+    /// The host is as it would make it.
+    Done,
+    /// It cannot be done, and why.
+    Refused(String),
+}
+
+/// What undoing did.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Undone {
+    /// Steps whose prior value is there again.
+    pub restored: Vec<String>,
+    /// Steps whose value somebody changed since; they were left alone.
+    pub drifted: Vec<Drift>,
+    /// Steps that could not be undone, and why.
+    pub failed: Vec<(String, String)>,
+    /// Why the receipt does not say all this; the host is as told here nevertheless.
+    pub unrecorded: Option<String>,
+}
+
+/// A value that is neither what a step made it nor what it was before.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Drift {
+    /// The step.
+    pub step: String,
+    /// What was before.
+    pub prior: Option<String>,
+    /// What the step made of it.
+    pub made: Option<String>,
+    /// What it is now.
+    pub now: Option<String>,
+}
+
+impl Undone {
+    /// Whether everything is as before.
+    pub fn is_whole(&self) -> bool {
+        self.drifted.is_empty() && self.failed.is_empty()
+    }
+}
+
+/// The right to change a host: one at a time, gone with the process that has it.
+#[derive(Debug)]
+pub struct Lock(#[expect(dead_code, reason = "held, not read")] File);
+
+impl Lock {
+    /// Takes it. No file is made for it: it lies on the root directory.
+    pub fn take(tree: &Tree) -> Result<Self, ExecutorError> {
+        let path = tree.root().display().to_string();
+        let file =
+            File::open(tree.root()).map_err(|source| ExecutorError::Lock { path, source })?;
+        rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive)
+            .map_err(|_| ExecutorError::Locked)?;
+        Ok(Self(file))
+    }
+}
+
+/// How each step stands.
+pub fn standing(tree: &Tree, steps: &[Step]) -> Vec<Standing> {
+    steps.iter().map(|step| stands(tree, step)).collect()
+}
+
+fn stands(tree: &Tree, step: &Step) -> Standing {
+    let now = match target::read(tree, &step.target) {
+        Ok(now) => now,
+        Err(error) => return Standing::Refused(format!("{}: {error}", step.id)),
+    };
+    if now == step.to {
+        return Standing::Done;
+    }
+    if now != step.from {
+        return Standing::Refused(format!(
+            "{} changed since the check: it was {}, now it is {}; check again, and make a new plan",
+            step.id,
+            told(step.from.as_deref()),
+            told(now.as_deref())
+        ));
+    }
+    if let Some(program) = step.refresh.first().filter(|program| !tree.has_program(program)) {
+        return Standing::Refused(format!("{}: {program} is not installed here", step.id));
+    }
+    match writable(tree, step) {
+        Ok(()) => Standing::Ready,
+        Err(error) => Standing::Refused(format!(
+            "{}: {} cannot be written ({error}); run as root, on a host whose files are its own",
+            step.id,
+            target::file(&step.target).unwrap_or_default()
+        )),
+    }
+}
+
+/// Whether the file of a step, or the nearest folder of one that is to be made, may be written.
+fn writable(tree: &Tree, step: &Step) -> io::Result<()> {
+    let Some(file) = target::file(&step.target) else { return Ok(()) };
+    let replaced = matches!(step.target, Target::File { .. } | Target::Block { .. });
+    let place = tree.place(&file);
+    let place = place.ancestors().skip(usize::from(replaced)).find(|place| place.exists());
+    let place = place.ok_or(io::ErrorKind::NotFound)?;
+    Ok(rustix::fs::access(place, rustix::fs::Access::WRITE_OK)?)
+}
+
+/// A value as people read it.
+pub fn told(value: Option<&str>) -> String {
+    match value {
+        None => "absent".to_owned(),
+        Some(text) if text.contains('\n') => format!("{} lines", text.lines().count()),
+        Some(text) => text.to_owned(),
+    }
+}
+
+/// Does the steps of a header one after the other. `stop` is looked at between steps; when it is
+/// set, or a step fails, all that was done is undone.
+pub fn apply(
+    tree: &Tree,
+    receipts: &Path,
+    header: Header,
+    stop: &AtomicBool,
+    mut tell: impl FnMut(&Step),
+) -> Result<Receipt, ExecutorError> {
+    let _lock = Lock::take(tree)?;
+    let standing = standing(tree, &header.steps);
+    let reasons: Vec<String> = standing.iter().filter_map(refusal).collect();
+    if !reasons.is_empty() {
+        return Err(ExecutorError::Refused { reasons });
+    }
+    let steps = header.steps.clone();
+    let mut receipt = Receipt::begin(receipts, header)?;
+    for (step, _) in steps.iter().zip(standing).filter(|(_, s)| *s == Standing::Ready) {
+        tell(step);
+        let done = if stop.load(Ordering::Relaxed) {
+            Err(Failure::Step(io::ErrorKind::Interrupted.into()))
+        } else {
+            take(tree, &mut receipt, step)
+        };
+        if let Err(failure) = done {
+            return Err(rolled_back(tree, receipt, step, failure));
+        }
+    }
+    receipt.add(Record::Applied)?;
+    Ok(receipt)
+}
+
+fn refusal(standing: &Standing) -> Option<String> {
+    match standing {
+        Standing::Refused(why) => Some(why.clone()),
+        Standing::Ready | Standing::Done => None,
+    }
+}
+
+/// Why a step was not done.
+enum Failure {
+    Step(io::Error),
+    Receipt(ReceiptError),
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Self::Step(error)
+    }
+}
+
+impl From<ReceiptError> for Failure {
+    fn from(error: ReceiptError) -> Self {
+        Self::Receipt(error)
+    }
+}
+
+fn take(tree: &Tree, receipt: &mut Receipt, step: &Step) -> Result<(), Failure> {
+    let prior = target::read(tree, &step.target)?;
+    let folders = match &step.target {
+        Target::File { file } => tree.missing_folders(file),
+        _ => Vec::new(),
+    };
+    receipt.add(Record::Doing { step: step.id.clone(), prior, folders })?;
+    set(tree, step, step.to.as_deref())?;
+    receipt.add(Record::Done { step: step.id.clone() })?;
+    Ok(())
+}
+
+/// Sets the value of a step's target, and sees that it is there.
+fn set(tree: &Tree, step: &Step, value: Option<&str>) -> io::Result<()> {
+    target::write(tree, &step.target, value)?;
+    tree.run(&step.refresh)?;
+    let now = target::read(tree, &step.target)?;
+    if now.as_deref() == value {
+        return Ok(());
+    }
+    Err(io::Error::other(format!("set to {}, but it is {}", told(value), told(now.as_deref()))))
+}
+
+fn rolled_back(tree: &Tree, mut receipt: Receipt, step: &Step, failure: Failure) -> ExecutorError {
+    let undone = revert(tree, &mut receipt, false);
+    let mut left: Vec<String> = undone.drifted.iter().map(|drift| drift.step.clone()).collect();
+    left.extend(undone.failed.iter().map(|(step, why)| format!("{step} ({why})")));
+    let source = match failure {
+        Failure::Step(source) => source,
+        Failure::Receipt(error) if left.is_empty() => return error.into(),
+        Failure::Receipt(error) => io::Error::other(error),
+    };
+    ExecutorError::Failed {
+        step: step.id.clone(),
+        receipt: receipt.id().to_owned(),
+        left: (!left.is_empty()).then(|| left.join(", ")),
+        source,
+    }
+}
+
+/// Undoes what a receipt tells, the last step first. What somebody changed since is left alone,
+/// unless `force` is given.
+pub fn undo(tree: &Tree, receipt: &mut Receipt, force: bool) -> Result<Undone, ExecutorError> {
+    let _lock = Lock::take(tree)?;
+    Ok(revert(tree, receipt, force))
+}
+
+fn revert(tree: &Tree, receipt: &mut Receipt, force: bool) -> Undone {
+    let mut undone = Undone::default();
+    let read = receipt.clone();
+    for deed in read.deeds().iter().rev() {
+        let id = deed.step.id.clone();
+        match put_back(tree, deed, force) {
+            Ok(None) => {
+                undone.restored.push(id.clone());
+                // The host matters more than the record: a full disk must not keep it changed.
+                if let Err(error) = receipt.add(Record::Undone { step: id }) {
+                    undone.unrecorded = Some(error.to_string());
+                }
+            }
+            Ok(Some(drift)) => undone.drifted.push(drift),
+            Err(error) => undone.failed.push((id, error.to_string())),
+        }
+    }
+    if undone.is_whole()
+        && let Err(error) = receipt.add(Record::Reverted)
+    {
+        undone.unrecorded = Some(error.to_string());
+    }
+    undone
+}
+
+fn put_back(tree: &Tree, deed: &Deed, force: bool) -> io::Result<Option<Drift>> {
+    let step = deed.step;
+    if let Target::File { file } | Target::Block { file } = &step.target {
+        tree.clear_draft(file)?;
+    }
+    let now = target::read(tree, &step.target)?;
+    let vanished = now.is_none() && is_kernels(&step.target);
+    if now.as_deref() != deed.prior && !vanished {
+        if now != step.to && !is_half_way(deed, now.as_deref()) && !force {
+            return Ok(Some(Drift {
+                step: step.id.clone(),
+                prior: deed.prior.map(str::to_owned),
+                made: step.to.clone(),
+                now,
+            }));
+        }
+        set(tree, step, deed.prior)?;
+    } else if !deed.done {
+        // Whether its command ran cannot be told.
+        tree.run(&step.refresh)?;
+    }
+    tree.remove_folders(deed.folders);
+    Ok(None)
+}
+
+/// Files of the kernel go with what they are about: a control group that ended has no limit left
+/// to put back.
+fn is_kernels(target: &Target) -> bool {
+    matches!(target, Target::Pool { .. } | Target::Word { .. } | Target::Value { .. })
+}
+
+/// A pool that was growing when the executor was ended.
+fn is_half_way(deed: &Deed, now: Option<&str>) -> bool {
+    let pages = |value: Option<&str>| value.and_then(|pages| pages.parse::<u64>().ok());
+    let Target::Pool { .. } = deed.step.target else { return false };
+    match (pages(deed.prior), pages(now), pages(deed.step.to.as_deref())) {
+        (Some(prior), Some(now), Some(to)) if !deed.done => {
+            (prior.min(to)..=prior.max(to)).contains(&now)
+        }
+        _ => false,
+    }
+}

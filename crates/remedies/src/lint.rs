@@ -1,0 +1,81 @@
+//! What is to be known before a plan is applied.
+
+use crate::remedies::Draft;
+use crate::sizing::SIZES;
+use untax_core::host::HostFacts;
+use untax_core::plan::{Step, Target, Warning};
+use untax_core::{Bytes, Snapshot};
+
+/// The share of what is available that new pools may take: the rest is for page tables, work
+/// memory and the page cache of everything else.
+const POOL_SHARE: f64 = 0.9;
+
+pub fn lint(draft: &Draft, snapshot: &Snapshot) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    warnings.extend(overcommit(&draft.steps, &snapshot.host));
+    warnings.extend(conflicts(&draft.steps));
+    warnings.extend(others(&draft.steps, snapshot));
+    warnings
+}
+
+/// New pools that do not fit into what memory is available.
+fn overcommit(steps: &[Step], host: &HostFacts) -> Option<Warning> {
+    let wanted: Bytes = steps.iter().filter_map(more_pool).sum();
+    let available = *host.memory.value()?.available_bytes.value()?;
+    if wanted == Bytes(0) || wanted.0 as f64 <= available.0 as f64 * POOL_SHARE {
+        return None;
+    }
+    Some(Warning {
+        id: "memory-overcommit".to_owned(),
+        refuses: true,
+        text: format!(
+            "the new huge pages take {wanted}, but only {available} are available: make the \
+             databases smaller, or choose fewer with --only"
+        ),
+    })
+}
+
+/// By how much a step makes a pool larger.
+fn more_pool(step: &Step) -> Option<Bytes> {
+    let Target::Pool { directory } = &step.target else { return None };
+    let size = SIZES.iter().find(|(_, size)| directory.ends_with(&kilobytes(*size)))?.1;
+    let pages = |value: &Option<String>| value.as_ref()?.parse::<u64>().ok();
+    let more = pages(&step.to)?.saturating_sub(pages(&step.from)?);
+    Some(Bytes(more.saturating_mul(size.0)))
+}
+
+/// The end of the name of a pool's directory.
+pub fn kilobytes(size: Bytes) -> String {
+    format!("hugepages-{}kB", size.0 >> 10)
+}
+
+/// Two steps that set the same thing to different values.
+fn conflicts(steps: &[Step]) -> Vec<Warning> {
+    let clash = |(at, step): (usize, &Step)| {
+        let earlier = steps[..at].iter().find(|other| other.target == step.target)?;
+        Some(Warning {
+            id: "conflict".to_owned(),
+            refuses: true,
+            text: format!("{} and {} set the same thing; choose with --only", earlier.id, step.id),
+        })
+    };
+    steps.iter().enumerate().filter_map(clash).collect()
+}
+
+/// Steps that change the whole host while databases run on it that they are not for.
+fn others(steps: &[Step], snapshot: &Snapshot) -> Vec<Warning> {
+    let of_host = steps
+        .iter()
+        .filter(|step| matches!(step.target, Target::Word { .. } | Target::Dirty { .. }));
+    let affects = |step: &Step| {
+        let others = snapshot.databases.iter().map(|database| database.id.as_str());
+        let others: Vec<&str> =
+            others.filter(|id| !step.databases.iter().any(|of| of == id)).collect();
+        (!others.is_empty()).then(|| Warning {
+            id: "other-databases".to_owned(),
+            refuses: false,
+            text: format!("{} is for the whole host: {} too", step.summary, others.join(", ")),
+        })
+    };
+    of_host.filter_map(affects).collect()
+}

@@ -1,0 +1,132 @@
+//! From a saved check to a plan. Pure: nothing is read and nothing is written.
+
+use crate::basis::basis;
+use crate::remedies::{Draft, REMEDIES};
+use crate::{lint, sizing};
+use sha2::{Digest, Sha256};
+use untax_core::plan::{Origin, Plan, SCHEMA, Sizing};
+use untax_core::{Check, Database, Finding, Snapshot};
+
+/// What the user wants of a plan.
+#[derive(Debug, Clone, Default)]
+pub struct Wish {
+    /// Only for findings of these rules; all when empty.
+    pub only: Vec<String>,
+    /// Change the configuration files of databases, too, instead of writing what to add beside.
+    pub configure: bool,
+}
+
+/// Why there is no plan.
+#[derive(Debug, thiserror::Error)]
+pub enum PlanError {
+    /// A rule that does not exist, or found nothing.
+    #[error("the check has no finding of {rule}; it has {}", has.join(", "))]
+    NoSuchFinding {
+        /// The rule asked for.
+        rule: String,
+        /// The rules that found something.
+        has: Vec<String>,
+    },
+}
+
+/// What remedies look at: a check, and the host as it was then.
+pub struct Case<'a> {
+    /// The host and its databases.
+    pub snapshot: &'a Snapshot,
+    /// How many huge pages they need.
+    pub sizing: &'a Sizing,
+    /// What the user wants.
+    pub wish: &'a Wish,
+    /// The findings that the remedy answers, with their databases.
+    pub findings: Vec<(Option<&'a Database>, &'a Finding)>,
+}
+
+impl Case<'_> {
+    /// The ids of the databases that are concerned, each once.
+    pub fn databases(&self) -> Vec<String> {
+        let mut ids: Vec<String> = self.concerned().map(|database| database.id.clone()).collect();
+        ids.dedup();
+        ids
+    }
+
+    /// The databases that are concerned, each once.
+    pub fn concerned(&self) -> impl Iterator<Item = &Database> {
+        self.snapshot.databases.iter().filter(|database| {
+            self.findings.iter().any(|(of, _)| of.is_some_and(|of| of.id == database.id))
+        })
+    }
+}
+
+/// Makes the plan of a check.
+pub fn plan(
+    id: String,
+    check: &Check,
+    snapshot: &Snapshot,
+    wish: &Wish,
+) -> Result<Plan, PlanError> {
+    let findings = findings(check, snapshot, wish)?;
+    let sizing = sizing::sizing(check, snapshot);
+    let mut draft = Draft::default();
+    for remedy in REMEDIES {
+        let answers = |finding: &Finding| {
+            finding.remedy.as_deref().is_some_and(|wanted| remedy.answers.contains(&wanted))
+        };
+        let findings: Vec<_> = findings.iter().copied().filter(|(_, f)| answers(f)).collect();
+        if !findings.is_empty() {
+            draft.add((remedy.plan)(&Case { snapshot, sizing: &sizing, wish, findings }));
+        }
+    }
+    draft.warnings.extend(lint::lint(&draft, snapshot));
+    let mut plan = Plan {
+        schema: SCHEMA.to_owned(),
+        plan: id,
+        snapshot: Origin {
+            run: check.run.clone(),
+            taken_at: check.taken_at,
+            basis: basis(snapshot),
+        },
+        sizing,
+        steps: draft.steps,
+        tasks: draft.tasks,
+        warnings: draft.warnings,
+        digest: String::new(),
+    };
+    plan.digest = digest(&plan);
+    Ok(plan)
+}
+
+/// Whether a plan is as it was made.
+pub fn intact(plan: &Plan) -> bool {
+    plan.digest == digest(&Plan { digest: String::new(), ..plan.clone() })
+}
+
+fn digest(plan: &Plan) -> String {
+    // A plan is plain data with string keys: it can always be written as JSON.
+    let text = serde_json::to_vec(plan).unwrap_or_default();
+    Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+type Findings<'a> = Vec<(Option<&'a Database>, &'a Finding)>;
+
+fn findings<'a>(
+    check: &'a Check,
+    snapshot: &'a Snapshot,
+    wish: &Wish,
+) -> Result<Findings<'a>, PlanError> {
+    let of_databases = check.databases.iter().flat_map(|checked| {
+        let database = snapshot.databases.iter().find(|database| database.id == checked.id);
+        checked.findings.iter().map(move |finding| (database, finding))
+    });
+    let mut findings: Findings = of_databases.collect();
+    findings.extend(check.findings.iter().map(|finding| (None, finding)));
+    for rule in &wish.only {
+        if !findings.iter().any(|(_, finding)| finding.rule == *rule) {
+            let mut has: Vec<String> = findings.iter().map(|(_, f)| f.rule.clone()).collect();
+            has.sort();
+            has.dedup();
+            return Err(PlanError::NoSuchFinding { rule: rule.clone(), has });
+        }
+    }
+    findings.retain(|(_, finding)| wish.only.is_empty() || wish.only.contains(&finding.rule));
+    Ok(findings)
+}

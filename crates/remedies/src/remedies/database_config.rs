@@ -1,0 +1,73 @@
+//! `database-config`: what the database itself must be told, written beside the plan, or, when
+//! asked for, added to its configuration file.
+
+use super::{Draft, Remedy, file_name, told};
+use crate::planner::Case;
+use untax_core::Database;
+use untax_core::plan::{Effect, Step, Target, Task};
+
+pub const REMEDY: Remedy = Remedy {
+    id: "database-config",
+    summary: "the settings of the database that a change of the platform needs",
+    answers: &["hugepage-pool", "thp"],
+    plan,
+};
+
+fn plan(case: &Case) -> Draft {
+    let mut draft = Draft::default();
+    for database in case.concerned() {
+        let lines = lines(case, database);
+        if lines.is_empty() {
+            continue;
+        }
+        let restart = |summary: String, file| Task {
+            remedy: REMEDY.id.to_owned(),
+            summary,
+            databases: vec![database.id.clone()],
+            file,
+        };
+        let name = file_name(database, "untax.conf");
+        let file = database.setting("config_file").into_value();
+        match file.filter(|file| case.wish.configure && file.starts_with('/')) {
+            Some(file) => {
+                draft.steps.push(Step {
+                    id: format!("config-{}", database.pid),
+                    remedy: REMEDY.id.to_owned(),
+                    summary: format!("{file}: {}", lines.replace('\n', "; ")),
+                    databases: vec![database.id.clone()],
+                    target: Target::Block { file },
+                    from: None,
+                    to: Some(lines),
+                    refresh: Vec::new(),
+                    effect: Effect::Restart,
+                });
+                draft.tasks.push(restart(format!("{}: restart it", told(database)), None));
+            }
+            None => draft.tasks.push(restart(
+                format!("{}: add {name} to its configuration, restart it", told(database)),
+                Some((name, format!("# Made by untax.\n{}{lines}", section(database)))),
+            )),
+        }
+    }
+    draft
+}
+
+/// The lines, without a section; empty when the database need not be told anything.
+fn lines(case: &Case, database: &Database) -> String {
+    let answers = |remedy: &str| {
+        case.findings.iter().any(|(of, finding)| {
+            of.is_some_and(|of| of.id == database.id) && finding.remedy.as_deref() == Some(remedy)
+        })
+    };
+    match database.engine.as_str() {
+        // `try`, the default, falls back to small pages without a word.
+        "postgres" if answers("hugepage-pool") => "huge_pages = on\n".to_owned(),
+        "mysql" if answers("hugepage-pool") => "large_pages = ON\n".to_owned(),
+        "redis" if answers("thp") => "disable-thp yes\n".to_owned(),
+        _ => String::new(),
+    }
+}
+
+fn section(database: &Database) -> &'static str {
+    if database.engine == "mysql" { "[mysqld]\n" } else { "" }
+}

@@ -1,0 +1,102 @@
+//! `hugepage-pool`: as many huge pages, now, as the databases need that suffer without.
+
+use super::{Draft, Remedy};
+use crate::lint::kilobytes;
+use crate::planner::Case;
+use crate::sizing::size_of;
+use untax_core::host::Pool;
+use untax_core::plan::{Effect, Step, Target};
+use untax_core::{Bytes, Database};
+
+pub const REMEDY: Remedy = Remedy {
+    id: "hugepage-pool",
+    summary: "the number of huge pages, now, on each NUMA node",
+    answers: &["hugepage-pool"],
+    plan,
+};
+
+fn plan(case: &Case) -> Draft {
+    let page = size_of(&case.sizing.node.advice.page);
+    let pools = case.snapshot.host.hugepages.value().map_or(&[][..], Vec::as_slice);
+    let of_size = || pools.iter().filter(|pool| pool.size_bytes == page);
+    let Some(whole) = of_size().find(|pool| pool.node.is_none()) else { return Draft::default() };
+    let Some((wanted, now)) = wanted(case, whole).zip(configured(whole)) else {
+        return Draft::default();
+    };
+    let mut nodes: Vec<&Pool> = of_size().filter(|pool| pool.node.is_some()).collect();
+    if nodes.is_empty() {
+        nodes.push(whole);
+    }
+    let targets =
+        if wanted >= now { grown(&nodes, wanted - now) } else { shrunk(&nodes, now - wanted) };
+    let steps = nodes.iter().zip(targets).filter_map(|(pool, to)| step(case, pool, page, to));
+    Draft { steps: steps.collect(), ..Draft::default() }
+}
+
+/// How many pages the pool should have: those in use, those that databases on small pages would
+/// take, and the spare ones, unless those are what a finding is about.
+fn wanted(case: &Case, pool: &Pool) -> Option<u64> {
+    let free = pool.free.value()?.saturating_sub(*pool.reserved.value()?);
+    let used = pool.total.value()?.saturating_sub(free);
+    let missing: u64 = case.concerned().filter_map(|database| missing(case, database)).sum();
+    let idle = case.findings.iter().any(|(_, finding)| finding.rule == "hugepages-idle");
+    let spare = if idle { 0 } else { free };
+    Some(used + missing.max(spare))
+}
+
+/// What a database would take that sits on base pages now.
+fn missing(case: &Case, database: &Database) -> Option<u64> {
+    let size = case.sizing.databases.iter().find(|size| size.id == database.id)?;
+    let pages = *size.huge_pages.value()?.get(&case.sizing.node.advice.page)?;
+    let page = *database.memory.page_size_bytes.value()?;
+    (page < Bytes::MIB_2).then_some(pages)
+}
+
+fn configured(pool: &Pool) -> Option<u64> {
+    Some(pool.total.value()?.saturating_sub(*pool.surplus.value()?))
+}
+
+/// The pages of each node when so many more are spread over all of them.
+fn grown(nodes: &[&Pool], more: u64) -> Vec<Option<u64>> {
+    let count = nodes.len() as u64;
+    let share = |(at, pool): (u64, &&Pool)| {
+        Some(configured(pool)? + more / count + u64::from(at < more % count))
+    };
+    (0..).zip(nodes).map(share).collect()
+}
+
+/// The pages of each node when so many free ones are given back.
+fn shrunk(nodes: &[&Pool], mut fewer: u64) -> Vec<Option<u64>> {
+    let rest = |pool: &&Pool| {
+        let (now, free) = (configured(pool)?, *pool.free.value()?);
+        let gone = free.min(fewer).min(now);
+        fewer -= gone;
+        Some(now - gone)
+    };
+    nodes.iter().map(rest).collect()
+}
+
+fn step(case: &Case, pool: &Pool, page: Bytes, to: Option<u64>) -> Option<Step> {
+    let (from, to) = configured(pool).zip(to)?;
+    if from == to {
+        return None;
+    }
+    let directory = match pool.node {
+        Some(node) => format!("/sys/devices/system/node/node{node}/hugepages/{}", kilobytes(page)),
+        None => format!("/sys/kernel/mm/hugepages/{}", kilobytes(page)),
+    };
+    let name = &case.sizing.node.advice.page;
+    let node = pool.node.map(|node| format!("-node{node}")).unwrap_or_default();
+    let place = pool.node.map(|node| format!(" on node {node}")).unwrap_or_default();
+    Some(Step {
+        id: format!("pool-{name}{node}"),
+        remedy: REMEDY.id.to_owned(),
+        summary: format!("pool of {page} pages{place}: {from} -> {to}"),
+        databases: case.databases(),
+        target: Target::Pool { directory },
+        from: Some(from.to_string()),
+        to: Some(to.to_string()),
+        refresh: Vec::new(),
+        effect: if to > from { Effect::Restart } else { Effect::Now },
+    })
+}

@@ -1,0 +1,88 @@
+//! `memory-limit`: a memory limit that what cannot be freed fits into.
+
+use super::{Draft, Remedy, told};
+use crate::planner::Case;
+use untax_core::database::MemoryGroup;
+use untax_core::host::CgroupLayout;
+use untax_core::plan::{Effect, Step, Target, Task};
+use untax_core::{Bytes, Database};
+
+pub const REMEDY: Remedy = Remedy {
+    id: "memory-limit",
+    summary: "the memory limit of a database's control group",
+    answers: &["memory-limit"],
+    plan,
+};
+
+/// Room above what is in use: page cache and bursts of work memory.
+const ROOM: f64 = 1.5;
+
+/// The share of the machine's memory that one group may have.
+const MOST: f64 = 0.9;
+
+fn plan(case: &Case) -> Draft {
+    let mut draft = Draft::default();
+    for database in case.concerned() {
+        let Some((group, limit)) = tightest(database) else { continue };
+        let Some(to) = wanted(case, group, limit).filter(|to| *to > limit) else { continue };
+        let summary = format!("memory limit of {}: {limit} -> {to}", group.cgroup);
+        let layout = case.snapshot.host.cgroup.value();
+        let file = layout.filter(|_| database.pod.is_none()).and_then(|l| file(l, group));
+        match file {
+            Some(file) => draft.steps.push(Step {
+                id: format!("memory-limit-{}", database.pid),
+                remedy: REMEDY.id.to_owned(),
+                summary,
+                databases: vec![database.id.clone()],
+                target: Target::Value { file },
+                from: Some(limit.0.to_string()),
+                to: Some(to.0.to_string()),
+                refresh: Vec::new(),
+                effect: Effect::Now,
+            }),
+            None => draft.tasks.push(Task {
+                remedy: REMEDY.id.to_owned(),
+                summary: format!(
+                    "{}: resources.limits.memory of its container: {to}",
+                    told(database)
+                ),
+                databases: vec![database.id.clone()],
+                file: None,
+            }),
+        }
+    }
+    draft
+}
+
+/// The lowest limit, and its group.
+fn tightest(database: &Database) -> Option<(&MemoryGroup, Bytes)> {
+    let groups = database.cgroup.value()?.memory.value()?.iter();
+    let limited = groups.filter_map(|group| Some((group, limit(group)?)));
+    limited.min_by_key(|(_, limit)| *limit)
+}
+
+fn limit(group: &MemoryGroup) -> Option<Bytes> {
+    let (max, high) = (group.max_bytes.value(), group.high_bytes.value());
+    max.into_iter().chain(high).min().copied()
+}
+
+fn wanted(case: &Case, group: &MemoryGroup, limit: Bytes) -> Option<Bytes> {
+    let most = case.snapshot.host.memory.value()?.total_bytes.0 as f64 * MOST;
+    let used = group.unreclaimable().unwrap_or(limit).max(limit);
+    let mebibytes = (used.0 as f64 * ROOM).min(most) as u64 >> 20;
+    Some(Bytes::from_mib(mebibytes))
+}
+
+/// The file of the limit that is the lowest.
+fn file(layout: &CgroupLayout, group: &MemoryGroup) -> Option<String> {
+    let mount = |controller: &str| {
+        let found = layout.mounts.iter().find(|m| m.controllers.iter().any(|c| c == controller));
+        found.map(|mount| mount.path.clone())
+    };
+    if let Some(path) = mount("memory") {
+        return Some(format!("{path}{}/memory.limit_in_bytes", group.cgroup));
+    }
+    let high = group.high_bytes.value().copied() == limit(group);
+    let name = if high { "memory.high" } else { "memory.max" };
+    Some(format!("{}{}/{name}", mount("unified")?, group.cgroup))
+}

@@ -1,0 +1,176 @@
+//! The files of a host that are changed, below a root that tests can move.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Files that a step makes are for everyone to read, as all in `/etc` that holds no secret.
+const MODE: u32 = 0o644;
+
+/// `/`, or a directory that looks like it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tree(PathBuf);
+
+impl Tree {
+    /// The running machine.
+    pub fn live() -> Self {
+        Self(PathBuf::from("/"))
+    }
+
+    /// A directory in place of `/`.
+    pub fn at(root: &Path) -> Self {
+        Self(root.to_owned())
+    }
+
+    /// Where it is.
+    pub fn root(&self) -> &Path {
+        &self.0
+    }
+
+    /// Where a file of the host is.
+    pub fn place(&self, file: &str) -> PathBuf {
+        self.0.join(file.trim_start_matches('/'))
+    }
+
+    /// A file's text as it is; `None` when there is no such file.
+    pub fn whole(&self, file: &str) -> io::Result<Option<String>> {
+        let mut text = String::new();
+        match File::open(self.place(file)) {
+            Ok(mut open) => open.read_to_string(&mut text).map(|_| Some(text)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// A file's text without the white space around it.
+    pub fn text(&self, file: &str) -> io::Result<String> {
+        let text = self.whole(file)?.ok_or(io::ErrorKind::NotFound)?;
+        Ok(text.trim().to_owned())
+    }
+
+    /// A file that holds one number.
+    pub fn number(&self, file: &str) -> io::Result<u64> {
+        self.text(file)?.parse().map_err(|_| io::ErrorKind::InvalidData.into())
+    }
+
+    /// A file that lists words and marks the valid one with brackets.
+    pub fn word(&self, file: &str) -> io::Result<String> {
+        let text = self.text(file)?;
+        let marked = text.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
+        Ok(marked.map_or(text.clone(), |(word, _)| word.to_owned()))
+    }
+
+    /// Overwrites a file of the kernel.
+    pub fn write(&self, file: &str, text: &str) -> io::Result<()> {
+        let mut options = File::options();
+        options.write(true).truncate(true).open(self.place(file))?.write_all(text.as_bytes())
+    }
+
+    /// Replaces a file on a disk: when this returns it is there, whole; a crash leaves the old
+    /// one. It keeps its owner and mode.
+    pub fn replace(&self, file: &str, text: &str) -> io::Result<()> {
+        // A link is to stay one.
+        let place = match fs::canonicalize(self.place(file)) {
+            Ok(place) => place,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => self.place(file),
+            Err(error) => return Err(error),
+        };
+        let folder = place.parent().ok_or(io::ErrorKind::InvalidInput)?;
+        fs::create_dir_all(folder)?;
+        let draft = draft_of(&place);
+        let write = || -> io::Result<()> {
+            let mut file = File::create(&draft)?;
+            file.write_all(text.as_bytes())?;
+            match fs::metadata(&place) {
+                Ok(before) => {
+                    std::os::unix::fs::chown(&draft, Some(before.uid()), Some(before.gid()))?;
+                    file.set_permissions(before.permissions())?;
+                }
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    file.set_permissions(fs::Permissions::from_mode(MODE))?;
+                }
+                Err(error) => return Err(error),
+            }
+            file.sync_all()?;
+            fs::rename(&draft, &place)?;
+            File::open(folder)?.sync_all()
+        };
+        write().inspect_err(|_| {
+            let _ = fs::remove_file(&draft);
+        })
+    }
+
+    /// Removes what a killed process left of [`Tree::replace`].
+    pub fn clear_draft(&self, file: &str) -> io::Result<()> {
+        let place = self.place(file);
+        let place = fs::canonicalize(&place).unwrap_or(place);
+        ignore_missing(fs::remove_file(draft_of(&place)))
+    }
+
+    /// Removes a file; one that is not there is as good.
+    pub fn remove(&self, file: &str) -> io::Result<()> {
+        ignore_missing(fs::remove_file(self.place(file)))
+    }
+
+    /// The directories that would have to be made for a file, the outermost first.
+    pub fn missing_folders(&self, file: &str) -> Vec<String> {
+        let folders = Path::new(file).ancestors().skip(1);
+        let missing = folders.take_while(|folder| !self.place(&folder.to_string_lossy()).exists());
+        let mut missing: Vec<String> =
+            missing.map(|folder| folder.to_string_lossy().into_owned()).collect();
+        missing.reverse();
+        missing
+    }
+
+    /// Removes directories that were made, the innermost first; one that others use by now stays.
+    pub fn remove_folders(&self, folders: &[String]) {
+        for folder in folders.iter().rev() {
+            // Not empty, or gone already: either is fine.
+            let _ = fs::remove_dir(self.place(folder));
+        }
+    }
+
+    /// Runs a program of the host. One of a directory in place of `/` is looked for there, and
+    /// finds the root in `UNTAX_ROOT`.
+    pub fn run(&self, command: &[String]) -> io::Result<String> {
+        let Some((program, arguments)) = command.split_first() else { return Ok(String::new()) };
+        let mut run = if self.0 == Path::new("/") {
+            Command::new(program)
+        } else {
+            let mut run = Command::new(self.place(&format!("/usr/sbin/{program}")));
+            run.env("UNTAX_ROOT", &self.0);
+            run
+        };
+        let output = run.args(arguments).stdin(std::process::Stdio::null()).output()?;
+        if output.status.success() {
+            return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+        }
+        let said = String::from_utf8_lossy(&output.stderr);
+        let last = said.lines().last().unwrap_or_default();
+        Err(io::Error::other(format!("{} ended with {}: {last}", command.join(" "), output.status)))
+    }
+
+    /// Whether a program of the host is there to run.
+    pub fn has_program(&self, program: &str) -> bool {
+        let folders =
+            ["/usr/sbin", "/usr/bin", "/sbin", "/bin", "/usr/local/sbin", "/usr/local/bin"];
+        folders.iter().any(|folder| self.place(&format!("{folder}/{program}")).exists())
+    }
+}
+
+/// Where the new text of a file is written before it takes the file's place: always the same, so
+/// that what a crash leaves is found.
+fn draft_of(place: &Path) -> PathBuf {
+    let mut name = place.file_name().unwrap_or_default().to_owned();
+    name.push(".untax-new");
+    place.with_file_name(name)
+}
+
+fn ignore_missing(result: io::Result<()>) -> io::Result<()> {
+    match result {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
+}
