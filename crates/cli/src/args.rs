@@ -1,6 +1,6 @@
 //! The command line. Help, completions, the man page and docs/command-line.md come from here.
 
-use crate::commands::{bench_pages, capture, check, explain, lab};
+use crate::commands::{apply, bench_pages, capture, check, explain, lab, plan, undo};
 use clap::{Parser, Subcommand};
 use std::path::PathBuf;
 
@@ -37,6 +37,12 @@ pub enum Command {
     Check(check::Args),
     /// Say what a rule means, how it is measured and how to fix it
     Explain(explain::Args),
+    /// Say what to change, from a saved check; changes nothing
+    Plan(plan::Args),
+    /// Do what a plan says, so that it can be undone
+    Apply(apply::Args),
+    /// Put back what was applied
+    Undo(undo::Args),
     /// Measure what the platform is worth on this machine
     #[command(subcommand)]
     Bench(Bench),

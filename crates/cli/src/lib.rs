@@ -65,6 +65,9 @@ fn run(args: Args) -> anyhow::Result<Outcome> {
     match args.command {
         Command::Check(args) => commands::check::run(&args, &state),
         Command::Explain(args) => commands::explain::run(&args),
+        Command::Plan(args) => commands::plan::run(&args, &state),
+        Command::Apply(args) => commands::apply::run(&args, &state),
+        Command::Undo(args) => commands::undo::run(&args, &state),
         Command::Bench(Bench::Pages(args)) => commands::bench_pages::run(&args, &state),
         Command::Capture(args) => commands::capture::run(&args, &state),
         Command::Lab(Lab::List(args)) => commands::lab::list::run(&args),

@@ -135,6 +135,11 @@ fn calibrated(state: &State, snapshot: &Snapshot) -> Reading<Calibration> {
     calibration
 }
 
+/// One look at everything that runs here.
+pub fn look() -> anyhow::Result<Snapshot> {
+    taken(untax_probes::snapshot(&Host::live(), &Asker::this_program(), &Selection::All))
+}
+
 /// Replays a capture: the same readings, from its files.
 pub fn replay(start: &Host, end: &Host) -> anyhow::Result<Window> {
     let asker = Asker::this_program();

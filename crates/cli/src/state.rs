@@ -59,6 +59,22 @@ impl State {
         })
     }
 
+    /// The id of the last saved run of a kind.
+    #[expect(clippy::disallowed_methods, reason = "lists our own saved state, not the host")]
+    pub fn latest(&self, kind: &str) -> anyhow::Result<String> {
+        let entries = fs::read_dir(self.directory.join("runs")).into_iter().flatten().flatten();
+        let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+        let runs = names.filter(|name| name.starts_with(&format!("{kind}-")));
+        let last =
+            runs.max().with_context(|| format!("no {kind} is saved here; run untax {kind}"))?;
+        Ok(last.trim_end_matches(".json").to_owned())
+    }
+
+    /// Where receipts are kept; made if need be.
+    pub fn receipts(&self) -> anyhow::Result<PathBuf> {
+        Ok(self.directory()?.join("receipts"))
+    }
+
     /// Saves something under a fixed name.
     pub fn save<T: Serialize>(&self, name: &str, value: &T) -> anyhow::Result<()> {
         save(&self.directory()?.join(format!("{name}.json")), value)

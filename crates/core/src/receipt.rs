@@ -18,8 +18,6 @@ pub struct Header {
     pub plan: String,
     /// When it was begun.
     pub begun_at: Timestamp,
-    /// The kernel's name for this boot: what is not on a disk is gone with it.
-    pub boot: String,
     /// The steps, in the order in which they are done.
     pub steps: Vec<Step>,
 }

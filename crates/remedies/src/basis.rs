@@ -22,7 +22,8 @@ pub fn basis(snapshot: &Snapshot) -> BTreeMap<String, String> {
             .value()
             .map(|sizes| sizes.iter().map(Bytes::to_string).collect::<Vec<_>>().join(", ")),
     );
-    for database in &snapshot.databases {
+    // A program that is no database has no need that could have changed.
+    for database in snapshot.databases.iter().filter(|database| database.engine != "generic") {
         let place = database.data_directory.value().unwrap_or(&database.id);
         let needs = database.huge_pages.as_ref().and_then(|use_of| use_of.needed_pages.clone());
         let needs = match needs {

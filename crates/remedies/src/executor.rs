@@ -7,6 +7,7 @@ use crate::receipts::{Deed, Receipt, ReceiptError};
 use crate::target;
 use crate::tree::Tree;
 use rustix::fs::FlockOperation;
+use serde::Serialize;
 use std::fs::File;
 use std::io;
 use std::path::Path;
@@ -66,7 +67,7 @@ pub enum Standing {
 }
 
 /// What undoing did.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Undone {
     /// Steps whose prior value is there again.
     pub restored: Vec<String>,
@@ -79,7 +80,7 @@ pub struct Undone {
 }
 
 /// A value that is neither what a step made it nor what it was before.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq, Serialize)]
 pub struct Drift {
     /// The step.
     pub step: String,

@@ -34,9 +34,11 @@ pub struct Args {
 
 /// A check as it is saved: its result, and the window it was made from.
 #[derive(Serialize, Deserialize)]
-struct Saved {
-    check: Check,
-    window: Window,
+pub struct Saved {
+    /// The result.
+    pub check: Check,
+    /// What the rules saw.
+    pub window: Window,
 }
 
 /// Runs the command.

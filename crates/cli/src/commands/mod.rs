@@ -1,7 +1,10 @@
 //! One file per command: its arguments and what it does.
 
+pub mod apply;
 pub mod bench_pages;
 pub mod capture;
 pub mod check;
 pub mod explain;
 pub mod lab;
+pub mod plan;
+pub mod undo;

@@ -3,12 +3,14 @@
 mod check;
 mod lab;
 mod pages;
+mod plan;
 mod screen;
 
 pub use check::check;
 pub(crate) use lab::{columns as lab_columns, time as lab_time};
 pub use lab::{lab, lab_matrix};
 pub use pages::pages;
+pub use plan::plan;
 pub use screen::wrap;
 
 /// How to draw.

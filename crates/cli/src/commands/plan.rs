@@ -1,0 +1,92 @@
+//! `untax plan`.
+
+use super::check::Saved;
+use crate::Outcome;
+use crate::screen::{print, print_json, say, style};
+use crate::state::State;
+use anyhow::Context;
+use std::fs;
+use std::path::{Path, PathBuf};
+use untax_core::Plan;
+use untax_remedies::Wish;
+use untax_report::terminal;
+
+/// Makes a plan from a saved check: what to change, in order, with the value before and after, and
+/// what is left to you. Nothing is changed, and nothing is read but the saved check.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  untax plan                          from the last check\n  \
+                        untax plan --only small-pages -o fix   for one cause, with files in fix/\n  \
+                        untax plan --from check-20260101T101500000Z --json\n  \
+                        untax apply fix                        when you have read it")]
+pub struct Args {
+    /// The check: a saved run, or its file [default: the last check]
+    #[arg(long, value_name = "RUN|FILE")]
+    from: Option<String>,
+    /// Only for findings of these rules
+    #[arg(long, value_name = "RULE", value_delimiter = ',')]
+    only: Vec<String>,
+    /// Write plan.json and the files to hand over here
+    #[arg(short, long, value_name = "DIR")]
+    output: Option<PathBuf>,
+    /// Change the configuration files of databases too, instead of writing what to add
+    #[arg(long)]
+    configure: bool,
+    /// Print the plan as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// The name of the plan in a directory of its own.
+const FILE: &str = "plan.json";
+
+/// Runs the command.
+pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
+    let from = match &args.from {
+        Some(run) => run.clone(),
+        None => state.latest("check")?,
+    };
+    let Saved { check, window } = state.load_run(&from)?;
+    let wish = Wish { only: args.only.clone(), configure: args.configure };
+    let id = State::new_run("plan");
+    let plan = untax_remedies::plan(id.clone(), &check, &window.end, &wish)?;
+    state.save_run(&id, &plan)?;
+    if let Some(folder) = &args.output {
+        hand_over(&plan, folder)?;
+    }
+    if args.json {
+        print_json(&plan)?;
+    } else {
+        print(&terminal::plan(&plan, style()))?;
+        if !plan.steps.is_empty() {
+            say(&format!(
+                "untax apply {id} --dry-run   whether it can be applied\nuntax apply {id}"
+            ));
+        }
+    }
+    Ok(Outcome::Clean)
+}
+
+/// Writes the plan and the files of its tasks.
+fn hand_over(plan: &Plan, folder: &Path) -> anyhow::Result<()> {
+    let write = |name: &str, text: &str| {
+        let path = folder.join(name);
+        fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))
+    };
+    fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    write(FILE, &serde_json::to_string_pretty(plan)?)?;
+    write("plan.txt", &terminal::plan(plan, terminal::Style::default()))?;
+    for (name, text) in plan.tasks.iter().filter_map(|task| task.file.as_ref()) {
+        write(name, text)?;
+    }
+    say(&format!("plan: {}", folder.join(FILE).display()));
+    Ok(())
+}
+
+/// Reads a plan by its run id, its file, or the directory that it was written to.
+pub fn load(plan: &str, state: &State) -> anyhow::Result<Plan> {
+    let within = Path::new(plan).join(FILE);
+    if within.is_file() {
+        return state.load_run(&within.to_string_lossy());
+    }
+    state.load_run(plan)
+}
