@@ -12,6 +12,7 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 use untax_core::plan::{Step, Target};
 use untax_core::receipt::{Header, Record};
 
@@ -99,6 +100,9 @@ impl Undone {
     }
 }
 
+/// How long an executor that is ending is waited for.
+const LOCK_PATIENCE: Duration = Duration::from_secs(2);
+
 /// The right to change a host: one at a time, gone with the process that has it.
 #[derive(Debug)]
 pub struct Lock(#[expect(dead_code, reason = "held, not read")] File);
@@ -109,8 +113,13 @@ impl Lock {
         let path = tree.root().display().to_string();
         let file =
             File::open(tree.root()).map_err(|source| ExecutorError::Lock { path, source })?;
-        rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive)
-            .map_err(|_| ExecutorError::Locked)?;
+        let began = Instant::now();
+        while rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+            if began.elapsed() > LOCK_PATIENCE {
+                return Err(ExecutorError::Locked);
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
         Ok(Self(file))
     }
 }
@@ -232,15 +241,15 @@ fn take(tree: &Tree, receipt: &mut Receipt, step: &Step) -> Result<(), Failure> 
         _ => Vec::new(),
     };
     receipt.add(Record::Doing { step: step.id.clone(), prior, folders })?;
-    set(tree, step, step.to.as_deref())?;
+    target::write(tree, &step.target, step.to.as_deref())?;
+    tree.run(&step.refresh)?;
+    confirm(tree, step, step.to.as_deref())?;
     receipt.add(Record::Done { step: step.id.clone() })?;
     Ok(())
 }
 
-/// Sets the value of a step's target, and sees that it is there.
-fn set(tree: &Tree, step: &Step, value: Option<&str>) -> io::Result<()> {
-    target::write(tree, &step.target, value)?;
-    tree.run(&step.refresh)?;
+/// Sees that the value of a step's target is there.
+fn confirm(tree: &Tree, step: &Step, value: Option<&str>) -> io::Result<()> {
     let now = target::read(tree, &step.target)?;
     if now.as_deref() == value {
         return Ok(());
@@ -303,8 +312,11 @@ fn put_back(tree: &Tree, deed: &Deed, force: bool) -> io::Result<Option<Drift>> 
         tree.clear_draft(file)?;
     }
     let now = target::read(tree, &step.target)?;
-    let vanished = now.is_none() && is_kernels(&step.target);
-    if now.as_deref() != deed.prior && !vanished {
+    if now.is_none() && is_kernels(&step.target) {
+        return Ok(None);
+    }
+    let changed = now.as_deref() != deed.prior;
+    if changed {
         if now != step.to && !is_half_way(deed, now.as_deref()) && !force {
             return Ok(Some(Drift {
                 step: step.id.clone(),
@@ -313,12 +325,14 @@ fn put_back(tree: &Tree, deed: &Deed, force: bool) -> io::Result<Option<Drift>> 
                 now,
             }));
         }
-        set(tree, step, deed.prior)?;
-    } else if !deed.done {
-        // Whether its command ran cannot be told.
-        tree.run(&step.refresh)?;
+        target::write(tree, &step.target, deed.prior)?;
     }
     tree.remove_folders(deed.folders);
+    // Of a step that was not done to its end it cannot be told whether its command ran.
+    if changed || !deed.done {
+        tree.run(&step.refresh)?;
+    }
+    confirm(tree, step, deed.prior)?;
     Ok(None)
 }
 

@@ -63,7 +63,8 @@ impl Receipt {
             let mut draft = tempfile::NamedTempFile::new_in(folder)?;
             draft.write_all(&line)?;
             draft.as_file().sync_all()?;
-            draft.persist(&path)?;
+            // Never over another receipt: that one is needed to undo.
+            draft.persist_noclobber(&path)?;
             File::open(folder)?.sync_all()?;
             Ok(line.len() as u64)
         };

@@ -1,0 +1,305 @@
+//! Whatever ends the executor, undo leaves the host as it was, byte for byte.
+//!
+//! `cargo test -p untax-remedies --test crash -- 200` kills it so often at random moments; without
+//! a number, a few times.
+
+#![expect(
+    clippy::disallowed_methods,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "a test, which reads what it wrote itself"
+)]
+
+use jiff::Timestamp;
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+use untax_core::plan::{Effect, Step, Target};
+use untax_core::receipt::{Header, SCHEMA, Status};
+use untax_remedies::executor::{self, ExecutorError};
+use untax_remedies::{Receipt, Tree};
+
+/// How often a kill is tried unless the command line says otherwise.
+const KILLS: u32 = 20;
+
+/// Kills the executor is to survive without being started by a user, through these arguments.
+const CHILD: &str = "apply-or-undo";
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        [CHILD, "apply", root] => drop(apply(Path::new(root), &steps(None))),
+        [CHILD, "undo", root] => undo_all(Path::new(root)),
+        _ => {
+            let kills = arguments.iter().find_map(|word| word.parse().ok()).unwrap_or(KILLS);
+            a_failing_step_anywhere_changes_nothing();
+            a_torn_record_is_no_record();
+            two_executors_exclude_each_other();
+            somebody_elses_change_is_left_alone();
+            killed_anywhere(kills);
+        }
+    }
+}
+
+/// A host that has one of each kind of target that a directory of plain files can stand for.
+struct Host {
+    root: tempfile::TempDir,
+    before: BTreeMap<PathBuf, Vec<u8>>,
+}
+
+impl Host {
+    fn new() -> Self {
+        let root = tempfile::tempdir().unwrap();
+        let put = |file: &str, text: &str| {
+            let path = root.path().join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        for (file, text) in [("nr", "3\n"), ("surplus", "0\n"), ("free", "3\n")] {
+            put(&format!("sys/pool/{file}_hugepages"), text);
+        }
+        put("sys/thp/enabled", "always [madvise] never\n");
+        put("sys/fs/cgroup/db/cpu.max", "20000 100000\n");
+        put("etc/db.conf", "a = 1\n# no line feed at the end");
+        put("etc/sysctl.d/README", "theirs\n");
+        // Takes its time, so that kills come while it runs.
+        put("usr/sbin/refresh", "#!/bin/sh\nsleep 0.00$(($$ % 10))\n");
+        put("usr/sbin/fail", "#!/bin/sh\nexit 3\n");
+        for program in ["refresh", "fail"] {
+            let path = root.path().join("usr/sbin").join(program);
+            fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        let before = tree(root.path());
+        Self { root, before }
+    }
+
+    fn path(&self) -> &Path {
+        self.root.path()
+    }
+
+    /// Everything is as before: each file, byte for byte, and none more.
+    fn assert_untouched(&self, when: &str) {
+        let now = tree(self.path());
+        for (path, text) in &self.before {
+            let told = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+            let is = now.get(path).unwrap_or_else(|| panic!("{when}: {} is gone", path.display()));
+            assert_eq!(value(path, &told(is)), value(path, &told(text)), "{when}: {path:?}");
+        }
+        let more: Vec<_> = now.keys().filter(|path| !self.before.contains_key(*path)).collect();
+        assert!(more.is_empty(), "{when}: {more:?}");
+    }
+}
+
+/// What a file says. The kernel puts line feeds and brackets into its own; a directory of plain
+/// files keeps what was written.
+fn value(path: &Path, text: &str) -> String {
+    if path.starts_with("etc") {
+        return text.to_owned();
+    }
+    let marked = text.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
+    marked.map_or(text.trim(), |(word, _)| word).to_owned()
+}
+
+/// Every file and directory below the root but the receipts, which are no part of the host.
+fn tree(root: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    let mut folders = vec![root.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap().flatten() {
+            let path = entry.path();
+            let name = path.strip_prefix(root).unwrap().to_owned();
+            if name.starts_with("state") {
+                continue;
+            }
+            if path.is_dir() {
+                found.insert(name, Vec::new());
+                folders.push(path);
+            } else {
+                found.insert(name, fs::read(path).unwrap());
+            }
+        }
+    }
+    found
+}
+
+/// One step of each kind; the step at `fails`, when given, ends with a program that fails.
+fn steps(fails: Option<usize>) -> Vec<Step> {
+    let at = |file: &str| file.to_owned();
+    let targets = [
+        (Target::Pool { directory: at("/sys/pool") }, Some("3"), Some("9")),
+        (Target::Word { file: at("/sys/thp/enabled") }, Some("madvise"), Some("never")),
+        (
+            Target::Value { file: at("/sys/fs/cgroup/db/cpu.max") },
+            Some("20000 100000"),
+            Some("max 100000"),
+        ),
+        (Target::Block { file: at("/etc/db.conf") }, None, Some("huge_pages = on\n")),
+        (Target::File { file: at("/etc/sysctl.d/90-untax.conf") }, None, Some("vm.x = 1\n")),
+        (Target::File { file: at("/etc/new/folder/untax.cfg") }, None, Some("y = 2\n")),
+    ];
+    let step = |(n, (target, from, to)): (usize, (Target, Option<&str>, Option<&str>))| Step {
+        id: format!("step-{n}"),
+        remedy: "test".to_owned(),
+        summary: String::new(),
+        databases: Vec::new(),
+        target,
+        from: from.map(str::to_owned),
+        to: to.map(str::to_owned),
+        refresh: vec![if fails == Some(n) { "fail" } else { "refresh" }.to_owned()],
+        effect: Effect::Now,
+    };
+    targets.into_iter().enumerate().map(step).collect()
+}
+
+fn receipts(root: &Path) -> PathBuf {
+    root.join("state")
+}
+
+fn apply(root: &Path, steps: &[Step]) -> Result<Receipt, ExecutorError> {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let next = NEXT.fetch_add(1, Ordering::Relaxed);
+    let header = Header {
+        schema: SCHEMA.to_owned(),
+        receipt: format!("receipt-{}-{next}", std::process::id()),
+        plan: "plan".to_owned(),
+        begun_at: Timestamp::now(),
+        steps: steps.to_vec(),
+    };
+    let stop = AtomicBool::new(false);
+    executor::apply(&Tree::at(root), &receipts(root), header, &stop, |_| {})
+}
+
+fn undo_all(root: &Path) {
+    let (receipts, damaged) = Receipt::all(&receipts(root));
+    assert!(damaged.is_empty(), "{damaged:?}");
+    for mut receipt in receipts {
+        if receipt.status() != Status::Reverted {
+            let undone = executor::undo(&Tree::at(root), &mut receipt, false).unwrap();
+            assert!(undone.is_whole(), "{undone:?}");
+        }
+    }
+}
+
+fn a_failing_step_anywhere_changes_nothing() {
+    for fails in 0..steps(None).len() {
+        let host = Host::new();
+        let error = apply(host.path(), &steps(Some(fails))).expect_err("a step fails");
+        // Undoing runs the same program, which fails again: the value is put back nevertheless.
+        assert!(matches!(error, ExecutorError::Failed { .. }), "{error}");
+        undo_all_or_fail(host.path());
+        host.assert_untouched(&format!("step {fails} failed"));
+    }
+    let host = Host::new();
+    for _ in 0..2 {
+        apply(host.path(), &steps(None)).unwrap();
+    }
+    undo_all(host.path());
+    undo_all(host.path());
+    host.assert_untouched("all done twice and undone twice");
+}
+
+/// A program that fails while undoing is told; the values are what counts.
+fn undo_all_or_fail(root: &Path) {
+    for mut receipt in Receipt::all(&receipts(root)).0 {
+        let undone = executor::undo(&Tree::at(root), &mut receipt, false).unwrap();
+        assert!(undone.drifted.is_empty(), "{undone:?}");
+    }
+}
+
+fn a_torn_record_is_no_record() {
+    let host = Host::new();
+    let receipt = apply(host.path(), &steps(None)).unwrap();
+    let path = receipts(host.path()).join(format!("{}.jsonl", receipt.id()));
+    let whole = fs::read(&path).unwrap();
+    let header = whole.iter().position(|byte| *byte == b'\n').unwrap() + 1;
+    for end in header..whole.len() {
+        fs::write(&path, &whole[..end]).unwrap();
+        Receipt::open(&path).unwrap_or_else(|error| panic!("cut off at {end}: {error}"));
+    }
+    // A receipt that ends within its last record still undoes all before it.
+    fs::write(&path, &whole[..whole.len() - 3]).unwrap();
+    undo_all(host.path());
+    host.assert_untouched("torn record");
+    fs::write(&path, [&whole[..header], b"garbage\n", &whole[header..]].concat()).unwrap();
+    assert!(Receipt::open(&path).is_err(), "damaged in its middle");
+}
+
+fn two_executors_exclude_each_other() {
+    let host = Host::new();
+    let held = executor::Lock::take(&Tree::at(host.path())).unwrap();
+    let refused = apply(host.path(), &steps(None)).expect_err("the host is locked");
+    assert!(matches!(refused, ExecutorError::Locked), "{refused}");
+    drop(held);
+    apply(host.path(), &steps(None)).unwrap();
+}
+
+fn somebody_elses_change_is_left_alone() {
+    let host = Host::new();
+    let mut receipt = apply(host.path(), &steps(None)).unwrap();
+    let file = host.path().join("sys/fs/cgroup/db/cpu.max");
+    fs::write(&file, "50000 100000\n").unwrap();
+    let undone = executor::undo(&Tree::at(host.path()), &mut receipt, false).unwrap();
+    assert_eq!(undone.drifted.len(), 1, "{undone:?}");
+    assert_eq!(fs::read_to_string(&file).unwrap(), "50000 100000\n");
+    let undone = executor::undo(&Tree::at(host.path()), &mut receipt, true).unwrap();
+    assert!(undone.is_whole());
+    host.assert_untouched("forced");
+    let refused = {
+        fs::write(&file, "50000 100000\n").unwrap();
+        apply(host.path(), &steps(None)).expect_err("it is not as it was when the plan was made")
+    };
+    assert!(refused.to_string().contains("changed since"), "{refused}");
+}
+
+/// Kills `apply`, and every other time `undo` as well, then undoes.
+fn killed_anywhere(kills: u32) {
+    let mut rng = fastrand::Rng::with_seed(5);
+    let longest = whole_run();
+    let (mut half_way, mut in_undo) = (0, 0);
+    for kill in 0..kills {
+        let host = Host::new();
+        let alive = run_and_kill("apply", host.path(), longest.mul_f64(rng.f64()));
+        let (begun, _) = Receipt::all(&receipts(host.path()));
+        half_way += u32::from(begun.iter().any(|r| r.status() == Status::Interrupted));
+        if kill % 2 == 0 {
+            in_undo += u32::from(run_and_kill("undo", host.path(), longest.mul_f64(rng.f64())));
+        }
+        undo_all(host.path());
+        host.assert_untouched(&format!("kill {kill}, alive: {alive}"));
+    }
+    println!(
+        "{kills} kills of apply, {half_way} of them with the receipt half way; {in_undo} of undo; \
+         0 hosts changed"
+    );
+    assert!(half_way > kills / 4, "the kills come too early or too late");
+}
+
+fn whole_run() -> Duration {
+    let host = Host::new();
+    let began = Instant::now();
+    run_and_kill("apply", host.path(), Duration::from_secs(60));
+    began.elapsed()
+}
+
+/// Whether it was still running when it was killed.
+fn run_and_kill(what: &str, root: &Path, after: Duration) -> bool {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    let command = command.args([CHILD, what]).arg(root).stdout(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    let until = Instant::now() + after;
+    while Instant::now() < until {
+        if child.try_wait().unwrap().is_some() {
+            return false;
+        }
+        std::thread::sleep(Duration::from_micros(100));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    true
+}
