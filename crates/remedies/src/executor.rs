@@ -308,8 +308,8 @@ fn revert(tree: &Tree, receipt: &mut Receipt, force: bool) -> Undone {
 
 fn put_back(tree: &Tree, deed: &Deed, force: bool) -> io::Result<Option<Drift>> {
     let step = deed.step;
-    if let Target::File { file } | Target::Block { file } = &step.target {
-        tree.clear_draft(file)?;
+    if let Some(file) = target::file(&step.target) {
+        tree.clear_draft(&file)?;
     }
     let now = target::read(tree, &step.target)?;
     if now.is_none() && is_kernels(&step.target) {

@@ -24,6 +24,10 @@ impl Tree {
         Self(root.to_owned())
     }
 
+    fn is_live(&self) -> bool {
+        self.0 == Path::new("/")
+    }
+
     /// Where it is.
     pub fn root(&self) -> &Path {
         &self.0
@@ -62,10 +66,15 @@ impl Tree {
         Ok(marked.map_or(text.clone(), |(word, _)| word.to_owned()))
     }
 
-    /// Overwrites a file of the kernel.
+    /// Overwrites a file of the kernel, which takes a value whole or not at all. So does a
+    /// directory in place of `/`.
     pub fn write(&self, file: &str, text: &str) -> io::Result<()> {
+        if !self.is_live() {
+            fs::metadata(self.place(file))?;
+            return self.replace(file, text);
+        }
         let mut options = File::options();
-        options.write(true).truncate(true).open(self.place(file))?.write_all(text.as_bytes())
+        options.write(true).open(self.place(file))?.write_all(text.as_bytes())
     }
 
     /// Replaces a file on a disk: when this returns it is there, whole; a crash leaves the old
@@ -136,7 +145,7 @@ impl Tree {
     /// finds the root in `UNTAX_ROOT`.
     pub fn run(&self, command: &[String]) -> io::Result<String> {
         let Some((program, arguments)) = command.split_first() else { return Ok(String::new()) };
-        let mut run = if self.0 == Path::new("/") {
+        let mut run = if self.is_live() {
             Command::new(program)
         } else {
             let mut run = Command::new(self.place(&format!("/usr/sbin/{program}")));
