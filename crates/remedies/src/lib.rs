@@ -13,6 +13,8 @@ mod remedies;
 mod sizing;
 pub mod target;
 mod tree;
+pub mod verify;
+pub mod workload;
 
 pub use basis::{basis, differences};
 pub use executor::{ExecutorError, Undone, apply, standing, undo};
