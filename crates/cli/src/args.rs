@@ -1,6 +1,6 @@
 //! The command line. Help, completions, the man page and docs/command-line.md come from here.
 
-use crate::commands::{apply, bench_pages, capture, check, explain, lab, plan, undo};
+use crate::commands::{apply, bench_pages, capture, check, explain, lab, plan, undo, verify};
 use clap::{Parser, Subcommand};
 use std::path::PathBuf;
 
@@ -43,6 +43,8 @@ pub enum Command {
     Apply(apply::Args),
     /// Put back what was applied
     Undo(undo::Args),
+    /// Prove or disprove a plan by trials with and without it
+    Verify(verify::Args),
     /// Measure what the platform is worth on this machine
     #[command(subcommand)]
     Bench(Bench),

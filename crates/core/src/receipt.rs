@@ -18,6 +18,9 @@ pub struct Header {
     pub plan: String,
     /// When it was begun.
     pub begun_at: Timestamp,
+    /// Whether it was to be undone by the one that did it: a verification.
+    #[serde(default)]
+    pub temporary: bool,
     /// The steps, in the order in which they are done.
     pub steps: Vec<Step>,
 }
@@ -57,7 +60,7 @@ pub enum Record {
 pub enum Status {
     /// All steps were done.
     Applied,
-    /// Something ended the executor half way.
+    /// Something ended the executor half way, or a verification before it undid its plan.
     Interrupted,
     /// Everything is as before.
     Reverted,

@@ -148,9 +148,9 @@ impl Receipt {
         let last = |wanted: &Record| self.records.iter().rposition(|record| record == wanted);
         match (last(&Record::Applied), last(&Record::Reverted)) {
             (_, Some(_)) => Status::Reverted,
-            (Some(_), None) => Status::Applied,
-            (None, None) if self.deeds().is_empty() => Status::Reverted,
-            (None, None) => Status::Interrupted,
+            (Some(_), None) if !self.header.temporary => Status::Applied,
+            _ if self.deeds().is_empty() => Status::Reverted,
+            _ => Status::Interrupted,
         }
     }
 

@@ -66,9 +66,11 @@ mod tests {
         let per_s = |output: &str| rate(output, 2.0).map(|rate| rate.per_s);
         let pgbench = "latency average = 0.1 ms\ntps = 1234.5 (without initial connection time)\n";
         assert_eq!(per_s(pgbench), Some(1234.5));
-        let sysbench = "    transactions:       4321   (432.10 per sec.)\n    queries: 9 (1 per sec.)";
+        let sysbench =
+            "    transactions:       4321   (432.10 per sec.)\n    queries: 9 (1 per sec.)";
         assert_eq!(per_s(sysbench), Some(432.1));
-        let redis = "SET: 100.00 requests per second, p50=0.1 msec\nGET: 400.00 requests per second";
+        let redis =
+            "SET: 100.00 requests per second, p50=0.1 msec\nGET: 400.00 requests per second";
         assert!((per_s(redis).unwrap() - 200.0).abs() < 1e-9);
         assert_eq!(per_s("done\n77.5\n"), Some(77.5));
         assert_eq!(per_s("done\n"), Some(0.5));

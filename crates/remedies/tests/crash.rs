@@ -169,6 +169,7 @@ fn apply(root: &Path, steps: &[Step]) -> Result<Receipt, ExecutorError> {
         receipt: format!("receipt-{}-{next}", std::process::id()),
         plan: "plan".to_owned(),
         begun_at: Timestamp::now(),
+        temporary: false,
         steps: steps.to_vec(),
     };
     let stop = AtomicBool::new(false);

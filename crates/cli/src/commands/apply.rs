@@ -10,6 +10,7 @@ use serde::Serialize;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use untax_core::Plan;
+use untax_core::plan::Step;
 use untax_core::receipt::{Header, SCHEMA};
 use untax_remedies::executor::{self, Standing};
 use untax_remedies::{Receipt, Tree};
@@ -60,7 +61,7 @@ pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
         signal_hook::flag::register(signal, Arc::clone(&stop))?;
     }
-    let receipt = execute(&plan, state, &stop)?;
+    let receipt = execute(&plan, state, &stop, false)?;
     if args.json {
         let steps =
             plan.steps.iter().map(|step| Told { id: &step.id, standing: "done", why: None });
@@ -100,16 +101,26 @@ pub fn accept(plan: &Plan) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Does the steps of an accepted plan.
-pub fn execute(plan: &Plan, state: &State, stop: &AtomicBool) -> anyhow::Result<Receipt> {
+/// Does the steps of an accepted plan, for good or to be undone by whoever wanted it.
+pub fn execute(
+    plan: &Plan,
+    state: &State,
+    stop: &AtomicBool,
+    temporary: bool,
+) -> anyhow::Result<Receipt> {
     let header = Header {
         schema: SCHEMA.to_owned(),
         receipt: State::new_run("receipt"),
         plan: plan.plan.clone(),
         begun_at: Timestamp::now(),
+        temporary,
         steps: plan.steps.clone(),
     };
-    let tell = |step: &untax_core::plan::Step| say(&format!("{}: {}", step.id, step.summary));
+    let tell = |step: &Step| {
+        if !temporary {
+            say(&format!("{}: {}", step.id, step.summary));
+        }
+    };
     Ok(executor::apply(&Tree::live(), &state.receipts()?, header, stop, tell)?)
 }
 

@@ -8,3 +8,4 @@ pub mod explain;
 pub mod lab;
 pub mod plan;
 pub mod undo;
+pub mod verify;

@@ -4,10 +4,12 @@ mod check;
 mod disks;
 mod lab;
 mod pages;
+mod verification;
 
 pub use check::check;
 pub use lab::lab;
 pub use pages::pages;
+pub use verification::verification;
 
 use crate::facts::{self, Fact};
 use crate::format::{THIN, clean, clean_json};

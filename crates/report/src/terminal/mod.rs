@@ -5,6 +5,7 @@ mod lab;
 mod pages;
 mod plan;
 mod screen;
+mod verification;
 
 pub use check::check;
 pub(crate) use lab::{columns as lab_columns, time as lab_time};
@@ -12,6 +13,7 @@ pub use lab::{lab, lab_matrix};
 pub use pages::pages;
 pub use plan::plan;
 pub use screen::wrap;
+pub use verification::verification;
 
 /// How to draw.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,0 +1,227 @@
+//! `untax verify`.
+
+use super::{apply, plan};
+use crate::observe::{self, duration};
+use crate::screen::{print, print_json, say, style, write_file};
+use crate::state::State;
+use crate::{Outcome, Usage};
+use anyhow::{Context, bail};
+use jiff::Timestamp;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+use untax_core::plan::{Effect, Plan};
+use untax_core::verdict::{SCHEMA, Trial, Verification, Word, judge};
+use untax_core::{Check, Gain};
+use untax_remedies::verify::{Arms, Budget, verify};
+use untax_remedies::workload::{self, Rate};
+use untax_remedies::{Receipt, Tree, executor};
+use untax_report::{html, terminal};
+
+/// Proves or disproves a plan: applies and undoes it by turns, in random order, runs a workload
+/// each time, and says with an interval what the plan is worth, beside what was predicted and what
+/// noise alone does. Afterwards the host is as before, however untax ends.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "The rate of a workload is what pgbench, sysbench or redis-benchmark print, or a \
+                  number on its last line; else how often it could run in a second.\n\n\
+                  Exit codes: 0 proven, 1 disproven or inconclusive, 2 could not do it.\n\n\
+                  Examples:\n  \
+                  untax verify fix/ --workload 'pgbench -S -c 16 -T 20 bench' \\\n    \
+                  --restart 'systemctl restart postgresql'\n  \
+                  untax verify plan-20260101T101500000Z --passive 60s   production's own traffic"
+)]
+pub struct Args {
+    /// The plan: its id, its file, or the directory that it was written to
+    #[arg(value_name = "PLAN")]
+    plan: String,
+    /// The shell command to run in each trial
+    #[arg(long, value_name = "CMD", required_unless_present = "passive")]
+    workload: Option<String>,
+    /// Run nothing: measure for so long what the databases of the plan serve anyway
+    #[arg(long, value_name = "TIME", conflicts_with = "workload", value_parser = duration)]
+    passive: Option<Duration>,
+    /// The shell command that restarts the database, for plans that need it; returns when it serves
+    #[arg(long, value_name = "CMD")]
+    restart: Option<String>,
+    /// Runs of the workload after each change that are not counted
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    warm_up: u32,
+    /// The most pairs of trials
+    #[arg(long, value_name = "N", default_value_t = 15, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pairs: u32,
+    /// Begin no new pair after this time
+    #[arg(long, value_name = "TIME", default_value = "1h", value_parser = duration)]
+    budget: Duration,
+    /// Also write the result as a self-contained web page
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Print the result as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the command.
+pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
+    let plan = plan::load(&args.plan, state)?;
+    apply::accept(&plan)?;
+    if plan.steps.is_empty() {
+        bail!("plan {} has no step that untax could apply: nothing to verify", plan.plan);
+    }
+    let restart = plan.steps.iter().any(|step| step.effect == Effect::Restart);
+    if restart && args.restart.is_none() {
+        let text = "this plan takes effect when the database is restarted: say how with --restart";
+        return Err(Usage(text.to_owned()).into());
+    }
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in signal_hook::consts::TERM_SIGNALS {
+        signal_hook::flag::register(*signal, Arc::clone(&stop))?;
+    }
+    let mut host = Host { args, plan: &plan, state, stop, receipt: None, measure: "" };
+    let budget = Budget { pairs: args.pairs, time: args.budget };
+    let made = verify(&mut host, budget, fastrand::u64(..), |trials| tell(trials, args.pairs));
+    let measure = host.measure;
+    // In whatever way it ended.
+    let undone = host.set(false);
+    undone?;
+    let trials = made?;
+    let verdict = judge(&trials).context("not one pair of trials was made")?;
+    let run = State::new_run("verify");
+    let result = Verification {
+        schema: SCHEMA.to_owned(),
+        run: run.clone(),
+        plan: plan.plan.clone(),
+        taken_at: Timestamp::now(),
+        measure: measure.to_owned(),
+        trials,
+        predicted: predicted(&plan, state),
+        verdict,
+    };
+    state.save_run(&run, &result)?;
+    if let Some(path) = &args.html {
+        write_file(path, &html::verification(&result))?;
+    }
+    if args.json {
+        print_json(&result)?;
+    } else {
+        print(&terminal::verification(&result, style()))?;
+    }
+    Ok(if verdict.word == Word::Proven { Outcome::Clean } else { Outcome::Findings })
+}
+
+fn tell(trials: &[Trial], pairs: u32) {
+    let Some(last) = trials.last() else { return };
+    let arm = if last.applied { "with the plan   " } else { "without the plan" };
+    say(&format!("pair {} of at most {pairs}, {arm}: {:.1}", last.pair + 1, last.rate));
+}
+
+/// What the check predicted for the findings that the plan answers: the largest, as removing one
+/// cause often removes a part of another.
+fn predicted(plan: &Plan, state: &State) -> Option<Gain> {
+    let saved: super::check::Saved = state.load_run(&plan.snapshot.run).ok()?;
+    let Check { databases, .. } = saved.check;
+    let answers = |remedy: &Option<String>| {
+        let id = remedy.as_deref().unwrap_or_default();
+        untax_remedies::REMEDIES.iter().any(|known| {
+            known.answers.contains(&id) && plan.steps.iter().any(|step| step.remedy == known.id)
+        })
+    };
+    let findings = databases.into_iter().flat_map(|database| database.findings);
+    let gains = findings.filter(|finding| answers(&finding.remedy)).filter_map(|f| f.gain);
+    gains.max_by(|a, b| a.factor.total_cmp(&b.factor))
+}
+
+/// This host, with and without a plan.
+struct Host<'a> {
+    args: &'a Args,
+    plan: &'a Plan,
+    state: &'a State,
+    stop: Arc<AtomicBool>,
+    /// Of the plan, while it is applied.
+    receipt: Option<Receipt>,
+    measure: &'static str,
+}
+
+impl Arms for Host<'_> {
+    type Error = anyhow::Error;
+
+    fn set(&mut self, applied: bool) -> anyhow::Result<()> {
+        if applied == self.receipt.is_some() {
+            return Ok(());
+        }
+        if let Some(mut receipt) = self.receipt.take() {
+            let undone = executor::undo(&Tree::live(), &mut receipt, false)?;
+            if !undone.is_whole() {
+                bail!("{} could not be undone: see untax undo {}", self.plan.plan, receipt.id());
+            }
+        } else {
+            self.receipt = Some(apply::execute(self.plan, self.state, &self.stop, true)?);
+        }
+        if let Some(command) = &self.args.restart {
+            shell(command).context("the database was not restarted")?;
+        }
+        Ok(())
+    }
+
+    fn rate(&mut self) -> anyhow::Result<f64> {
+        if self.args.passive.is_none() {
+            for _ in 0..self.args.warm_up {
+                self.measured()?;
+            }
+        }
+        let rate = self.measured()?;
+        self.measure = rate.measure;
+        Ok(rate.per_s)
+    }
+}
+
+impl Host<'_> {
+    fn measured(&self) -> anyhow::Result<Rate> {
+        if self.stop.load(Ordering::Relaxed) {
+            bail!("interrupted; the plan is undone");
+        }
+        if let Some(time) = self.args.passive {
+            return self.served(time);
+        }
+        let began = Instant::now();
+        let output = shell(self.args.workload.as_deref().unwrap_or_default())?;
+        workload::rate(&output, began.elapsed().as_secs_f64())
+            .context("the workload achieved nothing that could be compared")
+    }
+
+    /// What the databases of the plan serve, by their own counters.
+    fn served(&self, time: Duration) -> anyhow::Result<Rate> {
+        let served = || -> anyhow::Result<(f64, f64)> {
+            let look = observe::look()?;
+            let counts = look.databases.iter().map(|database| &database.counters.accesses);
+            let counts: Vec<u64> = counts.filter_map(|a| Some(a.value()?.count)).collect();
+            if counts.is_empty() {
+                bail!("no database here tells what it served; use --workload");
+            }
+            Ok((counts.iter().sum::<u64>() as f64, look.uptime_s))
+        };
+        let (before, since) = served()?;
+        let until = Instant::now() + time;
+        while Instant::now() < until && !self.stop.load(Ordering::Relaxed) {
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        let (after, now) = served()?;
+        let per_s = (after - before) / (now - since);
+        if per_s <= 0.0 {
+            bail!("the databases served nothing in {time:?}; use --workload");
+        }
+        Ok(Rate { per_s, measure: "accesses to cached data per second" })
+    }
+}
+
+fn shell(command: &str) -> anyhow::Result<String> {
+    let mut shell = Command::new("sh");
+    let output = shell.args(["-c", command]).stdin(Stdio::null()).output()?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        bail!("{command} ended with {}: {}", output.status, said.trim());
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}

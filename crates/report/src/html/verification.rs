@@ -1,0 +1,85 @@
+//! The page of `untax verify`: every trial drawn, and what they show.
+
+use super::{document, head, moment};
+use crate::format;
+use maud::{Markup, html};
+use untax_core::Gain;
+use untax_core::verdict::{Trial, Verification, Word};
+
+const WIDTH: f64 = 720.0;
+const HEIGHT: f64 = 240.0;
+const LEFT: f64 = 64.0;
+const MARGIN: f64 = 16.0;
+
+/// Trials with and without a plan, as a self-contained page.
+pub fn verification(result: &Verification) -> String {
+    let word = match result.verdict.word {
+        Word::Proven => "Proven",
+        Word::Disproven => "Disproven",
+        Word::Inconclusive => "Inconclusive",
+    };
+    let measured = format::gain(&Gain::from(result.verdict.measured));
+    let title = format!("{word}: {measured}");
+    let pairs = format::counted(u64::from(result.verdict.pairs), "pair");
+    let conditions = [moment(&result.taken_at.to_string()), result.measure.clone(), pairs];
+    let predicted = result.predicted.as_ref().map(format::gain);
+    let body = html! {
+        (head("untax verify", &title, &conditions))
+        section {
+            dl.facts {
+                dt { "Measured" } dd { (measured) ", with the plan over without, 95 %" }
+                dt { "Predicted" }
+                dd { (predicted.unwrap_or_else(|| format::NOT_MEASURED.to_owned())) }
+                dt { "Noise" }
+                dd { "such a median strays by up to " (format::percent(result.verdict.floor)) " without any change" }
+            }
+        }
+        section {
+            h2 { "Every trial" }
+            p.quiet { "In the order in which they were made; filled with the plan, hollow without." }
+            div.scroll { (drawn(&result.trials)) }
+        }
+        section { h2 { "The numbers" } div.scroll { (table(&result.trials)) } }
+        footer { p { "Run " code { (result.run) } ", plan " code { (result.plan) } "." } }
+    };
+    document(&title, &body, result)
+}
+
+fn drawn(trials: &[Trial]) -> Markup {
+    let most = trials.iter().map(|trial| trial.rate).fold(0.0, f64::max).max(f64::MIN_POSITIVE);
+    let last = trials.len().saturating_sub(1).max(1) as f64;
+    let x = |at: usize| LEFT + at as f64 / last * (WIDTH - LEFT - MARGIN);
+    let y = |rate: f64| HEIGHT - MARGIN - (rate / most).clamp(0.0, 1.0) * (HEIGHT - 2.0 * MARGIN);
+    html! {
+        svg viewBox=(format!("0 0 {WIDTH} {HEIGHT}")) width=(WIDTH) height=(HEIGHT) role="img"
+            aria-label="rate of each trial" {
+            @for share in [0.0, 0.5, 1.0] {
+                line x1=(LEFT) x2=(WIDTH - MARGIN) y1=(y(share * most)) y2=(y(share * most))
+                    stroke="currentColor" stroke-opacity="0.2" {}
+                text x=(LEFT - 8.0) y=(y(share * most) + 4.0) text-anchor="end" font-size="11"
+                    fill="currentColor" { (format::number(share * most)) }
+            }
+            @for (at, trial) in trials.iter().enumerate() {
+                circle cx=(format!("{:.1}", x(at))) cy=(format!("{:.1}", y(trial.rate))) r="5"
+                    stroke="currentColor" fill=(if trial.applied { "currentColor" } else { "none" }) {}
+            }
+        }
+    }
+}
+
+fn table(trials: &[Trial]) -> Markup {
+    html! {
+        table {
+            thead { tr { th.number { "Pair" } th { "Plan" } th.number { "Rate" } } }
+            tbody {
+                @for trial in trials {
+                    tr {
+                        td.number { (trial.pair + 1) }
+                        td { (if trial.applied { "applied" } else { "not applied" }) }
+                        td.number { (format::number(trial.rate)) }
+                    }
+                }
+            }
+        }
+    }
+}

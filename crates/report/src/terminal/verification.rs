@@ -1,0 +1,48 @@
+//! The screen of `untax verify`.
+
+use super::Style;
+use super::screen::{Ink, Screen, span};
+use crate::format;
+use untax_core::Gain;
+use untax_core::verdict::{LEAST_PAIRS, Verification, Word};
+
+/// Where labels end.
+const COLUMN: usize = 14;
+
+/// What trials with and without a plan showed.
+pub fn verification(result: &Verification, style: Style) -> String {
+    let mut screen = Screen::new(style);
+    let verdict = &result.verdict;
+    let (word, ink) = match verdict.word {
+        Word::Proven => ("Proven", Ink::Green),
+        Word::Disproven => ("Disproven", Ink::Red),
+        Word::Inconclusive => ("Inconclusive", Ink::Yellow),
+    };
+    let measured = format::gain(&Gain::from(verdict.measured));
+    screen.line(&[
+        span(ink, word),
+        span(Ink::Bold, format!(": {measured}, {} pairs", verdict.pairs)),
+    ]);
+    screen.blank();
+    let mut say = |label: &str, text: &str| screen.labelled(label, COLUMN, Ink::Plain, text, 4);
+    say("Measured", &format!("{measured} ({}), with the plan over without", result.measure));
+    let predicted = result.predicted.as_ref().map(format::gain);
+    say("Predicted", &predicted.unwrap_or_else(|| format::NOT_MEASURED.to_owned()));
+    let floor = format::percent(verdict.floor);
+    say("Noise", &format!("such a median strays by up to {floor} without any change"));
+    say("Next", &next(result));
+    screen.finish()
+}
+
+fn next(result: &Verification) -> String {
+    match result.verdict.word {
+        Word::Proven => format!("untax apply {}", result.plan),
+        Word::Disproven => "leave it: the plan was undone, and the host is as before".to_owned(),
+        Word::Inconclusive if result.verdict.pairs < LEAST_PAIRS => {
+            format!("at least {LEAST_PAIRS} pairs are needed: --pairs, --budget")
+        }
+        Word::Inconclusive => "more or longer trials, or a quieter machine; whatever it is worth, \
+                               it is less than the noise"
+            .to_owned(),
+    }
+}
