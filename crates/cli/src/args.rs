@@ -1,6 +1,8 @@
 //! The command line. Help, completions, the man page and docs/command-line.md come from here.
 
-use crate::commands::{apply, bench_pages, capture, check, explain, lab, plan, undo, verify};
+use crate::commands::{
+    apply, bench_pages, capture, check, compare, explain, lab, plan, undo, verify,
+};
 use clap::{Parser, Subcommand};
 use std::path::PathBuf;
 
@@ -45,6 +47,8 @@ pub enum Command {
     Undo(undo::Args),
     /// Prove or disprove a plan by trials with and without it
     Verify(verify::Args),
+    /// Say what became of each cause between two checks
+    Compare(compare::Args),
     /// Measure what the platform is worth on this machine
     #[command(subcommand)]
     Bench(Bench),

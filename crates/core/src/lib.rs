@@ -7,6 +7,7 @@ pub mod activity;
 pub mod bench;
 pub mod calibration;
 pub mod check;
+pub mod compare;
 pub mod database;
 pub mod finding;
 pub mod host;

@@ -142,7 +142,7 @@ fn settings_from_files_say_so() {
     assert_eq!(setting(&database, "work_mem"), Some("8MB"));
     assert_eq!(setting(&database, "huge_pages"), Some("on"), "ALTER SYSTEM wins");
     assert_eq!(setting(&database, "max_connections"), Some("7"), "the command line wins");
-    assert_eq!(settings.values.len(), 4, "only what rules read: {settings:?}");
+    assert_eq!(settings.values.len(), 5, "only what rules read: {settings:?}");
     assert_eq!(database.huge_pages.value().unwrap().asked, "on");
 }
 

@@ -8,6 +8,7 @@ use crate::target;
 use crate::tree::Tree;
 use rustix::fs::FlockOperation;
 use serde::Serialize;
+use std::fmt;
 use std::fs::File;
 use std::io;
 use std::path::Path;
@@ -93,10 +94,25 @@ pub struct Drift {
     pub now: Option<String>,
 }
 
+impl fmt::Display for Drift {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { step, prior, made, now } = self;
+        let [prior, made, now] = [prior, made, now].map(|value| told(value.as_deref()));
+        write!(f, "{step} was {prior}, untax made it {made}, and somebody made it {now} since")
+    }
+}
+
 impl Undone {
     /// Whether everything is as before.
     pub fn is_whole(&self) -> bool {
         self.drifted.is_empty() && self.failed.is_empty()
+    }
+
+    /// What is not as before, step by step; empty when everything is.
+    pub fn left(&self) -> String {
+        let drifted = self.drifted.iter().map(Drift::to_string);
+        let failed = self.failed.iter().map(|(step, why)| format!("{step}: {why}"));
+        drifted.chain(failed).collect::<Vec<_>>().join("; ")
     }
 }
 
@@ -259,8 +275,7 @@ fn confirm(tree: &Tree, step: &Step, value: Option<&str>) -> io::Result<()> {
 
 fn rolled_back(tree: &Tree, mut receipt: Receipt, step: &Step, failure: Failure) -> ExecutorError {
     let undone = revert(tree, &mut receipt, false);
-    let mut left: Vec<String> = undone.drifted.iter().map(|drift| drift.step.clone()).collect();
-    left.extend(undone.failed.iter().map(|(step, why)| format!("{step} ({why})")));
+    let left = undone.left();
     let source = match failure {
         Failure::Step(source) => source,
         Failure::Receipt(error) if left.is_empty() => return error.into(),
@@ -269,7 +284,7 @@ fn rolled_back(tree: &Tree, mut receipt: Receipt, step: &Step, failure: Failure)
     ExecutorError::Failed {
         step: step.id.clone(),
         receipt: receipt.id().to_owned(),
-        left: (!left.is_empty()).then(|| left.join(", ")),
+        left: (!left.is_empty()).then_some(left),
         source,
     }
 }

@@ -89,7 +89,12 @@ impl Host {
         for (path, text) in &self.before {
             let told = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
             let is = now.get(path).unwrap_or_else(|| panic!("{when}: {} is gone", path.display()));
-            assert_eq!(value(path, &told(is)), value(path, &told(text)), "{when}: {path:?}");
+            assert_eq!(
+                value(path, &told(is)),
+                value(path, &told(text)),
+                "{when}: {}",
+                path.display()
+            );
         }
         let more: Vec<_> = now.keys().filter(|path| !self.before.contains_key(*path)).collect();
         assert!(more.is_empty(), "{when}: {more:?}");

@@ -166,6 +166,8 @@ fn database(scale: f64) -> Database {
             asked: "try".to_owned(),
             size_bytes: Present(Bytes::MIB_2),
             needed_pages: Present(3170),
+
+            lengths_bytes: Vec::new(),
             source: "shared_memory_size_in_huge_pages".to_owned(),
         }),
         counters: Counters {

@@ -4,6 +4,7 @@ pub mod apply;
 pub mod bench_pages;
 pub mod capture;
 pub mod check;
+pub mod compare;
 pub mod explain;
 pub mod lab;
 pub mod plan;

@@ -6,7 +6,7 @@ use crate::{Outcome, Usage};
 use serde::Serialize;
 use std::path::Path;
 use untax_core::receipt::Status;
-use untax_remedies::executor::{self, told};
+use untax_remedies::executor;
 use untax_remedies::{Receipt, Tree, Undone};
 
 /// Puts back what untax apply changed: every value, every file byte for byte, the last step first.
@@ -110,13 +110,7 @@ fn tell(receipt: &Receipt, undone: &Undone) {
     let Undone { restored, drifted, failed, unrecorded } = undone;
     say(&format!("{}: {} steps put back", receipt.id(), restored.len()));
     for drift in drifted {
-        say(&format!(
-            "left alone: {} was {}, untax made it {}, and now it is {}; --force puts it back",
-            drift.step,
-            told(drift.prior.as_deref()),
-            told(drift.made.as_deref()),
-            told(drift.now.as_deref())
-        ));
+        say(&format!("left alone: {drift}; --force puts it back"));
     }
     for (step, why) in failed {
         say(&format!("not put back: {step}: {why}"));

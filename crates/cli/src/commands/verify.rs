@@ -154,7 +154,11 @@ impl Arms for Host<'_> {
         if let Some(mut receipt) = self.receipt.take() {
             let undone = executor::undo(&Tree::live(), &mut receipt, false)?;
             if !undone.is_whole() {
-                bail!("{} could not be undone: see untax undo {}", self.plan.plan, receipt.id());
+                bail!(
+                    "the plan could not be undone wholly: {}; untax undo {} tries again",
+                    undone.left(),
+                    receipt.id()
+                );
             }
         } else {
             self.receipt = Some(apply::execute(self.plan, self.state, &self.stop, true)?);

@@ -1,6 +1,7 @@
 //! One screen of plain text.
 
 mod check;
+mod comparison;
 mod lab;
 mod pages;
 mod plan;
@@ -8,6 +9,7 @@ mod screen;
 mod verification;
 
 pub use check::check;
+pub use comparison::comparison;
 pub(crate) use lab::{columns as lab_columns, time as lab_time};
 pub use lab::{lab, lab_matrix};
 pub use pages::pages;

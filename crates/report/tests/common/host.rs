@@ -57,6 +57,8 @@ pub fn host() -> HostFacts {
             idle_s: Seconds(9000.0),
             steal_s: Seconds(0.0),
         }),
+        machine: Absent("this machine has no machine-id".to_owned()),
+        sysctls: Absent("not read".to_owned()),
     }
 }
 

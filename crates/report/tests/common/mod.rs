@@ -137,6 +137,8 @@ fn postgres() -> Checked {
             asked: "try".into(),
             size_bytes: Present(Bytes::MIB_2),
             needed_pages: Present(3170),
+
+            lengths_bytes: Vec::new(),
             source: "shared_memory_size_in_huge_pages".into(),
         }),
         settings: Present(postgres_settings()),

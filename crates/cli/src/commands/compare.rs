@@ -1,0 +1,37 @@
+//! `untax compare`.
+
+use super::check::Saved;
+use crate::Outcome;
+use crate::screen::{print, print_json, style};
+use crate::state::State;
+use untax_core::compare::compare;
+use untax_report::terminal;
+
+/// Says what became of each cause between two checks of the same databases. A difference counts
+/// only where the intervals do not overlap; untax verify proves what a change is worth.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  \
+                        untax compare check-20260101T101500000Z check-20260101T111500000Z")]
+pub struct Args {
+    /// The earlier check: a saved run, or its file
+    #[arg(value_name = "RUN")]
+    before: String,
+    /// The later one
+    #[arg(value_name = "RUN")]
+    after: String,
+    /// Print the result as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the command.
+pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
+    let [before, after]: [Saved; 2] = [state.load_run(&args.before)?, state.load_run(&args.after)?];
+    let comparison = compare(&before.check, &after.check);
+    if args.json {
+        print_json(&comparison)?;
+    } else {
+        print(&terminal::comparison(&comparison, style()))?;
+    }
+    Ok(Outcome::Clean)
+}

@@ -1,0 +1,43 @@
+//! The screen of `untax compare`.
+
+use super::Style;
+use super::screen::{Ink, Screen, pad, span};
+use crate::format;
+use untax_core::compare::{Change, Comparison};
+
+/// Columns of the rule, and of the tax before and after.
+const RULE: usize = 22;
+const TAX: usize = 20;
+
+/// Two checks, cause by cause.
+pub fn comparison(comparison: &Comparison, style: Style) -> String {
+    let mut screen = Screen::new(style);
+    for database in &comparison.databases {
+        let [before, after] = database.tax.each_ref().map(|tax| format::tax_or_not(tax.as_ref()));
+        screen.ends((Ink::Bold, &database.id), (Ink::Bold, &format!("{before} -> {after}")));
+        for cause in &database.causes {
+            let tax = |at: usize| match (cause.found[at], cause.tax[at].as_ref()) {
+                (false, _) => "not found".to_owned(),
+                (true, tax) => format::tax_or_not(tax),
+            };
+            let (word, ink) = match cause.change {
+                Change::Gone => ("gone", Ink::Green),
+                Change::New => ("new", Ink::Red),
+                Change::Less => ("less", Ink::Green),
+                Change::More => ("more", Ink::Red),
+                Change::Same => ("no difference shown", Ink::Dim),
+            };
+            screen.line(&[
+                span(Ink::Plain, pad(&format!("  {}", cause.rule), RULE)),
+                span(Ink::Plain, pad(&tax(0), TAX)),
+                span(Ink::Plain, pad(&tax(1), TAX)),
+                span(ink, word),
+            ]);
+        }
+        screen.blank();
+    }
+    for id in &comparison.unmatched {
+        screen.line(&[span(Ink::Yellow, format!("{id} is in one of the checks only"))]);
+    }
+    screen.finish()
+}
