@@ -1,8 +1,10 @@
 //! One file per remedy. A remedy is pure: it says which steps and tasks would remove a cause.
 
+mod boot_loader;
 mod cpu_limit;
 mod database_config;
 mod dirty_limits;
+mod hugepage_boot;
 mod hugepage_pool;
 mod hugetlb_limit;
 mod memory_limit;
@@ -30,6 +32,7 @@ pub struct Remedy {
 pub static REMEDIES: &[Remedy] = &[
     hugetlb_limit::REMEDY,
     hugepage_pool::REMEDY,
+    hugepage_boot::REMEDY,
     thp::REMEDY,
     dirty_limits::REMEDY,
     cpu_limit::REMEDY,
