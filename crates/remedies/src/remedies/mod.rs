@@ -7,6 +7,9 @@ mod dirty_limits;
 mod hugepage_boot;
 mod hugepage_pool;
 mod hugetlb_limit;
+mod kubernetes;
+mod kubernetes_node;
+mod kubernetes_runtime;
 mod memory_limit;
 mod pooler;
 mod redis_io_threads;
@@ -40,6 +43,8 @@ pub static REMEDIES: &[Remedy] = &[
     pooler::REMEDY,
     redis_io_threads::REMEDY,
     database_config::REMEDY,
+    kubernetes::REMEDY,
+    kubernetes_runtime::REMEDY,
 ];
 
 /// What a remedy adds to a plan.
