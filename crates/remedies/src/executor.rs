@@ -357,9 +357,13 @@ fn is_kernels(target: &Target) -> bool {
     matches!(target, Target::Pool { .. } | Target::Word { .. } | Target::Value { .. })
 }
 
-/// A pool that was growing when the executor was ended.
+/// A pool that was growing, or boot entries of which some were changed, when the executor was
+/// ended.
 fn is_half_way(deed: &Deed, now: Option<&str>) -> bool {
     let pages = |value: Option<&str>| value.and_then(|pages| pages.parse::<u64>().ok());
+    if deed.step.target == Target::Grubby && !deed.done {
+        return crate::grubby::is_half_way(deed.prior, now, deed.step.to.as_deref());
+    }
     let Target::Pool { .. } = deed.step.target else { return false };
     match (pages(deed.prior), pages(now), pages(deed.step.to.as_deref())) {
         (Some(prior), Some(now), Some(to)) if !deed.done => {

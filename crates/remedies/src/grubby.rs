@@ -1,10 +1,78 @@
 //! Boot arguments where `grubby` keeps them: in an entry for each kernel.
+//!
+//! On RHEL 8 and newer, grub reads entries below /boot/loader/entries; from 9.3 on
+//! `grub2-mkconfig` alone no longer changes them. `grubby` does on all of these, and for
+//! `--update-kernel=ALL` it also keeps what entries of later kernels are made from.
+
+use crate::arguments::{NAMES, among};
 use crate::tree::Tree;
 use std::io;
 
-pub fn read(_tree: &Tree) -> io::Result<Option<String>> {
-    Err(io::ErrorKind::Unsupported.into())
+/// Between the arguments of entries that differ: no word of a command line.
+const UNLIKE: &str = "; other entries: ";
+
+/// The arguments about huge pages of all entries; `None` when no entry has any. Entries that do
+/// not agree give each kind once, which equals no value that a step sets.
+pub fn read(tree: &Tree) -> io::Result<Option<String>> {
+    let said = run(tree, &["--info=ALL".to_owned()])?;
+    let mut kinds: Vec<String> = said.lines().filter_map(arguments).collect();
+    if kinds.is_empty() {
+        return Err(io::Error::other("grubby lists no kernel"));
+    }
+    kinds.sort();
+    kinds.dedup();
+    Ok(Some(kinds.join(UNLIKE)).filter(|all| !all.is_empty()))
 }
-pub fn write(_tree: &Tree, _value: Option<&str>) -> io::Result<()> {
-    Err(io::ErrorKind::Unsupported.into())
+
+/// Gives all entries these arguments in place of those about huge pages that they have.
+pub fn write(tree: &Tree, value: Option<&str>) -> io::Result<()> {
+    // By name: `grubby` removes every word of that name before it adds new ones.
+    let mut words =
+        vec!["--update-kernel=ALL".to_owned(), format!("--remove-args={}", NAMES.join(" "))];
+    words.extend(value.map(|value| format!("--args={value}")));
+    run(tree, &words).map(|_| ())
+}
+
+/// Whether entries are part as before and part as a step makes them: `grubby` was ended while it
+/// went from one to the next.
+pub fn is_half_way(prior: Option<&str>, now: Option<&str>, to: Option<&str>) -> bool {
+    let known = [prior.unwrap_or_default(), to.unwrap_or_default()];
+    now.unwrap_or_default().split(UNLIKE).all(|kind| known.contains(&kind))
+}
+
+/// The arguments about huge pages in a line of `grubby --info` such as `args="ro quiet"`.
+fn arguments(line: &str) -> Option<String> {
+    let words = line.strip_prefix("args=")?.trim().trim_matches('"');
+    Some(among(words.split_ascii_whitespace()).join(" "))
+}
+
+fn run(tree: &Tree, words: &[String]) -> io::Result<String> {
+    if !tree.has_program("grubby") {
+        return Err(io::Error::other("grubby is not installed here"));
+    }
+    let mut command = vec!["grubby".to_owned()];
+    command.extend_from_slice(words);
+    tree.run(&command)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_are_found_in_the_lines_of_grubby() {
+        let line = "args=\"ro crashkernel=1G-4G:192M hugepagesz=1G hugepages=0:1,1:1 quiet\"";
+        assert_eq!(arguments(line).as_deref(), Some("hugepagesz=1G hugepages=0:1,1:1"));
+        assert_eq!(arguments("args=\"\"").as_deref(), Some(""));
+        assert_eq!(arguments("kernel=\"/boot/vmlinuz\""), None);
+    }
+
+    #[test]
+    fn half_way_is_between_before_and_after() {
+        let (prior, to) = (Some("hugepages=1"), Some("hugepages=2"));
+        assert!(is_half_way(prior, Some("hugepages=1; other entries: hugepages=2"), to));
+        assert!(is_half_way(None, Some("; other entries: hugepages=2"), to));
+        assert!(!is_half_way(prior, Some("hugepages=1; other entries: hugepages=3"), to));
+        assert!(!is_half_way(prior, None, to));
+    }
 }

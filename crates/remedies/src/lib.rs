@@ -3,6 +3,7 @@
 //! The planner is pure: it reads a saved check and writes nothing. Only the executor changes a
 //! host, and only what a step says.
 
+mod arguments;
 mod basis;
 pub mod executor;
 mod grubby;

@@ -8,7 +8,7 @@ use untax_core::{Bytes, Snapshot};
 
 /// The share of what is available that new pools may take: the rest is for page tables, work
 /// memory and the page cache of everything else.
-const POOL_SHARE: f64 = 0.9;
+pub const POOL_SHARE: f64 = 0.9;
 
 pub fn lint(draft: &Draft, snapshot: &Snapshot) -> Vec<Warning> {
     let mut warnings = Vec::new();

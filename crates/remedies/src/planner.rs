@@ -14,6 +14,8 @@ pub struct Wish {
     pub only: Vec<String>,
     /// Change the configuration files of databases, too, instead of writing what to add beside.
     pub configure: bool,
+    /// The size of huge page to plan for, `2m` or `1g`, instead of the advised one.
+    pub page: Option<String>,
 }
 
 /// Why there is no plan.
@@ -65,7 +67,7 @@ pub fn plan(
     wish: &Wish,
 ) -> Result<Plan, PlanError> {
     let findings = findings(check, snapshot, wish)?;
-    let sizing = sizing::sizing(check, snapshot);
+    let sizing = sizing::sizing(check, snapshot, wish.page.as_deref());
     let mut draft = Draft::default();
     for remedy in REMEDIES {
         let answers = |finding: &Finding| {

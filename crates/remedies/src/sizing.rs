@@ -7,15 +7,15 @@ use untax_core::{Bytes, Check, Database, Reading, Snapshot};
 /// The sizes of huge page that are compared.
 pub const SIZES: [(&str, Bytes); 2] = [("2m", Bytes::MIB_2), ("1g", Bytes::GIB_1)];
 
-/// The sizes of all databases, and of the host.
-pub fn sizing(check: &Check, snapshot: &Snapshot) -> Sizing {
+/// The sizes of all databases, and of the host. `page` is the size that the user chose.
+pub fn sizing(check: &Check, snapshot: &Snapshot, page: Option<&str>) -> Sizing {
     let databases: Vec<DatabaseSize> = snapshot.databases.iter().map(of_database).collect();
     let mut huge_pages = BTreeMap::new();
     for (name, _) in SIZES {
         let pages = databases.iter().filter_map(|d| d.huge_pages.value()?.get(name).copied());
         huge_pages.insert(name.to_owned(), pages.fold(0, u64::saturating_add));
     }
-    let advice = advice(check, snapshot);
+    let advice = advice(check, snapshot, page);
     let page = size_of(&advice.page);
     let pages = huge_pages.get(&advice.page).copied().unwrap_or_default();
     let pool = Bytes(pages.saturating_mul(page.0));
@@ -71,9 +71,12 @@ fn pages(use_of: &untax_core::database::HugePageUse, size: Bytes) -> u64 {
 
 /// Larger pages are advised where a measurement on this machine says that they bring more; they
 /// waste more, can only be had at boot in practice, and no cgroup shares them.
-fn advice(check: &Check, snapshot: &Snapshot) -> Advice {
+fn advice(check: &Check, snapshot: &Snapshot, page: Option<&str>) -> Advice {
     let gains = check.databases.iter().flat_map(|database| &database.findings);
     let gain = gains.filter(|f| f.rule == "small-pages").find_map(|finding| finding.gain);
+    if let Some(page) = page {
+        return Advice { page: page.to_owned(), why: "this size was asked for".to_owned(), gain };
+    }
     let has_1g = snapshot.host.page_sizes_bytes.value().is_some_and(|s| s.contains(&Bytes::GIB_1));
     let why = match (has_1g, gain.is_some()) {
         (false, _) => "this processor has no 1 GiB pages",

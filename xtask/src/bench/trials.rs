@@ -33,9 +33,15 @@ pub struct Trial {
     pub check: Option<serde_json::Value>,
 }
 
+/// Where trials are while some are missing.
+fn unfinished(path: &Path) -> PathBuf {
+    path.with_extension("json.part")
+}
+
 impl Trials {
-    /// Goes on with the trials in a file, or begins.
+    /// Goes on with the trials of a bench that was interrupted, or begins anew.
     pub fn open(path: &Path) -> anyhow::Result<Self> {
+        let path = &unfinished(path);
         if !path.exists() {
             let command = std::env::args().skip(1).collect::<Vec<_>>().join(" ");
             let machine = machine();
@@ -63,7 +69,12 @@ impl Trials {
         }
         let saved: PathBuf = path.with_extension("json.new");
         fs::write(&saved, serde_json::to_string_pretty(self)? + "\n")?;
-        fs::rename(&saved, path).with_context(|| path.display().to_string())
+        fs::rename(&saved, unfinished(path)).with_context(|| path.display().to_string())
+    }
+
+    /// Gives the trials, now whole, the place of those of an earlier bench.
+    pub fn finish(&self, path: &Path) -> anyhow::Result<()> {
+        fs::rename(unfinished(path), path).with_context(|| path.display().to_string())
     }
 
     /// Pairs of throughputs of one load: the n-th of arm `of` with the n-th of arm `over`.

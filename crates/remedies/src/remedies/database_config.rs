@@ -1,10 +1,12 @@
 //! `database-config`: what the database itself must be told, written beside the plan, or, when
 //! asked for, added to its configuration file.
 
+use super::hugepage_boot::names_its_size;
 use super::{Draft, Remedy, file_name, told};
 use crate::planner::Case;
-use untax_core::Database;
+use crate::sizing::size_of;
 use untax_core::plan::{Effect, Step, Target, Task};
+use untax_core::{Bytes, Database};
 
 pub const REMEDY: Remedy = Remedy {
     id: "database-config",
@@ -61,10 +63,25 @@ fn lines(case: &Case, database: &Database) -> String {
     };
     match database.engine.as_str() {
         // `try`, the default, falls back to small pages without a word.
-        "postgres" if answers("hugepage-pool") => "huge_pages = on\n".to_owned(),
+        "postgres" if answers("hugepage-pool") => {
+            format!("huge_pages = on\n{}", page_size(case, database))
+        }
         "mysql" if answers("hugepage-pool") => "large_pages = ON\n".to_owned(),
         "redis" if answers("thp") => "disable-thp yes\n".to_owned(),
         _ => String::new(),
+    }
+}
+
+/// Without this line PostgreSQL takes pages of the kernel's default size.
+fn page_size(case: &Case, database: &Database) -> &'static str {
+    if !names_its_size(database) {
+        return "";
+    }
+    let used = database.huge_pages.value().and_then(|use_of| use_of.size_bytes.value().copied());
+    match size_of(&case.sizing.node.advice.page) {
+        Bytes::GIB_1 if used != Some(Bytes::GIB_1) => "huge_page_size = 1GB\n",
+        Bytes::MIB_2 if used == Some(Bytes::GIB_1) => "huge_page_size = 2MB\n",
+        _ => "",
     }
 }
 

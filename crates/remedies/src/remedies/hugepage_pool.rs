@@ -16,21 +16,39 @@ pub const REMEDY: Remedy = Remedy {
 };
 
 fn plan(case: &Case) -> Draft {
-    let page = size_of(&case.sizing.node.advice.page);
-    let pools = case.snapshot.host.hugepages.value().map_or(&[][..], Vec::as_slice);
-    let of_size = || pools.iter().filter(|pool| pool.size_bytes == page);
-    let Some(whole) = of_size().find(|pool| pool.node.is_none()) else { return Draft::default() };
-    let Some((wanted, now)) = wanted(case, whole).zip(configured(whole)) else {
+    // A kubelet counts the pool when it starts: the pool of its node changes while the node is
+    // drained, as the remedy `kubernetes` has it.
+    if case.snapshot.databases.iter().any(|database| database.pod.is_some()) {
         return Draft::default();
-    };
+    }
+    let Some(targets) = targets(case) else { return Draft::default() };
+    let page = size_of(&case.sizing.node.advice.page);
+    let steps = targets.iter().filter_map(|(pool, to)| step(case, pool, page, *to));
+    Draft { steps: steps.filter(can_be_had).collect(), ..Draft::default() }
+}
+
+/// The pools of the advised size, on each node or on the host, and how many pages each should
+/// have.
+pub(super) fn targets<'a>(case: &Case<'a>) -> Option<Vec<(&'a Pool, u64)>> {
+    let page = size_of(&case.sizing.node.advice.page);
+    let pools = case.snapshot.host.hugepages.value()?;
+    let of_size = || pools.iter().filter(|pool| pool.size_bytes == page);
+    let whole = of_size().find(|pool| pool.node.is_none())?;
+    let (wanted, now) = wanted(case, whole).zip(configured(whole))?;
     let mut nodes: Vec<&Pool> = of_size().filter(|pool| pool.node.is_some()).collect();
     if nodes.is_empty() {
         nodes.push(whole);
     }
     let targets =
         if wanted >= now { grown(&nodes, wanted - now) } else { shrunk(&nodes, now - wanted) };
-    let steps = nodes.iter().zip(targets).filter_map(|(pool, to)| step(case, pool, page, to));
-    Draft { steps: steps.collect(), ..Draft::default() }
+    nodes.into_iter().zip(targets).map(|(pool, to)| Some((pool, to?))).collect()
+}
+
+/// A running kernel hardly ever finds 1 GiB in one piece: those pages come with a boot.
+fn can_be_had(step: &Step) -> bool {
+    let gigantic = matches!(&step.target, Target::Pool { directory }
+        if directory.ends_with(&kilobytes(Bytes::GIB_1)));
+    !gigantic || step.effect == Effect::Now
 }
 
 /// How many pages the pool should have: those in use, those that databases on small pages would
@@ -76,8 +94,8 @@ fn shrunk(nodes: &[&Pool], mut fewer: u64) -> Vec<Option<u64>> {
     nodes.iter().map(rest).collect()
 }
 
-fn step(case: &Case, pool: &Pool, page: Bytes, to: Option<u64>) -> Option<Step> {
-    let (from, to) = configured(pool).zip(to)?;
+fn step(case: &Case, pool: &Pool, page: Bytes, to: u64) -> Option<Step> {
+    let from = configured(pool)?;
     if from == to {
         return None;
     }

@@ -1,10 +1,15 @@
 //! One file per remedy. A remedy is pure: it says which steps and tasks would remove a cause.
 
+mod boot_loader;
 mod cpu_limit;
 mod database_config;
 mod dirty_limits;
+mod hugepage_boot;
 mod hugepage_pool;
 mod hugetlb_limit;
+mod kubernetes;
+mod kubernetes_node;
+mod kubernetes_runtime;
 mod memory_limit;
 mod pooler;
 mod redis_io_threads;
@@ -30,6 +35,7 @@ pub struct Remedy {
 pub static REMEDIES: &[Remedy] = &[
     hugetlb_limit::REMEDY,
     hugepage_pool::REMEDY,
+    hugepage_boot::REMEDY,
     thp::REMEDY,
     dirty_limits::REMEDY,
     cpu_limit::REMEDY,
@@ -37,6 +43,8 @@ pub static REMEDIES: &[Remedy] = &[
     pooler::REMEDY,
     redis_io_threads::REMEDY,
     database_config::REMEDY,
+    kubernetes::REMEDY,
+    kubernetes_runtime::REMEDY,
 ];
 
 /// What a remedy adds to a plan.
