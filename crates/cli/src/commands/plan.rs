@@ -28,6 +28,9 @@ pub struct Args {
     /// Write plan.json and the files to hand over here
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
+    /// The size of huge page to plan for [default: the advised one]
+    #[arg(long, value_name = "SIZE", value_parser = ["2m", "1g"])]
+    page: Option<String>,
     /// Change the configuration files of databases too, instead of writing what to add
     #[arg(long)]
     configure: bool,
@@ -46,7 +49,8 @@ pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
         None => state.latest("check")?,
     };
     let Saved { check, window } = state.load_run(&from)?;
-    let wish = Wish { only: args.only.clone(), configure: args.configure };
+    let (only, page) = (args.only.clone(), args.page.clone());
+    let wish = Wish { only, configure: args.configure, page };
     let id = State::new_run("plan");
     let plan = untax_remedies::plan(id.clone(), &check, &window.end, &wish)?;
     state.save_run(&id, &plan)?;
