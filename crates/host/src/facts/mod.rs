@@ -1,6 +1,7 @@
 //! Facts of the machine: one file each, listed in [`FACTS`]. Facts read, they never judge.
 
 mod cgroup;
+mod conntrack;
 mod cpu;
 mod cpu_time;
 mod cpuid;
@@ -8,13 +9,17 @@ mod cpuinfo;
 mod distribution;
 mod form;
 mod hugepages;
+mod identity;
 mod kernel;
+mod links;
 mod memory;
 mod numa;
 mod page_sizes;
+mod sandbox;
 mod thp;
 mod tlb;
 mod virtualization;
+mod vm_counts;
 
 use crate::Host;
 use untax_core::Reading;
@@ -52,6 +57,11 @@ pub static FACTS: &[Fact] = &[
     virtualization::FACT,
     cgroup::FACT,
     cpu_time::FACT,
+    vm_counts::FACT,
+    links::FACT,
+    conntrack::FACT,
+    identity::FACT,
+    sandbox::FACT,
 ];
 
 /// Reads all facts of a host.
@@ -81,6 +91,12 @@ fn unread() -> HostFacts {
         virtualization: not_read(),
         cgroup: not_read(),
         cpu_time: not_read(),
+        vm_counts: not_read(),
+        links: not_read(),
+        conntrack: not_read(),
+        machine_id: not_read(),
+        product_uuid: not_read(),
+        sandbox: not_read(),
     }
 }
 
