@@ -104,8 +104,9 @@ impl Watching {
         // Captures made by hand may have no samples; the snapshots stand for themselves.
         let samples = samples.into_value().unwrap_or_default();
         let others = untax_probes::busiest(end, &opening, &closing);
-        let window =
-            Window { start: opening, end: closing, samples, activity, io, others, calibration };
+        let groups = untax_probes::pressed(&opening, &closing);
+        let (start, end) = (opening, closing);
+        let window = Window { start, end, samples, activity, io, others, groups, calibration };
         Ok(Observed { window, tracing_s })
     }
 
@@ -153,7 +154,9 @@ pub fn replay(start: &Host, end: &Host) -> anyhow::Result<Window> {
     let io = end.observe("io", || missing("input and output"));
     let samples = end.observe("samples", || missing("samples")).into_value().unwrap_or_default();
     let others = untax_probes::busiest(end, &opening, &closing);
-    Ok(Window { start: opening, end: closing, samples, activity, io, others, calibration })
+    let groups = untax_probes::pressed(&opening, &closing);
+    let (start, end) = (opening, closing);
+    Ok(Window { start, end, samples, activity, io, others, groups, calibration })
 }
 
 fn missing<T>(what: &str) -> Reading<T> {

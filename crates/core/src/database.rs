@@ -1,5 +1,7 @@
 //! One running database as types. `untax_engines` finds and reads them.
 
+use crate::network::DatabaseNetwork;
+use crate::placement::Placement;
 use crate::{Bytes, Interval, Reading, Seconds};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -51,6 +53,12 @@ pub struct Database {
     pub settings: Reading<Settings>,
     /// What it has counted so far.
     pub counters: Counters,
+    /// Its network.
+    pub network: Reading<DatabaseNetwork>,
+    /// Where it is, on a machine with several NUMA nodes.
+    pub placement: Reading<Placement>,
+    /// A digest of `/etc/machine-id` as it sees it; absent when it sees the host's own files.
+    pub machine_id: Reading<String>,
 }
 
 impl Database {

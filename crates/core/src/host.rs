@@ -1,8 +1,11 @@
 //! Facts of the machine, as types. `untax_host::facts` reads them.
 
+use crate::network::{ConntrackLimit, Links};
+use crate::pressure::VmCounts;
 use crate::{Bytes, Reading, Seconds};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 /// Everything known of the machine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -34,16 +37,20 @@ pub struct HostFacts {
     pub cgroup: Reading<CgroupLayout>,
     /// Processor time of the machine since boot.
     pub cpu_time: Reading<CpuTime>,
-    /// Who this machine is: a digest of its machine-id, which itself is confidential.
-    #[serde(default = "not_read")]
-    pub machine: Reading<String>,
     /// Settings of the kernel that remedies change, by their names, such as `vm.dirty_ratio`.
-    #[serde(default = "not_read")]
     pub sysctls: Reading<BTreeMap<String, String>>,
-}
-
-fn not_read<T>() -> Reading<T> {
-    Reading::Absent("the version that saved this did not read it".to_owned())
+    /// Reclaim and NUMA balancing since boot.
+    pub vm_counts: Reading<VmCounts>,
+    /// Virtual links.
+    pub links: Reading<Links>,
+    /// The table of connections.
+    pub conntrack: Reading<ConntrackLimit>,
+    /// A digest of `/etc/machine-id`; the id itself is confidential.
+    pub machine_id: Reading<String>,
+    /// A digest of the machine's id in its firmware.
+    pub product_uuid: Reading<String>,
+    /// The sandbox that this program itself is in: `gvisor`, `kata` or `none`.
+    pub sandbox: Reading<String>,
 }
 
 /// The running kernel.
@@ -166,6 +173,32 @@ pub struct NumaNode {
     pub distances: Reading<Vec<u32>>,
 }
 
+impl NumaNode {
+    /// Whether a CPU is one of its.
+    pub fn has_cpu(&self, cpu: u32) -> bool {
+        self.cpus.value().is_some_and(|list| ranges(list).any(|range| range.contains(&cpu)))
+    }
+
+    /// Whether all CPUs of a list, such as `0-15,32-47`, are its.
+    pub fn has_all_of(&self, list: &str) -> bool {
+        let own: Vec<RangeInclusive<u32>> =
+            self.cpus.value().map(|cpus| ranges(cpus).collect()).unwrap_or_default();
+        let within = |range: &RangeInclusive<u32>| {
+            own.iter().any(|of| of.contains(range.start()) && of.contains(range.end()))
+        };
+        let wanted: Vec<RangeInclusive<u32>> = ranges(list).collect();
+        !wanted.is_empty() && wanted.iter().all(within)
+    }
+}
+
+/// The ranges of a list; what is none of them is left out.
+fn ranges(list: &str) -> impl Iterator<Item = RangeInclusive<u32>> {
+    list.trim().split(',').filter_map(|range| {
+        let (first, end) = range.split_once('-').unwrap_or((range, range));
+        Some(first.parse().ok()?..=end.parse().ok()?)
+    })
+}
+
 /// Memory of the machine, from `/proc/meminfo`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Memory {
@@ -240,6 +273,20 @@ mod tests {
 
     fn tlb(level: u8, kind: &str, pages: &[Bytes], entries: u32) -> Tlb {
         Tlb { level, kind: kind.into(), page_sizes_bytes: pages.into(), entries, ways: None }
+    }
+
+    #[test]
+    fn cpus_of_a_node() {
+        let node = NumaNode {
+            node: 1,
+            cpus: Reading::Present("16-31,48-63".to_owned()),
+            total_bytes: Reading::Absent(String::new()),
+            free_bytes: Reading::Absent(String::new()),
+            distances: Reading::Absent(String::new()),
+        };
+        assert!(node.has_cpu(16) && node.has_cpu(63) && !node.has_cpu(32));
+        assert!(node.has_all_of("17,20-31,50") && !node.has_all_of("17-48"));
+        assert!(!node.has_all_of("") && !node.has_all_of("x"), "garbage is nowhere");
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! All facts at one moment.
 
-use crate::Seconds;
 use crate::database::Database;
 use crate::host::HostFacts;
+use crate::pressure::GroupMemory;
+use crate::{Reading, Seconds};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -20,6 +21,24 @@ pub struct Snapshot {
     /// All processes but kernel threads. Only their differences matter: they are not saved.
     #[serde(skip)]
     pub processes: Vec<ProcessTime>,
+    /// The memory of all control groups. Only differences matter here too.
+    #[serde(skip, default = "not_saved")]
+    pub groups: Reading<Vec<GroupMemory>>,
+    /// Sandboxes with kernels of their own, which hide what runs in them.
+    pub sandboxes: Vec<Sandbox>,
+}
+
+fn not_saved() -> Reading<Vec<GroupMemory>> {
+    Reading::Absent("not part of a saved run".to_owned())
+}
+
+/// A sandbox with a kernel of its own, seen from the host.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sandbox {
+    /// `gvisor` or `kata`.
+    pub runtime: String,
+    /// Its process.
+    pub pid: u32,
 }
 
 /// The processor time of one process.

@@ -1,6 +1,7 @@
 //! What was seen between two moments.
 
 use crate::activity::Doing;
+use crate::pressure::GroupMemory;
 use crate::{Activity, Bytes, Calibration, Database, Io, Reading, Seconds, Snapshot};
 use serde::{Deserialize, Serialize};
 
@@ -19,6 +20,8 @@ pub struct Window {
     pub io: Reading<Io>,
     /// The processes that used the CPUs most, those of the databases left out; the busiest first.
     pub others: Vec<Other>,
+    /// The control groups that were at their limits or took memory, those that took most first.
+    pub groups: Reading<Vec<GroupMemory>>,
     /// What page faults and page walks cost on this host.
     pub calibration: Reading<Calibration>,
 }

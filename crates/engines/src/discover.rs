@@ -6,14 +6,14 @@ use crate::engine::{self, Engine};
 use crate::memory::{self, Memory};
 use crate::scene::{Portrait, Scene};
 use crate::table::Table;
-use crate::{counters, settings};
+use crate::{counters, network, placement, settings};
 use serde::{Deserialize, Serialize};
 use untax_core::Reading::{self, Absent, Present};
 use untax_core::Seconds;
 use untax_core::database::{Cgroup, Container, Counters, Database, DatabaseMemory, Pod};
 use untax_core::host::HostFacts;
-use untax_core::snapshot::ProcessTime;
-use untax_host::{Host, cgroup, process};
+use untax_core::snapshot::{ProcessTime, Sandbox};
+use untax_host::{Host, cgroup, digest, process};
 
 /// Which databases are asked for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,6 +45,8 @@ pub struct Discovered {
     pub databases: Vec<Database>,
     /// All processes but kernel threads.
     pub processes: Vec<ProcessTime>,
+    /// Sandboxes that hide what runs in them.
+    pub sandboxes: Vec<Sandbox>,
 }
 
 /// Finds the databases and reads each, in ascending order of pid.
@@ -69,7 +71,11 @@ pub fn discover(
                 })
                 .collect()
         });
-        databases.map(|databases| Discovered { databases, processes: times(host, &table) })
+        databases.map(|databases| Discovered {
+            databases,
+            processes: times(host, &table),
+            sandboxes: table.sandboxes(),
+        })
     })
 }
 
@@ -175,6 +181,8 @@ fn read(mut scene: Scene, found: Found, question: Option<Question>) -> Database 
     // Processes come first, while the server is being asked.
     let mapped = memory::mapped(&scene);
     let counters = counters::read(&scene);
+    let network = network::read(&scene);
+    let placement = placement::read(&scene);
     scene.answer = answer(scene.host, &found, question);
     scene.settings = settings::choose(&scene.answer, || (found.engine.settings)(&scene));
     scene.memory = Memory::read(&scene, found.engine.single_process);
@@ -197,6 +205,7 @@ fn read(mut scene: Scene, found: Found, question: Option<Question>) -> Database 
         engine: found.engine.id.to_owned(),
         product,
         version,
+        machine_id: machine_id(scene.host, &found),
         pid: found.pid,
         started_ticks: Present(scene.main.stat.started_ticks),
         executable: scene.main.executable.clone(),
@@ -225,6 +234,16 @@ fn read(mut scene: Scene, found: Found, question: Option<Question>) -> Database 
         huge_pages,
         settings: scene.settings.clone(),
         counters: Counters { accesses, told, ..counters },
+        network,
+        placement,
+    }
+}
+
+/// As the database's container sees it.
+fn machine_id(host: &Host, found: &Found) -> Reading<String> {
+    match found.container {
+        Some(_) => digest::machine_id_of(host, found.pid),
+        None => Absent("it is in no container and sees the host's own files".to_owned()),
     }
 }
 

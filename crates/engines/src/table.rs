@@ -5,11 +5,15 @@ use crate::engine::{self, Engine};
 use crate::postgres::title;
 use std::collections::{BTreeMap, BTreeSet};
 use untax_core::Reading::{self, Denied, Present};
+use untax_core::snapshot::Sandbox;
 use untax_host::process::{self, Stat};
 use untax_host::{Host, command_line};
 
 /// What the kernel appends to the link of a program whose file is gone.
 const DELETED: &str = " (deleted)";
+
+/// The program of gVisor.
+const GVISOR: &str = "runsc";
 
 /// Programs that run scripts: such a process is not the program that its script is named after.
 const INTERPRETERS: [&str; 7] = ["sh", "bash", "dash", "ash", "busybox", "perl", "python"];
@@ -144,6 +148,15 @@ impl Table {
         found
     }
 
+    /// Sandboxes with kernels of their own, by the programs that are these kernels or start them.
+    pub fn sandboxes(&self) -> Vec<Sandbox> {
+        let sandbox = |(pid, process): (&u32, &Process)| {
+            let runtime = sandbox(process)?.to_owned();
+            Some(Sandbox { runtime, pid: *pid })
+        };
+        self.processes.iter().filter_map(sandbox).collect()
+    }
+
     /// Processes of an engine whose role says that they belong to a named instance.
     pub fn named<'a>(&'a self, engine: &'a str) -> impl Iterator<Item = (u32, &'a str)> {
         self.processes.iter().filter_map(move |(pid, process)| match &process.part {
@@ -162,6 +175,8 @@ fn examine(host: &Host, stat: Stat) -> Process {
     let (arguments, engine) = match &executable {
         Present(path) => match engine::by_program(base(path)) {
             Some(engine) => (read(&title::shorten), Some(engine)),
+            // Which of its processes it is, and no more.
+            None if base(path) == GVISOR => (read(&|text| first_argument(&text).to_owned()), None),
             None => (not_needed(), None),
         },
         // Another user's program: its name and command line are all there is to go by.
@@ -184,6 +199,19 @@ fn examine(host: &Host, stat: Stat) -> Process {
         (engine, in_namespace(host, pid, role))
     });
     Process { stat, executable, deleted, arguments, part }
+}
+
+/// The runtime of a sandbox that this process is the kernel of, or watches. The program of gVisor
+/// does everything: only the process called so is the kernel.
+fn sandbox(process: &Process) -> Option<&'static str> {
+    match base(process.executable.value()?) {
+        GVISOR => {
+            let arguments = process.arguments.value()?;
+            (arguments.first()? == "runsc-sandbox").then_some("gvisor")
+        }
+        "containerd-shim-kata-v2" => Some("kata"),
+        _ => None,
+    }
 }
 
 /// Two containers may each run an instance of the same name.

@@ -68,23 +68,32 @@ fn may_have(scene: &Scene) -> Option<bool> {
 
 /// The count of the control group: `anon_thp` in v2, `rss_huge` in v1.
 fn of_group(scene: &Scene) -> Reading<Bytes> {
+    own_group(scene).and_then(|(directory, hierarchy)| {
+        let key = if hierarchy == "memory" { "rss_huge " } else { "anon_thp " };
+        let path = format!("{directory}/memory.stat");
+        scene.host.text(&path).parse(&path, |text| amount(text, key, "").map(Bytes))
+    })
+}
+
+/// The directory of the control group that counts the database's memory, if it holds nothing else,
+/// and the hierarchy that it is in.
+pub(crate) fn own_group(scene: &Scene) -> Reading<(String, &'static str)> {
     scene.cgroup.as_ref().and_then(|cgroup| {
-        let hierarchies = [("memory", "rss_huge "), ("unified", "anon_thp ")];
-        let group = hierarchies.iter().find_map(|(hierarchy, key)| {
+        let group = ["memory", "unified"].into_iter().find_map(|hierarchy| {
             let layout = scene.facts.cgroup.value()?;
-            Some((directory(layout, hierarchy, cgroup.paths.get(*hierarchy)?)?, *key))
+            Some((directory(layout, hierarchy, cgroup.paths.get(hierarchy)?)?, hierarchy))
         });
-        let Some((directory, key)) = group else {
+        let Some((directory, hierarchy)) = group else {
             return Absent("the control groups do not count this process's memory".to_owned());
         };
         let processes = scene.host.text(&format!("{directory}/cgroup.procs"));
         processes.and_then(|processes| {
             let own = |pid: &str| pid.parse().is_ok_and(|pid| scene.members.contains(&pid));
-            if !processes.lines().all(own) {
-                return Absent(format!("{directory} holds other processes too"));
+            if processes.lines().all(own) {
+                Present((directory, hierarchy))
+            } else {
+                Absent(format!("{directory} holds other processes too"))
             }
-            let path = format!("{directory}/memory.stat");
-            scene.host.text(&path).parse(&path, |text| amount(text, key, "").map(Bytes))
         })
     })
 }

@@ -1,11 +1,14 @@
 //! Where one process sits in the control groups, what limits it there, and in which container
 //! and pod it runs.
 
+mod all;
 mod cpu;
 mod identity;
 mod limits;
 mod memory;
 mod state;
+
+pub use all::memory_of_all;
 
 use crate::{Host, process};
 use std::collections::BTreeMap;

@@ -1,6 +1,6 @@
 //! Every parser of this crate behind one function, for the fuzz target and the property tests.
 
-use crate::{Host, Record, cgroup, command_line, facts, process};
+use crate::{Host, Record, cgroup, command_line, digest, facts, process};
 use serde_json::{Value, json};
 use std::hint::black_box;
 use untax_core::Reading::{self, Present};
@@ -13,6 +13,25 @@ const FILES: &[&str] = &[
     "/proc/meminfo",
     "/proc/stat",
     "/proc/self/mountinfo",
+    "/proc/version",
+    "/proc/vmstat",
+    "/proc/sys/net/netfilter/nf_conntrack_max",
+    "/proc/self/net/stat/nf_conntrack",
+    "/proc/7/net/stat/nf_conntrack",
+    "/proc/7/root/etc/machine-id",
+    "/etc/machine-id",
+    "/sys/class/net/a/uevent",
+    "/sys/class/net/a/type",
+    "/sys/class/net/a/iflink",
+    "/sys/class/net/a/flags",
+    "/sys/class/net/a/statistics/rx_packets",
+    "/sys/class/net/a/statistics/tx_packets",
+    "/sys/fs/cgroup/a/memory.events.local",
+    "/sys/fs/cgroup/a/memory.current",
+    "/sys/fs/cgroup/a/memory.stat",
+    "/sys/fs/cgroup/a/memory.pressure",
+    "/sys/fs/cgroup/memory/a/memory.failcnt",
+    "/sys/fs/cgroup/memory/a/memory.stat",
     "/proc/device-tree/hypervisor/compatible",
     "/proc/7/stat",
     "/proc/7/status",
@@ -127,7 +146,8 @@ pub fn everything(host: &Host, pid: u32) -> Value {
     let facts = facts::read_all(host);
     let pids = process::all(host).map(|all| all.iter().map(|stat| stat.pid).collect::<Vec<_>>());
     let layout = facts.cgroup.as_ref();
-    let cgroup = layout.and_then(|layout| cgroup::of_process(host, layout, pid));
+    let cgroup = layout.clone().and_then(|layout| cgroup::of_process(host, layout, pid));
+    let groups = layout.and_then(|layout| cgroup::memory_of_all(host, layout, 4096));
     let container = cgroup.value().and_then(|cgroup| cgroup::container_of(host, pid, cgroup));
     let pod = cgroup.value().and_then(cgroup::pod_of);
     let times = [1, 2].map(|threads| {
@@ -139,6 +159,9 @@ pub fn everything(host: &Host, pid: u32) -> Value {
         "facts": facts,
         "pids": pids,
         "cgroup": cgroup,
+        "groups": groups,
+        "conntrack": process::conntrack(host, pid),
+        "machine_id": digest::machine_id_of(host, pid),
         "container": container,
         "pod": pod,
         "times": times,

@@ -3,6 +3,7 @@
 pub mod capture;
 pub mod cgroup;
 pub mod command_line;
+pub mod digest;
 pub mod facts;
 mod files;
 #[doc(hidden)]

@@ -1,6 +1,7 @@
 //! Processes: `/proc/PID/stat`, `status`, `schedstat` and `maps`, parsed by hand because a check
 //! reads them for every process of the host.
 
+mod conntrack;
 mod maps;
 mod stat;
 mod status;
@@ -13,6 +14,7 @@ pub use status::{Status, parse as parse_status};
 use untax_core::Reading::{self, Absent, Present};
 use untax_core::Seconds;
 use untax_core::database::TcpCounts;
+use untax_core::network::Conntrack;
 
 /// The `stat` of every process, in ascending order of pid. Processes that end while the list is
 /// read are left out, like those that ended before.
@@ -40,6 +42,15 @@ pub fn tcp(host: &Host, pid: u32) -> Reading<TcpCounts> {
     let path = format!("/proc/{pid}/net/netstat");
     host.text(&format!("/proc/{pid}/net/snmp"))
         .and_then(|snmp| host.text(&path).parse(&path, |netstat| tcp::parse(&snmp, netstat)))
+}
+
+/// The connection table of the network namespace of a process; of this one for `self`.
+pub fn conntrack(host: &Host, pid: impl std::fmt::Display) -> Reading<Conntrack> {
+    let path = format!("/proc/{pid}/net/stat/nf_conntrack");
+    match host.text(&path) {
+        Absent(_) => Absent("this kernel tracks no connections".to_owned()),
+        text => text.parse(&path, |text| conntrack::parse(text)),
+    }
 }
 
 /// `/proc/PID/maps`. Takes the process's `mmap_lock` for reading; ask for one process of a

@@ -3,12 +3,15 @@
 mod bpf;
 mod disks;
 mod faults;
+mod groups;
 mod io;
 mod others;
 mod seen;
 mod threads;
 
 pub use faults::sample as sample_faults;
+use groups::groups;
+pub use groups::pressed;
 use jiff::Timestamp;
 pub use others::busiest;
 pub use seen::{Probes, Seen};
@@ -39,6 +42,8 @@ pub fn snapshot(host: &Host, asker: &Asker, selection: &Selection) -> Reading<Sn
             host: facts.clone(),
             databases: found.databases,
             processes: found.processes,
+            groups: groups(host, &facts),
+            sandboxes: found.sandboxes,
         })
     };
     taken().into()

@@ -11,7 +11,7 @@ pub fn basis(snapshot: &Snapshot) -> BTreeMap<String, String> {
     let mut add = |name: &str, value: Option<String>| {
         basis.extend(value.map(|value| (name.to_owned(), value)));
     };
-    add("machine", host.machine.value().cloned());
+    add("machine", host.machine_id.value().cloned());
     add("kernel", host.kernel.value().map(|kernel| kernel.release.clone()));
     // The kernel gives a little more or less memory from boot to boot.
     add("memory", host.memory.value().map(|m| format!("{} MiB", m.total_bytes.0 >> 26 << 6)));

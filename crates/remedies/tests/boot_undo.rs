@@ -100,7 +100,7 @@ impl Machine {
             receipt: "a-receipt".to_owned(),
             plan: "a-plan".to_owned(),
             begun_at: jiff::Timestamp::UNIX_EPOCH,
-            boot: "a-boot".to_owned(),
+            temporary: false,
             steps,
         };
         let goes_on = AtomicBool::new(false);

@@ -1,11 +1,12 @@
 //! All rules, in the order in which help and reports name them.
 
 use crate::{
-    cpu_contended, cpu_throttled, dirty_burst, disk_slow, hugepage_limit, hugepages_idle,
-    hugepages_short, io_hang, lock_contended, mysql_temp_files, oom_near, page_table_bloat,
-    postgres_full_page_writes, reclaim_stall, redis_network_bound, shared_filesystem,
-    short_connections, small_pages, storage_remote, tcp_retransmit, thp_mode, too_many_connections,
-    vm_steal,
+    cni_path, conntrack_pressure, cpu_contended, cpu_throttled, dirty_burst, disk_slow,
+    duplicate_machine_id, hugepage_limit, hugepages_idle, hugepages_short, io_hang, lock_contended,
+    mysql_temp_files, neighbour_reclaim, numa_churn, numa_remote, oom_near, page_table_bloat,
+    postgres_full_page_writes, reclaim_stall, redis_network_bound, sandboxed_runtime,
+    shared_filesystem, short_connections, small_pages, storage_remote, tcp_retransmit, thp_mode,
+    too_many_connections, vm_steal,
 };
 use untax_core::{Diagnosis, Window};
 
@@ -44,12 +45,18 @@ pub static RULES: &[Rule] = &[
     cpu_throttled::RULE,
     cpu_contended::RULE,
     vm_steal::RULE,
+    numa_remote::RULE,
+    numa_churn::RULE,
     reclaim_stall::RULE,
     lock_contended::RULE,
     oom_near::RULE,
+    neighbour_reclaim::RULE,
     tcp_retransmit::RULE,
     short_connections::RULE,
+    conntrack_pressure::RULE,
+    cni_path::RULE,
     too_many_connections::RULE,
+    sandboxed_runtime::RULE,
     redis_network_bound::RULE,
     disk_slow::RULE,
     storage_remote::RULE,
@@ -58,6 +65,7 @@ pub static RULES: &[Rule] = &[
     io_hang::RULE,
     mysql_temp_files::RULE,
     postgres_full_page_writes::RULE,
+    duplicate_machine_id::RULE,
 ];
 
 /// The rule of that id.

@@ -1,6 +1,7 @@
 //! `reclaim-stall`: the database's threads free memory, or wait for it.
 
 use crate::catalogue::Rule;
+use crate::neighbour_reclaim::neighbours;
 use crate::stall::{self, Stall, WORTH, Words, percent};
 use untax_core::activity::Doing;
 use untax_core::database::MemoryGroup;
@@ -17,7 +18,8 @@ pub const RULE: Rule = Rule {
            purpose. It goes on long before anything is killed, and nothing but latency shows it.",
     measured: "Traced: time on CPU inside direct reclaim (vmscan tracepoints), and time asleep \
                while the kernel had marked the thread as stalled on memory (the mark that \
-               memory pressure, PSI, is made from), over active time.",
+               memory pressure, PSI, is made from), over active time. What other control groups \
+               made it free is left to neighbour-reclaim.",
     fix: "Raise the memory limit, or ask for less: shared_buffers, innodb_buffer_pool_size, \
           maxmemory, work_mem; keep large readers of files in another group.",
     sources: &[
@@ -34,8 +36,10 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
     let counts = [Doing::ReclaimOnCpu, Doing::ReclaimStalled];
     stall::per_database(window, RULE.id, |pair| {
         Stall::of(window, pair, |spent| counts.contains(&spent.doing)).map(|stall| {
-            let stall = stall.filter(|stall| stall.share.mid >= WORTH)?;
-            Some(found(&stall, pair))
+            // What others made it free is charged to them.
+            let own = neighbours(window, pair).map_or(1.0, |others| 1.0 - others.part);
+            let stall = stall?.times(own);
+            (stall.share.mid >= WORTH).then(|| found(&stall, pair))
         })
     })
 }

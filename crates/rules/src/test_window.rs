@@ -9,7 +9,7 @@ use untax_core::database::{
     Accesses, Cgroup, Counters, DatabaseMemory, HugePageUse, HugetlbLimit, Model, Segment,
 };
 use untax_core::finding::Says;
-use untax_core::host::{Cpu, CpuTime, HostFacts, Memory, Pool, Thp};
+use untax_core::host::{Cpu, CpuTime, HostFacts, Memory, NumaNode, Pool, Thp};
 use untax_core::{
     Activity, Bytes, Calibration, Database, Diagnosis, Finding, Interval, Reading, Seconds,
     Snapshot, Window,
@@ -34,8 +34,13 @@ fn unread_host() -> HostFacts {
         virtualization: gap(),
         cgroup: gap(),
         cpu_time: gap(),
-        machine: gap(),
         sysctls: gap(),
+        vm_counts: gap(),
+        links: gap(),
+        conntrack: gap(),
+        machine_id: gap(),
+        product_uuid: gap(),
+        sandbox: gap(),
     }
 }
 
@@ -83,11 +88,22 @@ fn unread_database() -> Database {
             accesses: gap(),
             told: gap(),
         },
+        network: gap(),
+        placement: gap(),
+        machine_id: gap(),
     }
 }
 
 fn snapshot(uptime_s: f64, host: HostFacts, databases: Vec<Database>) -> Snapshot {
-    Snapshot { taken_at: Timestamp::UNIX_EPOCH, uptime_s, host, databases, processes: Vec::new() }
+    Snapshot {
+        taken_at: Timestamp::UNIX_EPOCH,
+        uptime_s,
+        host,
+        databases,
+        processes: Vec::new(),
+        groups: gap(),
+        sandboxes: Vec::new(),
+    }
 }
 
 /// A window of ten seconds over a database of which nothing could be read.
@@ -100,6 +116,7 @@ pub fn unread() -> Window {
         activity: gap(),
         io: gap(),
         others: Vec::new(),
+        groups: gap(),
         calibration: gap(),
     }
 }
@@ -230,6 +247,7 @@ pub fn postgres() -> Window {
         activity: gap(),
         io: gap(),
         others: Vec::new(),
+        groups: gap(),
         calibration: Present(Calibration {
             taken_at: Timestamp::UNIX_EPOCH,
             cpu_model: "test".to_owned(),
@@ -291,4 +309,16 @@ pub fn cpus(logical: u32) -> Cpu {
         last_level_cache_bytes: gap(),
         pmu: gap(),
     }
+}
+
+/// Two NUMA nodes with two CPUs each.
+pub fn two_nodes() -> Vec<NumaNode> {
+    let node = |(node, cpus): (u32, &str)| NumaNode {
+        node,
+        cpus: Present(cpus.to_owned()),
+        total_bytes: Present(Bytes(12 << 30)),
+        free_bytes: gap(),
+        distances: gap(),
+    };
+    [(0, "0-1"), (1, "2-3")].map(node).into()
 }

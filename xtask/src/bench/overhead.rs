@@ -59,7 +59,7 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
             trials.add(trial, &path)?;
         }
     }
-    trials.finish(&path)?;
+    Trials::finish(&path)?;
     report(&trials, options)
 }
 

@@ -74,7 +74,7 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
             postgres.stop();
         }
     }
-    trials.finish(&path)?;
+    Trials::finish(&path)?;
     write_table(&trials, &options.output.out.join("prediction.md"))
 }
 

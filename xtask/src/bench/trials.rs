@@ -73,7 +73,7 @@ impl Trials {
     }
 
     /// Gives the trials, now whole, the place of those of an earlier bench.
-    pub fn finish(&self, path: &Path) -> anyhow::Result<()> {
+    pub fn finish(path: &Path) -> anyhow::Result<()> {
         fs::rename(unfinished(path), path).with_context(|| path.display().to_string())
     }
 

@@ -49,7 +49,7 @@ fn read(host: &Host, group: &Group, files: &Files) -> MemoryGroup {
 }
 
 /// The number on the line that begins with this word.
-fn number_after(text: &str, name: &str) -> Option<u64> {
+pub(super) fn number_after(text: &str, name: &str) -> Option<u64> {
     text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.trim().parse().ok())
 }
 

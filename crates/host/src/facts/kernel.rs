@@ -16,7 +16,7 @@ pub(super) const FACT: Fact = Fact {
 };
 
 /// Parameters that are kept. All others may carry secrets.
-const KEPT: [&str; 10] = [
+const KEPT: [&str; 11] = [
     "default_hugepagesz",
     "iommu",
     "isolcpus",
@@ -27,6 +27,7 @@ const KEPT: [&str; 10] = [
     "psi",
     "pti",
     "systemd.unified_cgroup_hierarchy",
+    "systemd.unit",
 ];
 
 /// Parameters of which all that start so are kept.

@@ -1,6 +1,7 @@
 //! Facts of the machine: one file each, listed in [`FACTS`]. Facts read, they never judge.
 
 mod cgroup;
+mod conntrack;
 mod cpu;
 mod cpu_time;
 mod cpuid;
@@ -8,15 +9,18 @@ mod cpuinfo;
 mod distribution;
 mod form;
 mod hugepages;
+mod identity;
 mod kernel;
-mod machine;
+mod links;
 mod memory;
 mod numa;
 mod page_sizes;
+mod sandbox;
 mod sysctls;
 mod thp;
 mod tlb;
 mod virtualization;
+mod vm_counts;
 
 use crate::Host;
 use untax_core::Reading;
@@ -54,8 +58,12 @@ pub static FACTS: &[Fact] = &[
     virtualization::FACT,
     cgroup::FACT,
     cpu_time::FACT,
-    machine::FACT,
     sysctls::FACT,
+    vm_counts::FACT,
+    links::FACT,
+    conntrack::FACT,
+    identity::FACT,
+    sandbox::FACT,
 ];
 
 /// Reads all facts of a host.
@@ -85,8 +93,13 @@ fn unread() -> HostFacts {
         virtualization: not_read(),
         cgroup: not_read(),
         cpu_time: not_read(),
-        machine: not_read(),
         sysctls: not_read(),
+        vm_counts: not_read(),
+        links: not_read(),
+        conntrack: not_read(),
+        machine_id: not_read(),
+        product_uuid: not_read(),
+        sandbox: not_read(),
     }
 }
 

@@ -31,6 +31,8 @@ pub struct Stat {
     pub threads: u32,
     /// When it started, ticks since boot.
     pub started_ticks: u64,
+    /// The CPU that it is on, or was on last; what was cut off does not tell.
+    pub cpu: Option<u32>,
 }
 
 /// Parses a `stat` line. The name ends at the *last* parenthesis: a process may be called
@@ -59,6 +61,8 @@ pub fn parse(text: &str) -> Option<Stat> {
         children_system_ticks: number(17)?,
         threads: number(20)?.try_into().ok()?,
         started_ticks: number(22)?,
+        // Whole when another field follows.
+        cpu: number(40).and(number(39)).and_then(|cpu| cpu.try_into().ok()),
     })
 }
 

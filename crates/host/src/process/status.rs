@@ -26,6 +26,8 @@ pub struct Status {
     pub hugetlb: Option<Bytes>,
     /// Number of threads.
     pub threads: Option<u32>,
+    /// The CPUs that it may use, such as `0-15,32-47`.
+    pub allowed_cpus: Option<String>,
     /// Whether transparent huge pages are not switched off for the process.
     pub thp_enabled: Option<bool>,
 }
@@ -47,6 +49,9 @@ pub fn parse(text: &str) -> Status {
             "VmPTE" => status.page_tables = kib(words),
             "HugetlbPages" => status.hugetlb = kib(words),
             "THP_enabled" => status.thp_enabled = words.next().and_then(flag),
+            "Cpus_allowed_list" => {
+                status.allowed_cpus = words.next().map(str::to_owned);
+            }
             "Threads" => status.threads = words.next().and_then(|w| w.parse().ok()),
             _ => {}
         }

@@ -28,6 +28,31 @@ pub const FILES: &[(&str, &str)] = &[
          PageTables:         3564 kB\nHugetlb:         4194314 kB\n",
     ),
     ("/proc/stat", "cpu  23216 114 3482 214121 591 17 94 19 12 11\ncpu1 1 2 3 4 5 6 7 8 9 1\n"),
+    ("/proc/version", "Linux version 6.12.9-amd64 (gcc 14) #1 SMP\n"),
+    (
+        "/proc/vmstat",
+        "allocstall_normal 11\nallocstall_movable 12\nnuma_hint_faults 71\n\
+         numa_hint_faults_local 51\nnuma_pages_migrated 31\n",
+    ),
+    ("/proc/sys/net/netfilter/nf_conntrack_max", "262144\n"),
+    (
+        "/proc/self/net/stat/nf_conntrack",
+        "entries clashres insert_failed drop early_drop\n1f 2 3 4 5\n1f 2 3 4 5\n",
+    ),
+    (
+        "/proc/7/net/stat/nf_conntrack",
+        "entries clashres insert_failed drop early_drop\n2f 2 3 4 5\n2f 2 3 4 5\n",
+    ),
+    ("/proc/7/root/etc/machine-id", "6b5a4d3c2f1e\n"),
+    ("/sys/class/net/vxlan1/uevent", "DEVTYPE=vxlan\nINTERFACE=vxlan1\nIFINDEX=5\n"),
+    ("/sys/class/net/vxlan1/flags", "0x1143\n"),
+    ("/sys/class/net/vxlan1/statistics/rx_packets", "31\n"),
+    ("/sys/class/net/vxlan1/statistics/tx_packets", "12\n"),
+    ("/sys/class/net/veth1/uevent", "INTERFACE=veth1\nIFINDEX=7\n"),
+    ("/sys/class/net/veth1/type", "1\n"),
+    ("/sys/class/net/veth1/iflink", "3\n"),
+    ("/etc/machine-id", "1f2e3d4c5b6a\n"),
+    ("/sys/class/dmi/id/product_uuid", "a1b2c3d4e5f6\n"),
     (
         "/proc/self/mountinfo",
         "35 24 1:31 / /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 \
@@ -38,7 +63,6 @@ pub const FILES: &[(&str, &str)] = &[
         "PRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\nVERSION_ID=\"12\"\nID=debian\n",
     ),
     ("/etc/default/grub", "GRUB_ENABLE_BLSCFG=true\n"),
-    ("/etc/machine-id", "4f1d2c3b5a69788f\n"),
     ("/proc/sys/vm/dirty_background_ratio", "11\n"),
     ("/sys/devices/system/node/node1/cpulist", "1-2\n"),
     ("/sys/devices/system/node/node1/distance", "11 21\n"),
@@ -69,7 +93,7 @@ pub const FILES: &[(&str, &str)] = &[
     (
         "/proc/7/status",
         "Name:\tpostgres\nUid:\t115\t115\t115\t115\nNSpid:\t7\t1\nVmRSS:\t  8192 kB\nVmPTE:\t 12 kB\n\
-         HugetlbPages:\t 4196 kB\nThreads:\t2\n",
+         HugetlbPages:\t 4196 kB\nThreads:\t2\nCpus_allowed_list:\t1-2\n",
     ),
     (
         "/proc/7/maps",
@@ -115,11 +139,15 @@ pub const FILES: &[(&str, &str)] = &[
     ),
     (
         "/sys/fs/cgroup/kubepods.slice/kubepods-pod8c6f2e1a4b1d3957f1e2c4a6b8d1f135.slice/memory.stat",
-        "anon 4294967296\nfile 2147483648\nshmem 1073741824\n",
+        "anon 4294967296\nfile 2147483648\nshmem 1073741824\npgsteal 91\n",
     ),
     (
         "/sys/fs/cgroup/kubepods.slice/kubepods-pod8c6f2e1a4b1d3957f1e2c4a6b8d1f135.slice/memory.events",
         "low 1\nhigh 3\nmax 12\noom 2\noom_kill 1\n",
+    ),
+    (
+        "/sys/fs/cgroup/kubepods.slice/kubepods-pod8c6f2e1a4b1d3957f1e2c4a6b8d1f135.slice/memory.pressure",
+        "some avg10=1.11 avg60=1.11 avg300=1.11 total=1500\n",
     ),
     (
         "/sys/fs/cgroup/kubepods.slice/kubepods-pod8c6f2e1a4b1d3957f1e2c4a6b8d1f135.slice/cpu.max",

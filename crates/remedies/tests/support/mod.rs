@@ -69,7 +69,12 @@ pub fn host(id: &str, version: &str, loader: Reading<String>, cmdline: &str) -> 
         virtualization: Present("none".to_owned()),
         cgroup: gap(),
         cpu_time: gap(),
-        machine: Present("a digest".to_owned()),
+        machine_id: Present("a digest".to_owned()),
+        vm_counts: gap(),
+        links: gap(),
+        conntrack: gap(),
+        product_uuid: gap(),
+        sandbox: gap(),
         sysctls: gap(),
     }
 }
@@ -119,6 +124,9 @@ pub fn postgres(shared: Bytes) -> Database {
             source: "shared_memory_size_in_huge_pages".to_owned(),
         }),
         settings: no_settings(),
+        network: gap(),
+        placement: gap(),
+        machine_id: gap(),
         counters: Counters {
             on_cpu_s: gap(),
             runnable_s: gap(),
@@ -148,6 +156,8 @@ pub fn snapshot(host: HostFacts, databases: Vec<Database>) -> Snapshot {
         host,
         databases,
         processes: Vec::new(),
+        groups: gap(),
+        sandboxes: Vec::new(),
     }
 }
 

@@ -1,0 +1,23 @@
+//! The table of connections that the kernel tracks for firewalls and address translation.
+
+use super::{Fact, form};
+use crate::{Host, process};
+use untax_core::host::HostFacts;
+use untax_core::network::ConntrackLimit;
+
+pub(super) const FACT: Fact = Fact {
+    id: "conntrack",
+    summary: "connections tracked in the host's network namespace, their limit, and what it cost",
+    source: "/proc/sys/net/netfilter/nf_conntrack_max, /proc/self/net/stat/nf_conntrack",
+    privilege: "none",
+    minimum_kernel: "2.6.20",
+    cost: "two small files",
+    read,
+};
+
+fn read(host: &Host, facts: &mut HostFacts) {
+    let most = form::number(host, "/proc/sys/net/netfilter/nf_conntrack_max");
+    facts.conntrack = most.and_then(|most| {
+        process::conntrack(host, "self").map(|table| ConntrackLimit { most, table })
+    });
+}

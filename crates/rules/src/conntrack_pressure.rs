@@ -1,0 +1,183 @@
+//! `conntrack-pressure`: the table of tracked connections is full, or nearly.
+
+use crate::catalogue::Rule;
+use crate::stall::percent;
+use crate::unpriced::{self, Words};
+use untax_core::network::Conntrack;
+use untax_core::{Diagnosis, Evidence, Reading, Severity, Window};
+
+pub const RULE: Rule = Rule {
+    id: "conntrack-pressure",
+    summary: "the kernel's table of connections is nearly full, or drops new ones",
+    what: "Firewalls, port forwarding and Kubernetes services have the kernel remember each \
+           connection in a table of fixed size, for two minutes after its end too. When it is \
+           full the first packet of a new connection is dropped without a word: the client sends \
+           it again after one second, then two, then four. Short connections fill it; those that \
+           are established go on as if nothing were the matter.",
+    measured: "Entries of the table of the database's network namespace, or of the host's, against \
+               nf_conntrack_max; and how much drop and early_drop of \
+               /proc/PID/net/stat/nf_conntrack grew in the window. Found from 80 % on. It is the \
+               client that waits, before the database knows of it: no time of the database is \
+               lost, and the tax is unmeasured.",
+    fix: "Fewer and longer connections (a pool); a larger table (sysctl \
+          net.netfilter.nf_conntrack_max and nf_conntrack_buckets); shorter \
+          nf_conntrack_tcp_timeout_time_wait; or no tracking of the database's port (NOTRACK).",
+    sources: &[
+        "kernel.org: networking/nf_conntrack-sysctl",
+        "conntrack-tools: conntrack(8), --stats: drop, early_drop, insert_failed",
+        "RFC 6298: the first retransmission of SYN after one second",
+    ],
+    privilege: "none for the host's table; root for those of other users' namespaces",
+    minimum_kernel: "2.6.20",
+    cost: "one small file for each database in a namespace of its own",
+    evaluate,
+};
+
+/// From here on a burst may fill the rest.
+const NEARLY_FULL: f64 = 0.8;
+
+/// Fewer than this in a window is chance.
+const WORTH_COUNT: u64 = 5;
+
+fn evaluate(window: &Window) -> Vec<Diagnosis> {
+    let tables = |snapshot: &untax_core::Snapshot| {
+        snapshot.host.conntrack.value().map(|conntrack| conntrack.table)
+    };
+    let most = match &window.end.host.conntrack {
+        Reading::Present(conntrack) => conntrack.most,
+        // A kernel, or a machine, that tracks nothing.
+        Reading::Absent(_) => return Vec::new(),
+        gap => return unpriced::unmeasured(RULE.id, None, gap.why().unwrap_or_default()),
+    };
+    let mut all = Vec::new();
+    if let Some(end) = tables(&window.end) {
+        all.extend(said(None, most, tables(&window.start), end));
+    }
+    for pair in window.databases() {
+        let of = |database: &untax_core::Database| {
+            database.network.as_ref().and_then(|network| network.conntrack.clone())
+        };
+        let id = Some(pair.end.id.as_str());
+        match of(pair.end) {
+            Reading::Present(end) => {
+                let start = pair.start.and_then(|start| of(start).into_value());
+                all.extend(said(id, most, start, end));
+            }
+            // It shares the host's table, or its namespace has none.
+            Reading::Absent(_) => {}
+            gap => all.extend(unpriced::unmeasured(RULE.id, id, gap.why().unwrap_or_default())),
+        }
+    }
+    all
+}
+
+fn said(
+    database: Option<&str>,
+    most: u64,
+    start: Option<Conntrack>,
+    end: Conntrack,
+) -> Vec<Diagnosis> {
+    let grown = |read: fn(&Conntrack) -> u64| {
+        start.map_or(0, |start| read(&end).saturating_sub(read(&start)))
+    };
+    let (dropped, early) = (grown(|c| c.dropped), grown(|c| c.dropped_early));
+    // No limit is written as zero.
+    let used = if most == 0 { 0.0 } else { end.entries as f64 / most as f64 };
+    let lost = dropped.saturating_add(early) >= WORTH_COUNT;
+    if used < NEARLY_FULL && !lost {
+        return Vec::new();
+    }
+    let full = format!("the connection table is {} full", percent(used));
+    let (severity, summary) = if dropped >= WORTH_COUNT {
+        (Severity::High, format!("{full}: {dropped} first packets of connections were dropped"))
+    } else if lost {
+        (Severity::Medium, format!("{full}: {early} connections were thrown out for new ones"))
+    } else {
+        (Severity::Medium, full)
+    };
+    let source = "/proc/PID/net/stat/nf_conntrack";
+    let evidence = vec![
+        Evidence::new("connections", end.entries, "count", source),
+        Evidence::new("limit", most, "count", "net.netfilter.nf_conntrack_max"),
+        Evidence::new("dropped", dropped, "count", format!("{source}, drop")),
+        Evidence::new("thrown out", early, "count", format!("{source}, early_drop")),
+        Evidence::new(
+            "not inserted",
+            grown(|c| c.insert_failed),
+            "count",
+            format!("{source}, insert_failed"),
+        ),
+    ];
+    let words = Words {
+        severity,
+        summary,
+        fix: "a pool of connections; a larger nf_conntrack_max, or no tracking of its port"
+            .to_owned(),
+        evidence,
+        remedy: Some("conntrack-max"),
+        why: "the client waits for what is dropped, not the database: a second for each first \
+              packet at least",
+    };
+    unpriced::found(RULE.id, database, words)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_window;
+    use untax_core::finding::Says;
+    use untax_core::network::{ConntrackLimit, DatabaseNetwork};
+
+    fn table(entries: u64, dropped: u64, early: u64) -> Conntrack {
+        Conntrack { entries, dropped, dropped_early: early, insert_failed: 0 }
+    }
+
+    /// A window over the host's table and one of the database's own, with a limit of 1000.
+    fn window(host: Conntrack, own: Conntrack, most: u64) -> Window {
+        let mut window = test_window::postgres();
+        let zero = table(0, 0, 0);
+        for (snapshot, host, own) in [(&mut window.start, zero, zero), (&mut window.end, host, own)]
+        {
+            snapshot.host.conntrack = Reading::Present(ConntrackLimit { most, table: host });
+            snapshot.databases[0].network = Reading::Present(DatabaseNetwork {
+                own_namespace: true,
+                way: Reading::Absent(String::new()),
+                conntrack: Reading::Present(own),
+            });
+        }
+        window
+    }
+
+    fn found(host: Conntrack, own: Conntrack) -> Vec<(bool, Severity, String)> {
+        let diagnoses = evaluate(&window(host, own, 1000));
+        let finding = |diagnosis: Diagnosis| match diagnosis.says {
+            Says::Found(f) => Some((diagnosis.database.is_some(), f.severity, f.summary)),
+            Says::Unmeasured(_) => None,
+        };
+        diagnoses.into_iter().filter_map(finding).collect()
+    }
+
+    #[test]
+    fn drops_are_worse_than_a_table_that_fills() {
+        let calm = table(100, 0, 0);
+        let filling = found(calm, table(850, 0, 0));
+        assert_eq!((filling[0].0, filling[0].1), (true, Severity::Medium));
+        let drops = found(calm, table(1000, 40, 3));
+        assert_eq!(drops[0].1, Severity::High);
+        assert!(drops[0].2.contains("100 % full: 40 first packets"), "{}", drops[0].2);
+        assert_eq!(found(calm, table(500, 0, 9))[0].1, Severity::Medium);
+    }
+
+    #[test]
+    fn the_hosts_table_is_the_hosts() {
+        let host = found(table(990, 0, 0), table(10, 0, 0));
+        assert_eq!((host.len(), host[0].0), (1, false));
+    }
+
+    #[test]
+    fn room_and_chance_are_nothing() {
+        assert!(found(table(700, 0, 0), table(700, 2, 2)).is_empty());
+        let unlimited = window(table(1 << 40, 0, 0), table(0, 0, 0), 0);
+        assert!(evaluate(&unlimited).is_empty(), "0 is no limit");
+    }
+}

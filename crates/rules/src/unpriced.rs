@@ -1,0 +1,43 @@
+//! Findings whose tax cannot be measured: they say why beside what they found.
+
+use untax_core::finding::Says;
+use untax_core::{Diagnosis, Evidence, Finding, Severity, Unmeasured};
+
+/// A finding without a tax.
+pub struct Words {
+    /// How much it matters.
+    pub severity: Severity,
+    /// One line: what is the case.
+    pub summary: String,
+    /// One line: what to change.
+    pub fix: String,
+    /// What it stands on.
+    pub evidence: Vec<Evidence>,
+    /// The remedy's id.
+    pub remedy: Option<&'static str>,
+    /// Why its tax is not measured.
+    pub why: &'static str,
+}
+
+/// What was found of a database, or of the host, and why its tax is not known.
+pub fn found(rule: &str, database: Option<&str>, words: Words) -> Vec<Diagnosis> {
+    let finding = Finding {
+        rule: rule.to_owned(),
+        severity: words.severity,
+        summary: words.summary,
+        fix: words.fix,
+        evidence: words.evidence,
+        tax: None,
+        gain: None,
+        remedy: words.remedy.map(str::to_owned),
+    };
+    let gap = Unmeasured { rule: rule.to_owned(), why: format!("tax: {}", words.why) };
+    let says = [Says::Found(finding), Says::Unmeasured(gap)];
+    says.map(|says| Diagnosis { database: database.map(str::to_owned), says }).into()
+}
+
+/// What could not be measured of a database, or of the host.
+pub fn unmeasured(rule: &str, database: Option<&str>, why: String) -> Vec<Diagnosis> {
+    let says = Says::Unmeasured(Unmeasured { rule: rule.to_owned(), why });
+    vec![Diagnosis { database: database.map(str::to_owned), says }]
+}
