@@ -3,7 +3,7 @@
 mod check;
 mod lab;
 mod pages;
-mod screen;
+pub(crate) mod screen;
 
 pub use check::check;
 pub(crate) use lab::{columns as lab_columns, time as lab_time};
