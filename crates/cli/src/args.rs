@@ -1,6 +1,6 @@
 //! The command line. Help, completions, the man page and docs/command-line.md come from here.
 
-use crate::commands::{bench_pages, capture, check, explain, lab};
+use crate::commands::{bench_pages, capture, check, explain, lab, watch};
 use clap::{Parser, Subcommand};
 use std::path::PathBuf;
 
@@ -35,6 +35,8 @@ pub struct Args {
 pub enum Command {
     /// Say what the platform takes from the databases on this host
     Check(check::Args),
+    /// Show what the platform takes from the databases, window after window
+    Watch(watch::Args),
     /// Say what a rule means, how it is measured and how to fix it
     Explain(explain::Args),
     /// Measure what the platform is worth on this machine

@@ -5,3 +5,4 @@ pub mod capture;
 pub mod check;
 pub mod explain;
 pub mod lab;
+pub mod watch;
