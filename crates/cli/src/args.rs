@@ -1,7 +1,7 @@
 //! The command line. Help, completions, the man page and docs/command-line.md come from here.
 
 use crate::commands::{
-    apply, bench_pages, capture, check, compare, explain, lab, plan, undo, verify,
+    apply, bench_pages, capture, check, compare, explain, lab, plan, undo, verify, watch,
 };
 use clap::{Parser, Subcommand};
 use std::path::PathBuf;
@@ -37,6 +37,8 @@ pub struct Args {
 pub enum Command {
     /// Say what the platform takes from the databases on this host
     Check(check::Args),
+    /// Show what the platform takes from the databases, window after window
+    Watch(watch::Args),
     /// Say what a rule means, how it is measured and how to fix it
     Explain(explain::Args),
     /// Say what to change, from a saved check; changes nothing

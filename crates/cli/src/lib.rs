@@ -7,6 +7,7 @@ mod observe;
 mod own_cost;
 mod progress;
 mod screen;
+mod session;
 mod state;
 
 use args::{Args, Bench, Command, Lab};
@@ -64,6 +65,7 @@ fn run(args: Args) -> anyhow::Result<Outcome> {
     let state = state::State::new(args.state_dir);
     match args.command {
         Command::Check(args) => commands::check::run(&args, &state),
+        Command::Watch(args) => commands::watch::run(&args, &state),
         Command::Explain(args) => commands::explain::run(&args),
         Command::Plan(args) => commands::plan::run(&args, &state),
         Command::Apply(args) => commands::apply::run(&args, &state),

@@ -1,7 +1,8 @@
-//! Watching the live host for a window: what `check` and `capture` have in common.
+//! Watching the live host for a window: what `check`, `capture` and `watch` have in common.
 
-use crate::progress;
-use crate::screen::say;
+use crate::progress::Bar;
+use crate::screen::say_all;
+use crate::session::{Session, closing_or_gone, taken};
 use crate::state::State;
 use anyhow::bail;
 use clap::Args;
@@ -9,7 +10,6 @@ use std::time::Duration;
 use untax_core::{Calibration, Database, Reading, Seconds, Snapshot, Window};
 use untax_engines::{Asker, Selection};
 use untax_host::Host;
-use untax_probes::{Probes, Seen};
 
 /// What `bench pages` saves its calibration as.
 pub const CALIBRATION: &str = "calibration";
@@ -47,6 +47,8 @@ pub struct Observed {
     pub window: Window,
     /// Processor time that tracing took in the kernel.
     pub tracing_s: Reading<Seconds>,
+    /// What a person should know that is no part of the result.
+    pub notes: Vec<String>,
 }
 
 impl Watching {
@@ -62,7 +64,8 @@ impl Watching {
         }
     }
 
-    fn selection(&self, host: &Host) -> anyhow::Result<Selection> {
+    /// The databases that are meant.
+    pub fn selection(&self, host: &Host) -> anyhow::Result<Selection> {
         if let Some(pid) = self.pid {
             return Ok(Selection::Pid(pid));
         }
@@ -77,42 +80,26 @@ impl Watching {
 
     /// Watches the host through two `Host`s, one for each end of the window.
     pub fn observe(&self, state: &State, start: &Host, end: &Host) -> anyhow::Result<Observed> {
-        let asker = Asker::this_program();
-        let selection = self.selection(start)?;
-        // Part of a capture: it replays what was asked for, a program that is no database too.
-        start.observe("selection", || Reading::Present(selection.clone()));
-        let opening = taken(untax_probes::snapshot(start, &asker, &selection))?;
-        if opening.databases.is_empty() && !matches!(selection, Selection::All) {
-            bail!("no database is selected by that; untax check --all lists what runs here");
-        }
-        let (seen, closing) = if self.window.is_zero() {
-            (Seen::nothing(), opening.clone())
-        } else {
-            let mut probes = Probes::begin(&opening.databases, self.window);
-            progress::wait(self.window, || probes.tick());
-            let seen = probes.finish();
-            let closing = untax_probes::snapshot(end, &asker, &selection);
-            (seen, closing_or_gone(closing, &opening)?)
-        };
-        // Not part of a recorded moment, but of the window between two.
-        let window_s = Seconds(closing.uptime_s - opening.uptime_s);
-        let Seen { samples, activity, io, tracing_s } = seen.over(window_s);
-        let samples = end.observe("samples", || Reading::Present(samples));
-        let activity = end.observe("activity", || activity);
-        let io = end.observe("io", || io);
-        let calibration = end.observe("calibration", || self.calibration(state, &closing));
-        // Captures made by hand may have no samples; the snapshots stand for themselves.
-        let samples = samples.into_value().unwrap_or_default();
-        let others = untax_probes::busiest(end, &opening, &closing);
-        let groups = untax_probes::pressed(&opening, &closing);
-        let (start, end) = (opening, closing);
-        let window = Window { start, end, samples, activity, io, others, groups, calibration };
-        Ok(Observed { window, tracing_s })
+        let mut session = Session::open(self, state, start)?;
+        let bar = Bar::over(self.window);
+        session.pass(|passed| {
+            bar.show(passed);
+            true
+        });
+        drop(bar);
+        let observed = session.close(end)?;
+        say_all(&observed.notes);
+        Ok(observed)
     }
 
     /// What pages cost here: as `bench pages` measured it once, or measured now when a database
     /// is found whose tax needs it.
-    fn calibration(&self, state: &State, snapshot: &Snapshot) -> Reading<Calibration> {
+    pub fn calibration(
+        &self,
+        state: &State,
+        snapshot: &Snapshot,
+        notes: &mut Vec<String>,
+    ) -> Reading<Calibration> {
         if self.no_calibration {
             return Reading::Absent("switched off with --no-calibration".to_owned());
         }
@@ -121,17 +108,17 @@ impl Watching {
         }
         match state.load::<Calibration>(CALIBRATION).filter(|saved| holds_here(saved, snapshot)) {
             Some(saved) => Reading::Present(saved),
-            None => calibrated(state, snapshot),
+            None => calibrated(state, snapshot, notes),
         }
     }
 }
 
 /// Calibrates, and keeps the result for the checks that follow: it costs more than they do.
-fn calibrated(state: &State, snapshot: &Snapshot) -> Reading<Calibration> {
+fn calibrated(state: &State, snapshot: &Snapshot, notes: &mut Vec<String>) -> Reading<Calibration> {
     let calibration = untax_experiments::calibrate_in_child(&snapshot.host);
     let whole = calibration.value().filter(|made| !made.touches.is_empty());
     if let Some(Err(error)) = whole.map(|made| state.save(CALIBRATION, made)) {
-        say(&format!("untax: the calibration is not kept: {error:#}"));
+        notes.push(format!("the calibration is not kept: {error:#}"));
     }
     calibration
 }
@@ -147,8 +134,10 @@ pub fn replay(start: &Host, end: &Host) -> anyhow::Result<Window> {
     let chosen = start.observe("selection", || Reading::Present(Selection::All));
     let selection = chosen.into_value().unwrap_or(Selection::All);
     let opening = taken(untax_probes::snapshot(start, &asker, &selection))?;
+    let mut notes = Vec::new();
     let closing = untax_probes::snapshot(end, &asker, &selection);
-    let closing = closing_or_gone(closing, &opening)?;
+    let closing = closing_or_gone(closing, &opening, end, &mut notes)?;
+    say_all(&notes);
     let calibration = end.observe("calibration", || missing("calibration"));
     let activity = end.observe("activity", || missing("activity of threads"));
     let io = end.observe("io", || missing("input and output"));
@@ -161,23 +150,6 @@ pub fn replay(start: &Host, end: &Host) -> anyhow::Result<Window> {
 
 fn missing<T>(what: &str) -> Reading<T> {
     Reading::Absent(format!("the capture has no {what}"))
-}
-
-fn taken(snapshot: Reading<Snapshot>) -> anyhow::Result<Snapshot> {
-    match snapshot {
-        Reading::Present(snapshot) => Ok(snapshot),
-        Reading::Absent(why) => bail!("nothing to check: {why}"),
-        gap => bail!("the host cannot be read: {}", gap.why().unwrap_or_default()),
-    }
-}
-
-/// The snapshot at the end; a selected database that ended meanwhile leaves one without it.
-fn closing_or_gone(closing: Reading<Snapshot>, opening: &Snapshot) -> anyhow::Result<Snapshot> {
-    if let Reading::Absent(why) = &closing {
-        say(&format!("untax: gone during the check: {why}"));
-        return Ok(Snapshot { databases: Vec::new(), ..opening.clone() });
-    }
-    taken(closing)
 }
 
 fn on_small_pages(database: &Database) -> bool {

@@ -23,3 +23,19 @@ pub fn read(tracing_s: Reading<Seconds>) -> Reading<OwnCost> {
     };
     cost().into()
 }
+
+/// Reads the cost of one window after the other.
+#[derive(Default)]
+pub struct Meter {
+    before: Seconds,
+}
+
+impl Meter {
+    /// The cost since it was read last; at first since this process began.
+    pub fn read(&mut self, tracing_s: Reading<Seconds>) -> Reading<OwnCost> {
+        read(tracing_s).map(|cost| {
+            let before = std::mem::replace(&mut self.before, cost.cpu_s);
+            OwnCost { cpu_s: cost.cpu_s - before, ..cost }
+        })
+    }
+}

@@ -1,23 +1,34 @@
 //! Progress on standard error: a bar on a terminal, nothing elsewhere.
 
 use indicatif::{ProgressBar, ProgressStyle};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-/// How often a bar moves.
-const STEP: Duration = Duration::from_millis(100);
+/// How much of a window is left; cleared when dropped.
+pub struct Bar {
+    bar: ProgressBar,
+    window: Duration,
+}
 
-/// Waits for a window to pass, and shows how much of it is left. Calls `tick` at every step.
-pub fn wait(window: Duration, mut tick: impl FnMut()) {
-    let bar = ProgressBar::new(window.as_millis() as u64);
-    if let Ok(style) = ProgressStyle::with_template("watching {bar:30} {msg}") {
-        bar.set_style(style);
+impl Bar {
+    /// A bar for a window of this length.
+    pub fn over(window: Duration) -> Self {
+        let bar = ProgressBar::new(window.as_millis() as u64);
+        if let Ok(style) = ProgressStyle::with_template("watching {bar:30} {msg}") {
+            bar.set_style(style);
+        }
+        Self { bar, window }
     }
-    let begun = Instant::now();
-    while let Some(left) = window.checked_sub(begun.elapsed()).filter(|left| !left.is_zero()) {
-        tick();
-        bar.set_position(begun.elapsed().as_millis() as u64);
-        bar.set_message(format!("{:.0} s left", left.as_secs_f64().ceil()));
-        std::thread::sleep(left.min(STEP));
+
+    /// Shows that so much of it has passed.
+    pub fn show(&self, passed: Duration) {
+        let left = self.window.saturating_sub(passed);
+        self.bar.set_position(passed.as_millis() as u64);
+        self.bar.set_message(format!("{:.0} s left", left.as_secs_f64().ceil()));
     }
-    bar.finish_and_clear();
+}
+
+impl Drop for Bar {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
 }

@@ -25,6 +25,15 @@ pub fn print(text: &str) -> anyhow::Result<()> {
     }
 }
 
+/// Prints a line of results; false when nobody reads them any more.
+pub fn print_line(line: &str) -> anyhow::Result<bool> {
+    let mut stdout = std::io::stdout().lock();
+    match writeln!(stdout, "{line}").and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(false),
+        written => written.map(|()| true).context("cannot write to standard output"),
+    }
+}
+
 /// Prints a result as JSON.
 pub fn print_json<T: Serialize>(value: &T) -> anyhow::Result<()> {
     let json = serde_json::to_string_pretty(value).context("cannot write the result as JSON")?;
@@ -34,6 +43,13 @@ pub fn print_json<T: Serialize>(value: &T) -> anyhow::Result<()> {
 /// Says something on standard error.
 pub fn say(message: &str) {
     let _ = writeln!(anstream::stderr(), "{message}");
+}
+
+/// Says what a person should know beside a result.
+pub fn say_all(notes: &[String]) {
+    for note in notes {
+        say(&format!("untax: {note}"));
+    }
 }
 
 /// Writes a report to a file.

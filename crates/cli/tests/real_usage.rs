@@ -16,7 +16,7 @@ use support::Untax;
 #[test]
 fn bad_usage_is_status_three_and_names_the_flag() {
     let untax = Untax::new();
-    let cases: [(&[&str], &str); 7] = [
+    let cases: [(&[&str], &str); 11] = [
         (&["check", "--no-such-flag"], "--no-such-flag"),
         (&["check", "--window", "soon"], "--window"),
         (&["check", "--pid", "postgres"], "--pid"),
@@ -24,6 +24,11 @@ fn bad_usage_is_status_three_and_names_the_flag() {
         (&["check", "--pod", "no-namespace"], "--pod"),
         (&["chekc"], "chekc"),
         (&["capture"], "FILE"),
+        // Standard output of the test is a pipe.
+        (&["watch"], "untax check"),
+        (&["watch", "--window", "0s"], "--window"),
+        (&["watch", "--count", "3"], "--json"),
+        (&["watch", "--json", "--count", "0"], "--count"),
     ];
     for (arguments, named) in cases {
         let ran = untax.run(arguments);

@@ -62,6 +62,16 @@ impl<T> Reading<T> {
         }
     }
 
+    /// Borrows the value to change it, keeping the reason.
+    pub fn as_mut(&mut self) -> Reading<&mut T> {
+        match self {
+            Present(value) => Present(value),
+            Absent(why) => Absent(why.clone()),
+            Denied(why) => Denied(why.clone()),
+            Failed(why) => Failed(why.clone()),
+        }
+    }
+
     /// Turns the value into another, keeping the reason where there is none.
     pub fn map<U>(self, f: impl FnOnce(T) -> U) -> Reading<U> {
         self.and_then(|value| Present(f(value)))

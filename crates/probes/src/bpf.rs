@@ -24,6 +24,8 @@ pub(crate) struct Running {
     /// While this is open, the kernel counts the time that programs take.
     counted: Option<OwnedFd>,
     links: Vec<(String, Link)>,
+    /// What of its processor time was billed.
+    billed: Seconds,
 }
 
 /// What libbpf said last: its errors are numbers alone.
@@ -64,7 +66,7 @@ impl Program {
         }
         let object = open.load()?;
         let counted = count_time();
-        let mut running = Running { object, counted, links: Vec::new() };
+        let mut running = Running { object, counted, links: Vec::new(), billed: Seconds(0.0) };
         running.attach(|program| program.prog_type() != ProgramType::Syscall, self.optional)?;
         Ok(running)
     }
@@ -115,6 +117,11 @@ impl Running {
         let found = self.object.progs_mut().find(|program| program.name() == name);
         let program = found.ok_or_else(|| libbpf_rs::Error::from_raw_os_error(libc::ENOENT))?;
         program.test_run(ProgramInput::default()).map(drop)
+    }
+
+    /// Processor time that its functions took since this was asked last.
+    pub fn bill(&mut self, host: &Host) -> Reading<Seconds> {
+        self.cost(host).map(|total| total - std::mem::replace(&mut self.billed, total))
     }
 
     /// Processor time that its functions took since they run.

@@ -7,7 +7,9 @@
 use crate::bpf::{self, Program};
 use crate::io::Device;
 use crate::io::places::{Known, NAMES};
+use crate::slots::Slots;
 use libbpf_rs::{MapCore, MapFlags, OpenMapMut};
+use std::collections::{BTreeSet, HashMap};
 use untax_core::io::{Bucket, Direction, Flow, Role, Spread, percentile};
 use untax_core::{Bytes, Database, Reading, Seconds};
 use untax_host::Host;
@@ -22,7 +24,10 @@ const MOST_NAMES: usize = 16;
 const SLOT_S: f64 = 0.25;
 const NO_DATABASE: u32 = u32::MAX;
 
-/// Where the fields of `struct flow` are.
+/// Where the fields of `struct flow` are: from its requests on there are sums, then peaks, and
+/// from here on counts of buckets.
+const REQUESTS: usize = 0;
+const SUMS: usize = 5;
 const ENDS: usize = 9 * 8 + 5 * 8;
 
 /// Bytes of one `struct name`.
@@ -31,54 +36,86 @@ const NAME: usize = 24;
 /// The disks, being watched until this value is dropped.
 pub(crate) struct Disks {
     bpf: bpf::Running,
-    databases: Vec<String>,
+    slots: Slots,
+    /// What the tables of places and processes hold.
+    filled: [BTreeSet<Vec<u8>>; 2],
+    /// Every `struct flow` as it was when the window opened.
+    opened: HashMap<Vec<u8>, Vec<u8>>,
 }
+
+/// The tables of `Disks::filled`.
+const PLACES: usize = 0;
+const PROCESSES: usize = 1;
+const TABLES: [&str; 2] = ["places", "processes"];
 
 impl Disks {
     /// Begins to watch. The gap says why that is not possible here.
     pub fn watch(databases: &[Database], known: &[Known]) -> Reading<Self> {
         PROGRAM.run(configure).and_then(|bpf| {
-            let names = databases.iter().map(|database| database.id.clone()).collect();
-            let disks = Self { bpf, databases: names };
-            match disks.fill(databases, known) {
+            let slots = Slots::default();
+            let mut disks =
+                Self { bpf, slots, filled: Default::default(), opened: HashMap::default() };
+            match disks.open(databases, known) {
                 Ok(()) => Reading::Present(disks),
                 Err(error) => Reading::Failed(format!("the disks cannot be watched: {error}")),
             }
         })
     }
 
-    fn fill(&self, databases: &[Database], known: &[Known]) -> libbpf_rs::Result<()> {
-        let places = self.bpf.map("places")?;
-        for one in known {
-            let mut value = [0; 12];
-            value[0..4].copy_from_slice(&one.database.to_ne_bytes());
-            value[4..8].copy_from_slice(&one.owner.unwrap_or_default().to_ne_bytes());
-            value[8] = one.owner.is_none().into();
-            value[9] = one.role as u8;
-            let mut key = [0; 16];
-            key[0..4].copy_from_slice(&one.device.to_ne_bytes());
-            key[8..16].copy_from_slice(&one.inode.to_ne_bytes());
-            places.update(&key, &value, MapFlags::ANY)?;
-        }
-        let processes = self.bpf.map("processes")?;
-        for (index, database) in (0_u32..).zip(databases) {
-            for pid in &database.pids {
-                processes.update(&pid.to_ne_bytes(), &index.to_ne_bytes(), MapFlags::ANY)?;
-            }
-        }
+    /// Opens the next window, over the databases that there are now.
+    pub fn open(&mut self, databases: &[Database], known: &[Known]) -> libbpf_rs::Result<()> {
+        self.slots.keep(databases);
+        let numbers: Vec<u32> = databases.iter().map(|database| self.slots.of(database)).collect();
+        let places = known.iter().filter_map(|one| {
+            let number = numbers.get(one.database as usize)?;
+            Some(place(*number, one))
+        });
+        self.fill(PLACES, places.collect())?;
+        let processes = databases.iter().zip(&numbers).flat_map(|(database, number)| {
+            let of = |pid: &u32| (pid.to_ne_bytes().to_vec(), number.to_ne_bytes().to_vec());
+            database.pids.iter().map(of)
+        });
+        self.fill(PROCESSES, processes.collect())?;
+        self.bpf.call("forget_peaks")?;
+        self.opened = self.flows()?;
         Ok(())
     }
 
-    /// What the disks did since, over a window of that many seconds.
+    /// Makes a table hold these entries and no others.
+    fn fill(&mut self, table: usize, entries: Vec<(Vec<u8>, Vec<u8>)>) -> libbpf_rs::Result<()> {
+        let map = self.bpf.map(TABLES[table])?;
+        let keys: BTreeSet<Vec<u8>> = entries.iter().map(|(key, _)| key.clone()).collect();
+        for key in self.filled[table].difference(&keys) {
+            map.delete(key)?;
+        }
+        for (key, value) in entries {
+            map.update(&key, &value, MapFlags::ANY)?;
+        }
+        self.filled[table] = keys;
+        Ok(())
+    }
+
+    fn flows(&self) -> libbpf_rs::Result<HashMap<Vec<u8>, Vec<u8>>> {
+        let flows = self.bpf.map("flows")?;
+        let mut all = HashMap::new();
+        for key in flows.keys() {
+            if let Some(value) = flows.lookup(&key, MapFlags::ANY)? {
+                all.insert(key, value);
+            }
+        }
+        Ok(all)
+    }
+
+    /// What the disks did in a window of that many seconds.
     pub fn read(&self, devices: &[Device], window_s: f64) -> Reading<Vec<Flow>> {
         let read = || {
-            let flows = self.bpf.map("flows")?;
-            let one = |key: Vec<u8>| {
-                let value = flows.lookup(&key, MapFlags::ANY)?;
-                Ok(value.and_then(|value| self.flow(&key, &value, devices, window_s)))
-            };
-            let all: libbpf_rs::Result<Vec<Option<Flow>>> = flows.keys().map(one).collect();
-            Ok::<_, libbpf_rs::Error>(all?.into_iter().flatten().collect::<Vec<Flow>>())
+            let all = self.flows()?.into_iter().filter_map(|(key, mut value)| {
+                if let Some(before) = self.opened.get(&key) {
+                    subtract(&mut value, before);
+                }
+                self.flow(&key, &value, devices, window_s)
+            });
+            Ok::<_, libbpf_rs::Error>(all.collect::<Vec<Flow>>())
         };
         match read() {
             Ok(mut flows) => {
@@ -98,10 +135,13 @@ impl Disks {
         let named = devices.iter().find(|device| device.number == number);
         let database = match number32(key, 4)? {
             NO_DATABASE => None,
-            index => Some(self.databases.get(index as usize)?.clone()),
+            index => Some(self.slots.id(index)?.to_owned()),
         };
         let of = |field: usize| number64(value, field * 8);
-        let (requests, bytes, sequential) = (of(0)?, of(1)?, of(2)?);
+        let (requests, bytes, sequential) = (of(REQUESTS)?, of(1)?, of(2)?);
+        if requests == 0 {
+            return None;
+        }
         let (served, queued, longest, peak) = (of(3)?, of(4)?, of(5)?, of(8)?);
         let latencies = buckets(value, ENDS, LATENCIES, latency_bounds);
         let moved = bytes as f64 * SLOT_S / window_s;
@@ -121,9 +161,39 @@ impl Disks {
         })
     }
 
-    /// Processor time that watching took so far, in the kernel.
-    pub fn cost(&self, host: &Host) -> Reading<Seconds> {
-        self.bpf.cost(host)
+    /// Processor time that watching took in the kernel since this was asked last.
+    pub fn bill(&mut self, host: &Host) -> Reading<Seconds> {
+        self.bpf.bill(host)
+    }
+}
+
+/// Key and value of an entry of `places`.
+fn place(number: u32, one: &Known) -> (Vec<u8>, Vec<u8>) {
+    let mut value = vec![0; 12];
+    value[0..4].copy_from_slice(&number.to_ne_bytes());
+    value[4..8].copy_from_slice(&one.owner.unwrap_or_default().to_ne_bytes());
+    value[8] = one.owner.is_none().into();
+    value[9] = one.role as u8;
+    let mut key = vec![0; 16];
+    key[0..4].copy_from_slice(&one.device.to_ne_bytes());
+    key[8..16].copy_from_slice(&one.inode.to_ne_bytes());
+    (key, value)
+}
+
+/// Takes what a `struct flow` had counted before off what it has now. Its peaks were forgotten
+/// when the window opened.
+fn subtract(now: &mut [u8], before: &[u8]) {
+    for at in (REQUESTS..SUMS).map(|field| field * 8) {
+        let grown = number64(now, at).zip(number64(before, at)).map(|(n, b)| n.wrapping_sub(b));
+        if let (Some(grown), Some(place)) = (grown, now.get_mut(at..at + 8)) {
+            place.copy_from_slice(&grown.to_ne_bytes());
+        }
+    }
+    for at in (0..LATENCIES + SIZES).map(|bucket| ENDS + bucket * 4) {
+        let grown = number32(now, at).zip(number32(before, at)).map(|(n, b)| n.wrapping_sub(b));
+        if let (Some(grown), Some(place)) = (grown, now.get_mut(at..at + 4)) {
+            place.copy_from_slice(&grown.to_ne_bytes());
+        }
     }
 }
 
@@ -216,6 +286,20 @@ mod tests {
             assert_eq!(*direction as usize, index);
         }
         assert!(NAMES.len() <= MOST_NAMES);
+    }
+
+    #[test]
+    fn a_flow_is_what_it_grew_by_and_its_own_peaks() {
+        let flow = |requests: u64, longest: u64, bucket: u32| {
+            let mut bytes = vec![0; ENDS + (LATENCIES + SIZES) * 4];
+            bytes[0..8].copy_from_slice(&requests.to_ne_bytes());
+            bytes[40..48].copy_from_slice(&longest.to_ne_bytes());
+            bytes[ENDS + 8..ENDS + 12].copy_from_slice(&bucket.to_ne_bytes());
+            bytes
+        };
+        let mut now = flow(12, 7, 5);
+        subtract(&mut now, &flow(9, 100, 3));
+        assert_eq!(now, flow(3, 7, 2));
     }
 
     #[test]

@@ -6,6 +6,7 @@ pub(crate) mod places;
 mod writers;
 
 use crate::disks::Disks;
+use places::Known;
 use std::time::Instant;
 pub(crate) use untax_core::io::Device;
 use untax_core::io::Dirty;
@@ -25,13 +26,33 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Begins to watch.
+    /// Opens a window.
     pub fn begin(host: &Host, databases: &[Database]) -> Self {
+        Self::with(host, databases, Disks::watch)
+    }
+
+    /// Opens the next window, over the databases that there are now.
+    pub fn next(self, host: &Host, databases: &[Database]) -> Self {
+        let disks = self.disks;
+        Self::with(host, databases, |databases, known| {
+            disks.and_then(|mut disks| match disks.open(databases, known) {
+                Ok(()) => Reading::Present(disks),
+                // What is left in its tables is not known.
+                Err(_) => Disks::watch(databases, known),
+            })
+        })
+    }
+
+    fn with(
+        host: &Host,
+        databases: &[Database],
+        disks: impl FnOnce(&[Database], &[Known]) -> Reading<Disks>,
+    ) -> Self {
         let (places, known) = places::of_all(host, databases);
         Self {
             databases: databases.to_vec(),
             places,
-            disks: Disks::watch(databases, &known),
+            disks: disks(databases, &known),
             counted: devices::count(host),
             written: writers::count(host),
             journals: dirty::journals(host),
@@ -46,16 +67,15 @@ impl Watch {
         self.dirty = dirty::larger(before, dirty::read(host));
     }
 
-    /// What was seen from the beginning until now, and the processor time that it took in the
-    /// kernel.
-    pub fn end(mut self, host: &Host) -> (Io, Reading<Seconds>) {
+    /// Closes the window: what was seen in it, and the processor time that it took in the kernel.
+    pub fn end(&mut self, host: &Host) -> (Io, Reading<Seconds>) {
         self.sample(host);
         let window_s = self.since.elapsed().as_secs_f64();
         let all = devices::all(host, &self.counted, window_s);
         let flows = self.disks.as_ref().and_then(|disks| disks.read(&all, window_s));
         let writers = writers::growth(host, &self.written, &self.databases);
         let journals = dirty::journal_growth(host, &self.journals);
-        let cost = self.disks.as_ref().and_then(|disks| disks.cost(host));
+        let cost = self.disks.as_mut().and_then(|disks| disks.bill(host));
         let holds = |device: &Device| {
             let name = Some(&device.name);
             let held = self.places.iter().filter_map(|place| place.filesystem.value());
@@ -66,8 +86,8 @@ impl Watch {
             window_s: Seconds(window_s),
             flows,
             devices: all.into_iter().filter(holds).collect(),
-            places: self.places,
-            dirty: self.dirty,
+            places: self.places.clone(),
+            dirty: self.dirty.clone(),
             writers,
             journals,
         };

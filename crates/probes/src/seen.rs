@@ -10,10 +10,10 @@ use untax_host::Host;
 /// How often faults are sampled inside a window: for 300 backends some 10 ms each time.
 const SAMPLES: u32 = 9;
 
-/// The probes, while a window is open.
-pub struct Probes<'a> {
+/// The probes: they see one window after the other, until this value is dropped.
+pub struct Probes {
     host: Host,
-    databases: &'a [Database],
+    databases: Vec<Database>,
     threads: Reading<Threads>,
     io: Watch,
     samples: Vec<FaultSample>,
@@ -34,14 +34,35 @@ pub struct Seen {
     pub tracing_s: Reading<Seconds>,
 }
 
-impl<'a> Probes<'a> {
+impl Probes {
     /// Opens a window of about this length over some databases.
-    pub fn begin(databases: &'a [Database], window: Duration) -> Self {
+    pub fn begin(databases: &[Database], window: Duration) -> Self {
         let host = Host::live();
         let io = Watch::begin(&host, databases);
         let threads = Threads::watch(databases, window);
         let begun = Instant::now();
+        let databases = databases.to_vec();
         Self { host, databases, threads, io, samples: Vec::new(), sampled: 0, begun, window }
+    }
+
+    /// Opens the next window, over the databases that there are now. Programs in the kernel stay:
+    /// loading them costs more than a window of two seconds does.
+    #[must_use]
+    pub fn next(self, databases: &[Database]) -> Self {
+        let window = self.window;
+        let io = self.io.next(&self.host, databases);
+        let threads = self.threads.and_then(|mut threads| {
+            let fits = threads.has_room_for(databases);
+            if fits && threads.open(databases).is_ok() {
+                return Reading::Present(threads);
+            }
+            // Two at once would trace each event twice.
+            drop(threads);
+            Threads::watch(databases, window)
+        });
+        let begun = Instant::now();
+        let databases = databases.to_vec();
+        Self { databases, threads, io, samples: Vec::new(), sampled: 0, begun, ..self }
     }
 
     /// Does what is due; to be called every 100 ms or so.
@@ -52,15 +73,15 @@ impl<'a> Probes<'a> {
         // At the middle of each of equal parts of the window.
         let due = self.window * (2 * self.sampled + 1) / (2 * SAMPLES);
         if self.sampled < SAMPLES && self.begun.elapsed() >= due {
-            self.samples.extend(sample_faults(&self.host, self.databases));
+            self.samples.extend(sample_faults(&self.host, &self.databases));
             self.io.sample(&self.host);
             self.sampled += 1;
         }
     }
 
     /// Closes the window.
-    pub fn finish(self) -> Seen {
-        let traced = self.threads.and_then(Threads::finish);
+    pub fn finish(&mut self) -> Seen {
+        let traced = self.threads.as_mut().and_then(Threads::finish);
         let tracing_s = traced.as_ref().and_then(|(_, cost)| cost.clone());
         let activity = traced.map(|(activity, _)| activity);
         let (io, disks_s) = self.io.end(&self.host);
@@ -70,7 +91,8 @@ impl<'a> Probes<'a> {
             }
             (threads, disks) => threads.or_else(|| disks),
         };
-        Seen { samples: self.samples, activity, io: Reading::Present(io), tracing_s }
+        let samples = std::mem::take(&mut self.samples);
+        Seen { samples, activity, io: Reading::Present(io), tracing_s }
     }
 }
 

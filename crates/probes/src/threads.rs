@@ -4,12 +4,16 @@
 //! It keeps one total for each database in the kernel; nothing is copied for an event. Where it
 //! cannot be loaded, what schedstat and the control groups count has to do.
 
+mod pace;
 mod syscalls;
 
 use crate::bpf::{self, Program};
+use crate::slots::Slots;
 use libbpf_rs::{ErrorKind, MapCore, MapFlags, OpenMapMut};
+use pace::Pace;
 use rustix::time::{ClockId, clock_gettime};
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::time::Duration;
 use untax_core::activity::{self, Activity, Doing, Longest, Polling, Spent};
 use untax_core::{Database, Reading, Seconds};
@@ -37,15 +41,14 @@ const MOST_THREADS: u32 = 65536;
 /// `UNSEEN` of threads.h.
 const UNSEEN: u8 = 254;
 
-/// The share of one CPU that tracing may take in the kernel; beyond it, only parts of the window
-/// are traced.
-const BUDGET: f64 = 0.015;
-
 /// The threads of some databases, being watched until this value is dropped.
 pub struct Threads {
     bpf: bpf::Running,
     host: Host,
-    watched: Vec<Watched>,
+    slots: Slots,
+    watched: BTreeMap<u32, Watched>,
+    /// For how many threads the table has room.
+    room: u32,
     pace: Pace,
     begun_ns: u64,
     slice: Slice,
@@ -56,14 +59,23 @@ struct Watched {
     database: String,
     threads: u32,
     slices: Vec<activity::Slice>,
-    /// `struct total` of threads.h as it was taken last.
+    /// `struct total` of threads.h as it was when the window opened.
+    opened_ns: Vec<u64>,
+    /// The same as it was taken last.
     total_ns: Vec<u64>,
 }
 
 /// The slice that is being traced, or the pause after one.
 enum Slice {
-    Traced { since_ns: u64, cost_s: f64 },
-    Pause { until_ns: u64 },
+    /// No window was opened yet.
+    Unopened,
+    Traced {
+        since_ns: u64,
+        cost_s: f64,
+    },
+    Pause {
+        until_ns: u64,
+    },
 }
 
 /// `enum moment` of threads.bpf.c.
@@ -74,26 +86,108 @@ const SETTLED: u32 = 1;
 const HOT: &[&str] = &["on_switch", "on_waking", "on_wakeup"];
 
 impl Threads {
-    /// Begins to watch, for about as long as `window`. The gap says why that is not possible here.
+    /// Opens a window of about this length. The gap says why that is not possible here.
     pub fn watch(databases: &[Database], window: Duration) -> Reading<Self> {
-        let host = Host::live();
-        PROGRAM.run(|map| configure(map, databases)).and_then(|bpf| {
-            let slice = Slice::Pause { until_ns: 0 };
-            let (watched, pace) = (Vec::new(), Pace::new(window));
-            let mut threads =
-                Self { bpf, host, watched, pace, begun_ns: now(), slice, failed: None };
-            let mut all = databases.iter().take(MAX_DATABASES);
-            let begun = all.try_for_each(|database| threads.add(database));
-            match begun.and_then(|()| threads.begin_slice()) {
+        let room = room_for(databases);
+        PROGRAM.run(|map| configure(map, room)).and_then(|bpf| {
+            let mut threads = Self {
+                bpf,
+                host: Host::live(),
+                slots: Slots::default(),
+                watched: BTreeMap::new(),
+                room,
+                pace: Pace::new(window),
+                begun_ns: now(),
+                slice: Slice::Unopened,
+                failed: None,
+            };
+            match threads.open(databases) {
                 Ok(()) => Reading::Present(threads),
                 Err(error) => Reading::Failed(format!("its threads cannot be watched: {error}")),
             }
         })
     }
 
+    /// Whether the table has room for the threads of these databases and some more.
+    pub fn has_room_for(&self, databases: &[Database]) -> bool {
+        self.room >= MOST_THREADS || threads_of(databases).saturating_mul(2) <= self.room
+    }
+
+    /// Opens the next window, over the databases that there are now. It begins with a slice that
+    /// is traced: a window that is all pause would know nothing.
+    pub fn open(&mut self, databases: &[Database]) -> libbpf_rs::Result<()> {
+        self.follow(databases)?;
+        self.bpf.call("forget_longest")?;
+        match self.slice {
+            Slice::Unopened => self.begin_slice()?,
+            Slice::Pause { until_ns } => {
+                self.pace.owe(Duration::from_nanos(until_ns.saturating_sub(now())));
+                self.resume()?;
+            }
+            Slice::Traced { .. } => {
+                let cost = self.bpf.cost(&self.host).into_value().unwrap_or_default();
+                self.bpf.call("settle_all")?;
+                self.slice = Slice::Traced { since_ns: self.moment(SETTLED)?, cost_s: cost.0 };
+            }
+        }
+        let totals = self.bpf.map("totals")?;
+        for (index, watched) in &mut self.watched {
+            let total = totals.lookup(&index.to_ne_bytes(), MapFlags::ANY)?.unwrap_or_default();
+            watched.total_ns = numbers(&total);
+            watched.opened_ns.clone_from(&watched.total_ns);
+            watched.slices.clear();
+        }
+        self.begun_ns = now();
+        Ok(())
+    }
+
+    /// Watches these databases and no others.
+    fn follow(&mut self, databases: &[Database]) -> libbpf_rs::Result<()> {
+        for index in self.slots.keep(databases) {
+            self.watched.remove(&index);
+            self.forget(index)?;
+        }
+        for database in databases {
+            let index = self.slots.of(database);
+            if index as usize >= MAX_DATABASES {
+                continue;
+            }
+            let known = self.watched.contains_key(&index);
+            let added = self.add(index, database, known)?;
+            let watched = self.watched.entry(index).or_insert_with(|| Watched {
+                database: database.id.clone(),
+                threads: added,
+                slices: Vec::new(),
+                opened_ns: Vec::new(),
+                total_ns: Vec::new(),
+            });
+            if known && let Some(threads) = database.threads.value() {
+                watched.threads = *threads;
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets go of the threads that are charged to a number, so that it can be given to another
+    /// database.
+    fn forget(&self, index: u32) -> libbpf_rs::Result<()> {
+        let map = self.bpf.map("threads")?;
+        let keys: Vec<Vec<u8>> = map.keys().collect();
+        for key in keys {
+            let thread = map.lookup(&key, MapFlags::ANY)?;
+            if thread.is_some_and(|thread| thread.get(24..28) == Some(&index.to_ne_bytes()[..])) {
+                // It may have ended just now.
+                let _ = map.delete(&key);
+            }
+        }
+        Ok(())
+    }
+
     /// Watches all threads that a database has now; those that they start are watched with them.
-    fn add(&mut self, database: &Database) -> libbpf_rs::Result<()> {
-        let index = self.watched.len() as u32;
+    /// Of one that is `known`, only processes that there was no room for are new. Gives how many
+    /// were added.
+    fn add(&self, index: u32, database: &Database, known: bool) -> libbpf_rs::Result<u32> {
+        let map = self.bpf.map("threads")?;
         // A group whose limits are not known may have one.
         let cgroup = database.cgroup.value();
         let limits = cgroup.and_then(|cgroup| cgroup.cpu.value());
@@ -102,6 +196,10 @@ impl Threads {
         let mut pids = database.pids.clone();
         let mut next = 0;
         while let Some(pid) = pids.get(next).copied() {
+            next += 1;
+            if known && map.lookup(&pid.to_ne_bytes(), MapFlags::ANY)?.is_some() {
+                continue;
+            }
             // A process that ended since has no threads.
             let names = self.host.names(&format!("/proc/{pid}/task"));
             for tid in names.into_value().iter().flatten().filter_map(|name| name.parse().ok()) {
@@ -116,11 +214,8 @@ impl Threads {
             let children = children.split_ascii_whitespace().filter_map(|word| word.parse().ok());
             let new: Vec<u32> = children.filter(|child| !pids.contains(child)).collect();
             pids.extend(new);
-            next += 1;
         }
-        let database = database.id.clone();
-        self.watched.push(Watched { database, threads, slices: Vec::new(), total_ns: Vec::new() });
-        Ok(())
+        Ok(threads)
     }
 
     /// Whether a thread was not watched yet: it may have been started a moment ago by one that is.
@@ -141,35 +236,36 @@ impl Threads {
                 self.end_slice(true)
             }
             Slice::Pause { until_ns } if now >= until_ns => self.resume(),
-            Slice::Traced { .. } | Slice::Pause { .. } => Ok(()),
+            Slice::Unopened | Slice::Traced { .. } | Slice::Pause { .. } => Ok(()),
         };
         if let Err(error) = result {
             self.failed = Some(error);
         }
     }
 
-    /// Ends watching: what the threads did in the window.
-    pub fn finish(mut self) -> Reading<(Vec<Activity>, Reading<Seconds>)> {
+    /// Closes the window: what the threads did in it, and the processor time that tracing took in
+    /// the kernel since it was asked last.
+    pub fn finish(&mut self) -> Reading<(Vec<Activity>, Reading<Seconds>)> {
         let ended = self.end_slice(false);
         if let Some(error) = self.failed.take().or(ended.err()) {
             return Reading::Failed(format!("what the threads did: {error}"));
         }
-        let cost = self.bpf.cost(&self.host);
+        let cost = self.bpf.bill(&self.host);
         let window_s = Seconds::from_ns(now() - self.begun_ns);
         let clients = match self.clients() {
             Ok(clients) => clients,
             Err(error) => return Reading::Failed(format!("who its clients are: {error}")),
         };
-        let activity = |(index, watched): (u32, Watched)| Activity {
-            database: watched.database,
+        let activity = |(index, watched): (&u32, &mut Watched)| Activity {
+            database: watched.database.clone(),
             window_s,
             threads: watched.threads,
-            started: grown(STARTED, &watched.total_ns, &[]),
+            started: grown(STARTED, &watched.total_ns, &watched.opened_ns),
             longest: longest(&watched.total_ns),
-            clients: clients.iter().filter(|c| c.database == index).map(|c| c.pid).collect(),
-            slices: watched.slices,
+            clients: clients.iter().filter(|c| c.database == *index).map(|c| c.pid).collect(),
+            slices: std::mem::take(&mut watched.slices),
         };
-        Reading::Present(((0..).zip(self.watched).map(activity).collect(), cost))
+        Reading::Present((self.watched.iter_mut().map(activity).collect(), cost))
     }
 
     /// Keeps what was traced, and pauses if that cost too much.
@@ -188,11 +284,12 @@ impl Threads {
         Ok(())
     }
 
-    /// Who sent to the databases, the busiest first.
+    /// Who sent to the databases in this window, the busiest first; the next one begins without.
     fn clients(&self) -> libbpf_rs::Result<Vec<Client>> {
         let map = self.bpf.map("clients")?;
         let mut clients = Vec::new();
-        for key in map.keys() {
+        let keys: Vec<Vec<u8>> = map.keys().collect();
+        for key in keys {
             // An entry may give way to a newer one meanwhile.
             let Some(count) = map.lookup(&key, MapFlags::ANY)? else { continue };
             let number = |bytes: &[u8]| Some(u32::from_ne_bytes(bytes.try_into().ok()?));
@@ -203,6 +300,7 @@ impl Threads {
             ) {
                 clients.push(Client { database, pid, count });
             }
+            let _ = map.delete(&key);
         }
         clients.sort_by_key(|client| Reverse(client.count));
         Ok(clients)
@@ -233,7 +331,7 @@ impl Threads {
         self.bpf.call("settle_all")?;
         let end_ns = self.moment(SETTLED)?;
         let totals = self.bpf.map("totals")?;
-        for (index, watched) in (0_u32..).zip(&mut self.watched) {
+        for (index, watched) in &mut self.watched {
             let total = totals.lookup(&index.to_ne_bytes(), MapFlags::ANY)?.unwrap_or_default();
             let total = numbers(&total);
             let before = &watched.total_ns;
@@ -255,36 +353,21 @@ struct Client {
     count: u64,
 }
 
-/// How long slices are, and how long the pauses between them must be.
-struct Pace {
-    slice_ns: u64,
-    rng: fastrand::Rng,
+/// How many threads these databases have.
+fn threads_of(databases: &[Database]) -> u32 {
+    databases.iter().filter_map(|database| database.threads.value()).sum()
 }
 
-impl Pace {
-    /// Some forty slices in a window, none so short that attaching would count.
-    fn new(window: Duration) -> Self {
-        let slice = (window / 40).clamp(Duration::from_millis(200), Duration::from_secs(1));
-        Self { slice_ns: slice.as_nanos() as u64, rng: fastrand::Rng::new() }
-    }
-
-    /// After a slice of `traced_s` that cost `cost_s` of a CPU. Random, so as not to fall into
-    /// step with anything periodic.
-    fn pause_ns(&mut self, traced_s: f64, cost_s: f64) -> u64 {
-        let needed_s = cost_s / BUDGET - traced_s;
-        if needed_s <= 0.0 {
-            return 0;
-        }
-        (needed_s * (0.5 + self.rng.f64()) * 1e9) as u64
-    }
+/// For how many threads there is to be room; small tables are faster.
+fn room_for(databases: &[Database]) -> u32 {
+    threads_of(databases).saturating_mul(4).clamp(FEWEST_THREADS, MOST_THREADS)
 }
 
-/// Sizes the table of threads (small tables are faster), and says what system calls mean.
-fn configure(map: &mut OpenMapMut, databases: &[Database]) -> libbpf_rs::Result<()> {
+/// Sizes the table of threads, and says what system calls mean.
+fn configure(map: &mut OpenMapMut, room: u32) -> libbpf_rs::Result<()> {
     let name = map.name().to_string_lossy().into_owned();
     if name == "threads" {
-        let threads: u32 = databases.iter().filter_map(|d| d.threads.value()).sum();
-        map.set_max_entries(threads.saturating_mul(4).clamp(FEWEST_THREADS, MOST_THREADS))?;
+        map.set_max_entries(room)?;
     } else if name.ends_with(".rodata") {
         map.set_initial_value(&syscalls::table())?;
     }
@@ -383,18 +466,6 @@ mod tests {
     fn pascal(word: &str) -> String {
         let first = |part: &str| part[..1].to_owned() + &part[1..].to_lowercase();
         word.split('_').map(first).collect()
-    }
-
-    #[test]
-    fn pauses_keep_the_budget() {
-        let mut pace = Pace::new(Duration::from_secs(10));
-        assert_eq!(pace.slice_ns, 250_000_000);
-        assert_eq!(pace.pause_ns(0.25, 0.25 * BUDGET), 0);
-        // Four times the budget: three quarters of the time are pauses.
-        let pauses: Vec<u64> = (0..1000).map(|_| pace.pause_ns(0.25, BUDGET)).collect();
-        let mean = pauses.iter().sum::<u64>() as f64 / 1000.0;
-        assert!((mean / 0.75e9 - 1.0).abs() < 0.05, "{mean}");
-        assert!(pauses.iter().all(|pause| (374_000_000..=1_126_000_000).contains(pause)));
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! Reports from saved data: a screen for the terminal and a page for the browser.
+//! Reports from saved data: a screen for the terminal, a view that goes on, and a page for the
+//! browser.
 //!
 //! Everything here is pure: a result goes in, a `String` comes out; nothing is read, no clock is
 //! asked. Names of processes, containers and mappings are other people's text, so whatever is
@@ -11,3 +12,4 @@ mod svg;
 mod tell;
 pub mod terminal;
 mod time;
+pub mod watch;

@@ -69,6 +69,12 @@ pub fn headline(check: &Check) -> String {
     }
 }
 
+/// What to do where there is no database.
+pub const NO_DATABASE: [&str; 2] = [
+    "A database that runs as another user is only seen by root: use sudo.",
+    "Any other program can be checked by its process: untax check --pid PID",
+];
+
 /// The databases, the dearest first.
 pub fn by_cost(check: &Check) -> Vec<&Checked> {
     let worst = |db: &Checked| db.findings.iter().map(|f| f.severity).max();
@@ -97,7 +103,11 @@ pub fn scale(check: &Check) -> f64 {
     let several = check.databases.len() > 1;
     let totals = check.databases.iter().filter(|_| several).filter_map(|db| db.tax.as_ref());
     let taxes = all.filter_map(|f| f.tax.as_ref()).chain(totals);
-    let highest = taxes.map(|t| t.high).fold(0.0, f64::max);
+    round_scale(taxes.map(|t| t.high).fold(0.0, f64::max))
+}
+
+/// A round share at or above another.
+pub fn round_scale(highest: f64) -> f64 {
     [0.02, 0.04, 0.06, 0.1, 0.2, 0.3, 0.4, 0.6]
         .into_iter()
         .find(|end| highest <= *end)

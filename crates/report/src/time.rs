@@ -7,28 +7,47 @@ use untax_core::check::{Checked, TimeShares};
 /// Less than this share is nothing to draw a line for.
 const WORTH: f64 = 0.005;
 
-/// The parts of the active time, the largest first; empty when it was not traced or there was
-/// none.
-pub fn parts(time: &TimeShares) -> Vec<(&'static str, f64)> {
-    let Some(active) = time.active_s.value().filter(|active| active.0 > 0.0) else {
-        return Vec::new();
-    };
+/// The parts of the active time, in one order for all pictures of it.
+pub const PARTS: [&str; 8] = [
+    "on CPU",
+    "waiting for a CPU",
+    "stopped by a CPU limit",
+    "waiting for disks",
+    "freeing memory",
+    "waiting for locks",
+    "sending",
+    "unaccounted",
+];
+
+/// The share of each in the active time; `None` when it was not traced or there was none.
+pub fn shares(time: &TimeShares) -> Option<[f64; 8]> {
+    let active = time.active_s.value().filter(|active| active.0 > 0.0)?;
     let seconds = |reading: &untax_core::Reading<Seconds>| reading.value().map_or(0.0, |s| s.0);
     let throttled = seconds(&time.throttled_s);
     let all = [
-        ("on CPU", seconds(&time.on_cpu_s)),
-        ("waiting for a CPU", (seconds(&time.runnable_s) - throttled).max(0.0)),
-        ("stopped by a CPU limit", throttled),
-        ("waiting for disks", seconds(&time.disk_s)),
-        ("freeing memory", seconds(&time.reclaim_s)),
-        ("waiting for locks", seconds(&time.lock_s)),
-        ("sending", seconds(&time.network_s)),
-        ("unaccounted", seconds(&time.unaccounted_s)),
+        seconds(&time.on_cpu_s),
+        (seconds(&time.runnable_s) - throttled).max(0.0),
+        throttled,
+        seconds(&time.disk_s),
+        seconds(&time.reclaim_s),
+        seconds(&time.lock_s),
+        seconds(&time.network_s),
+        seconds(&time.unaccounted_s),
     ];
-    let mut parts: Vec<_> = all.map(|(name, s)| (name, s / active.0)).into();
+    Some(all.map(|part| part / active.0))
+}
+
+/// The parts that are worth a word, the largest first.
+pub fn named(shares: &[f64; 8]) -> Vec<(&'static str, f64)> {
+    let mut parts: Vec<_> = PARTS.into_iter().zip(*shares).collect();
     parts.retain(|(_, share)| *share >= WORTH);
     parts.sort_by(|a, b| b.1.total_cmp(&a.1));
     parts
+}
+
+/// The same of a database's time; empty when it was not traced or there was none.
+pub fn parts(time: &TimeShares) -> Vec<(&'static str, f64)> {
+    shares(time).as_ref().map(named).unwrap_or_default()
 }
 
 /// The same in words, in segments of a line.

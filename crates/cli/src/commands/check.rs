@@ -59,7 +59,7 @@ pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
 }
 
 fn watched(args: &Args, state: &State) -> anyhow::Result<Check> {
-    let Observed { window, tracing_s } =
+    let Observed { window, tracing_s, .. } =
         args.watching.observe(state, &Host::live(), &Host::live())?;
     let run = State::new_run("check");
     let check = untax_rules::check(&window, run.clone(), own_cost::read(tracing_s));
@@ -82,7 +82,8 @@ fn replayed(run: &str, state: &State) -> anyhow::Result<Check> {
     Ok(untax_rules::check(&saved.window, saved.check.run, saved.check.own))
 }
 
-fn outcome(check: &Check) -> Outcome {
+/// Whether there is anything that matters.
+pub fn outcome(check: &Check) -> Outcome {
     let of_databases = check.databases.iter().flat_map(|database| &database.findings);
     let mut all = of_databases.chain(&check.findings);
     if all.any(|finding| finding.severity > Severity::Info) {

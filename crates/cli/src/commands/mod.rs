@@ -10,3 +10,4 @@ pub mod lab;
 pub mod plan;
 pub mod undo;
 pub mod verify;
+pub mod watch;

@@ -8,6 +8,8 @@
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
+struct bpf_map;
+
 #define REQ_OP_MASK 0xff
 #define REQ_OP_READ 0
 #define REQ_OP_WRITE 1
@@ -349,5 +351,22 @@ int on_complete(u64 *context)
 	if (flow)
 		add(flow, was, now);
 	bpf_map_delete_elem(&issued, &address);
+	return 0;
+}
+
+static long forget_one(struct bpf_map *map, const struct flow_key *key, struct flow *flow,
+		       void *context)
+{
+	flow->longest = 0;
+	flow->peak = 0;
+	flow->in_slot = 0;
+	return 0;
+}
+
+/* Run by the reader, when a window begins. */
+SEC("syscall")
+int forget_peaks(void *context)
+{
+	bpf_for_each_map_elem(&flows, forget_one, NULL, 0);
 	return 0;
 }

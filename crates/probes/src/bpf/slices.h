@@ -32,6 +32,22 @@ int settle_all(void *context)
 	return 0;
 }
 
+static long forget_one(struct bpf_map *map, const u32 *index, struct total *total, void *context)
+{
+	total->longest[0] = 0;
+	total->longest[1] = 0;
+	total->longest[2] = 0;
+	return 0;
+}
+
+/* Run by the reader, when a window begins; a wait that goes on is still as long as it is. */
+SEC("syscall")
+int forget_longest(void *context)
+{
+	bpf_for_each_map_elem(&totals, forget_one, NULL, 0);
+	return 0;
+}
+
 /* Run by the reader, before the scheduler's events stop. */
 SEC("syscall")
 int pause(void *context)

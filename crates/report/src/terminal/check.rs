@@ -70,11 +70,7 @@ impl Columns {
 fn answer(screen: &mut Screen, check: &Check) {
     screen.line(&[span(Ink::Bold, format!("{}.", tell::headline(check)))]);
     if check.databases.is_empty() {
-        let help = [
-            "A database that runs as another user is only seen by root: use sudo.",
-            "Any other program can be checked by its process: untax check --pid PID",
-        ];
-        for line in help {
+        for line in tell::NO_DATABASE {
             screen.line(&[span(Ink::Plain, format!("  {line}"))]);
         }
     }

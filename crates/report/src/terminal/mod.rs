@@ -5,7 +5,7 @@ mod comparison;
 mod lab;
 mod pages;
 mod plan;
-mod screen;
+pub(crate) mod screen;
 mod verification;
 
 pub use check::check;

@@ -83,7 +83,8 @@ fn checked(scene: &Scene, method: Method, state: &State) -> anyhow::Result<Seen>
     std::thread::sleep(scene.settling());
     let pid = scene.pid().context("the scratch server has ended; is there a crash in its log?")?;
     let watching = Watching::of(pid, method.window);
-    let Observed { window, tracing_s } = watching.observe(state, &Host::live(), &Host::live())?;
+    let Observed { window, tracing_s, .. } =
+        watching.observe(state, &Host::live(), &Host::live())?;
     scene.survived()?;
     let check = untax_rules::check(&window, State::new_run("check"), own_cost::read(tracing_s));
     match Seen::of(check, pid) {

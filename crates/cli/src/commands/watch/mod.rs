@@ -1,0 +1,57 @@
+//! `untax watch`.
+
+mod feed;
+mod screen;
+mod stream;
+mod view;
+
+use crate::observe::Watching;
+use crate::state::State;
+use crate::{Outcome, Usage};
+use std::io::IsTerminal;
+use std::time::Duration;
+
+/// A window shorter than this has too few slices to say anything.
+const SHORTEST: Duration = Duration::from_millis(500);
+
+/// Shows what the platform takes from the databases, window after window, until q is pressed.
+#[derive(Debug, clap::Args)]
+#[command(
+    mut_arg("window", |window| window.default_value("2s").help(
+        "How long each window is: 2s, 500ms, 1m"
+    )),
+    after_help = "Keys: q quit, p pause, s sort, arrows or j and k select, Enter open and back, \
+                  ? help.\n\n\
+                  Examples:\n  untax watch                        every database, two seconds a window\n  \
+                  untax watch --pid 4012 --window 10s  one of them, at leisure\n  \
+                  untax watch --json --count 30      thirty results, one on a line, for scripts"
+)]
+pub struct Args {
+    #[command(flatten)]
+    watching: Watching,
+    /// Draw nothing; print the result of each window as JSON on a line of its own, until
+    /// interrupted. Results are not saved; the status is 1 when any of them has findings
+    #[arg(long)]
+    json: bool,
+    /// End after so many windows
+    #[arg(long, value_name = "N", requires = "json", value_parser = clap::value_parser!(u64).range(1..))]
+    count: Option<u64>,
+}
+
+/// Runs the command.
+pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
+    if args.watching.window < SHORTEST {
+        let why = "--window is 500ms at least; untax check --window 0s takes a single look";
+        return Err(Usage(why.to_owned()).into());
+    }
+    if args.json {
+        return stream::run(&args.watching, args.count, state);
+    }
+    if !std::io::stdout().is_terminal() {
+        let why = "untax watch draws on a terminal, and standard output is none; untax check \
+                   prints one result, untax watch --json one for each window";
+        return Err(Usage(why.to_owned()).into());
+    }
+    view::run(&args.watching, state)?;
+    Ok(Outcome::Clean)
+}

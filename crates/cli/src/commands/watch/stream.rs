@@ -1,0 +1,34 @@
+//! One result on each line.
+
+use super::feed::{self, News};
+use crate::Outcome;
+use crate::commands::check::outcome;
+use crate::observe::Watching;
+use crate::screen::{print_line, say_all};
+use crate::state::State;
+use anyhow::Context;
+use untax_experiments::Interrupt;
+
+/// Prints until interrupted, until so many were printed, or until nobody reads any more.
+pub fn run(watching: &Watching, count: Option<u64>, state: &State) -> anyhow::Result<Outcome> {
+    let interrupt = Interrupt::by_signals().context("cannot listen for signals")?;
+    let mut worst = Outcome::Clean;
+    let mut printed = 0;
+    feed::run(
+        watching,
+        state,
+        || interrupt.check().is_ok(),
+        |news| {
+            let News::Checked(check, notes) = news else { return Ok(true) };
+            say_all(&notes);
+            if outcome(&check) == Outcome::Findings {
+                worst = Outcome::Findings;
+            }
+            let json = serde_json::to_string(&check).context("cannot write the result as JSON")?;
+            let read = print_line(&json)?;
+            printed += 1;
+            Ok(read && count.is_none_or(|count| printed < count))
+        },
+    )?;
+    Ok(worst)
+}

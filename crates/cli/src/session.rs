@@ -1,0 +1,137 @@
+//! One window after the other over the live host: each begins where the one before it ended.
+
+use crate::observe::{Observed, Watching};
+use crate::state::State;
+use anyhow::bail;
+use std::time::{Duration, Instant};
+use untax_core::{Reading, Seconds, Snapshot, Window};
+use untax_engines::{Asker, Selection};
+use untax_host::Host;
+use untax_probes::{Probes, Seen};
+
+/// How often the probes do what is due.
+const STEP: Duration = Duration::from_millis(100);
+
+/// A window that is open, and what is needed to close it and to open others.
+pub struct Session<'a> {
+    watching: &'a Watching,
+    state: &'a State,
+    asker: Asker,
+    selection: Selection,
+    opening: Snapshot,
+    /// None for a window without length.
+    probes: Option<Probes>,
+}
+
+impl<'a> Session<'a> {
+    /// Takes the first snapshot and opens the first window.
+    pub fn open(watching: &'a Watching, state: &'a State, start: &Host) -> anyhow::Result<Self> {
+        let asker = Asker::this_program();
+        let selection = watching.selection(start)?;
+        // Part of a capture: it replays what was asked for, a program that is no database too.
+        start.observe("selection", || Reading::Present(selection.clone()));
+        let opening = taken(untax_probes::snapshot(start, &asker, &selection))?;
+        if opening.databases.is_empty() && !matches!(selection, Selection::All) {
+            bail!("no database is selected by that; untax check --all lists what runs here");
+        }
+        let window = watching.window;
+        let probes = (!window.is_zero()).then(|| Probes::begin(&opening.databases, window));
+        Ok(Self { watching, state, asker, selection, opening, probes })
+    }
+
+    /// Lets the window pass. `go_on` hears every 100 ms or so how much of it has passed, and may
+    /// end it early; then this is false.
+    pub fn pass(&mut self, mut go_on: impl FnMut(Duration) -> bool) -> bool {
+        let Some(probes) = &mut self.probes else { return true };
+        let begun = Instant::now();
+        loop {
+            let passed = begun.elapsed();
+            let left = self.watching.window.saturating_sub(passed);
+            if left.is_zero() {
+                return true;
+            }
+            probes.tick();
+            if !go_on(passed) {
+                return false;
+            }
+            std::thread::sleep(left.min(STEP));
+        }
+    }
+
+    /// Closes the window. Nothing is traced any more while the last snapshot is taken.
+    pub fn close(mut self, end: &Host) -> anyhow::Result<Observed> {
+        let Some(seen) = self.probes.take().map(|mut probes| probes.finish()) else {
+            let closing = self.opening.clone();
+            return Ok(self.observed(Seen::nothing(), closing, end, Vec::new()));
+        };
+        let (closing, notes) = self.closing(end)?;
+        Ok(self.observed(seen, closing, end, notes))
+    }
+
+    /// Closes the window and opens the next one: the snapshot is the end of the one and the start
+    /// of the other, and programs in the kernel stay loaded.
+    pub fn next(&mut self, end: &Host) -> anyhow::Result<Observed> {
+        let seen = self.probes.as_mut().map_or_else(Seen::nothing, Probes::finish);
+        let (closing, notes) = self.closing(end)?;
+        let probes = self.probes.take();
+        self.probes = probes.map(|probes| probes.next(&closing.databases));
+        let observed = self.observed(seen, closing, end, notes);
+        self.opening = observed.window.end.clone();
+        Ok(observed)
+    }
+
+    fn closing(&self, end: &Host) -> anyhow::Result<(Snapshot, Vec<String>)> {
+        let mut notes = Vec::new();
+        let closing = untax_probes::snapshot(end, &self.asker, &self.selection);
+        let closing = closing_or_gone(closing, &self.opening, end, &mut notes)?;
+        Ok((closing, notes))
+    }
+
+    fn observed(
+        &self,
+        seen: Seen,
+        closing: Snapshot,
+        end: &Host,
+        mut notes: Vec<String>,
+    ) -> Observed {
+        let opening = &self.opening;
+        // Not part of a recorded moment, but of the window between two.
+        let window_s = Seconds(closing.uptime_s - opening.uptime_s);
+        let Seen { samples, activity, io, tracing_s } = seen.over(window_s);
+        let samples = end.observe("samples", || Reading::Present(samples));
+        let activity = end.observe("activity", || activity);
+        let io = end.observe("io", || io);
+        let calibrated = || self.watching.calibration(self.state, &closing, &mut notes);
+        let calibration = end.observe("calibration", calibrated);
+        // Captures made by hand may have no samples; the snapshots stand for themselves.
+        let samples = samples.into_value().unwrap_or_default();
+        let others = untax_probes::busiest(end, opening, &closing);
+        let groups = untax_probes::pressed(opening, &closing);
+        let (start, end) = (opening.clone(), closing);
+        let window = Window { start, end, samples, activity, io, others, groups, calibration };
+        Observed { window, tracing_s, notes }
+    }
+}
+
+/// The snapshot, or why there is none.
+pub fn taken(snapshot: Reading<Snapshot>) -> anyhow::Result<Snapshot> {
+    match snapshot {
+        Reading::Present(snapshot) => Ok(snapshot),
+        Reading::Absent(why) => bail!("nothing to check: {why}"),
+        gap => bail!("the host cannot be read: {}", gap.why().unwrap_or_default()),
+    }
+}
+
+/// The snapshot at the end; a selected database that ended meanwhile leaves one without it.
+pub fn closing_or_gone(
+    closing: Reading<Snapshot>,
+    opening: &Snapshot,
+    end: &Host,
+    notes: &mut Vec<String>,
+) -> anyhow::Result<Snapshot> {
+    let Reading::Absent(why) = &closing else { return taken(closing) };
+    notes.push(format!("gone during the check: {why}"));
+    let alone = untax_probes::snapshot_of_host(end).into_value();
+    // Older captures do not hold when that was.
+    Ok(alone.unwrap_or_else(|| Snapshot { databases: Vec::new(), ..opening.clone() }))
+}

@@ -1,0 +1,385 @@
+//! `untax watch` on a terminal of its own and as a stream, over databases that come and go.
+
+#![allow(
+    clippy::disallowed_methods,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test looks at the machine by other ways than the code that it tests"
+)]
+
+mod support;
+
+use rustix::process::{Pid, Signal, kill_process};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{LocalModes, Termios, Winsize, tcgetattr, tcsetwinsize};
+use serde_json::Value;
+use std::fs::{File, OpenOptions};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use support::{Bystander, Untax, unmeasured};
+use untax_lab::{Pgbench, Place, Postgres};
+
+/// Longer than anything here takes: ends what hangs, measures nothing.
+const HUNG: Duration = Duration::from_secs(120);
+
+/// A terminal with the program on it.
+struct Tty {
+    child: Child,
+    master: File,
+    /// Kept open, so that what the program left behind can be looked at.
+    slave: File,
+    before: Termios,
+    shown: Arc<Mutex<vt100::Parser>>,
+}
+
+impl Tty {
+    /// Starts the program on a new terminal of that size.
+    fn start(untax: &Untax, arguments: &[&str], columns: u16, rows: u16) -> Self {
+        let master =
+            openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
+        grantpt(&master).unwrap();
+        unlockpt(&master).unwrap();
+        let name = ptsname(&master, Vec::new()).unwrap().into_string().unwrap();
+        let not_ours = rustix::fs::OFlags::NOCTTY.bits().cast_signed();
+        let slave = OpenOptions::new().read(true).write(true).custom_flags(not_ours).open(name);
+        let (master, slave) = (File::from(master), slave.unwrap());
+        let end = || Stdio::from(slave.try_clone().unwrap());
+        resize(&master, columns, rows);
+        let before = tcgetattr(&slave).unwrap();
+        let child = Command::new("setsid")
+            .args(["--ctty", env!("CARGO_BIN_EXE_untax"), "--state-dir"])
+            .arg(untax.path("state"))
+            .args(arguments)
+            .env("TERM", "xterm-256color")
+            .stdin(end())
+            .stdout(end())
+            .stderr(end())
+            .spawn()
+            .unwrap();
+        let shown = Arc::new(Mutex::new(vt100::Parser::new(rows, columns, 0)));
+        let (mut from, parser) = (master.try_clone().unwrap(), Arc::clone(&shown));
+        std::thread::spawn(move || {
+            let mut bytes = [0; 4096];
+            while let Ok(count @ 1..) = from.read(&mut bytes) {
+                parser.lock().unwrap().process(&bytes[..count]);
+            }
+        });
+        Self { child, master, slave, before, shown }
+    }
+
+    fn resize(&self, columns: u16, rows: u16) {
+        self.shown.lock().unwrap().screen_mut().set_size(rows, columns);
+        resize(&self.master, columns, rows);
+    }
+
+    fn press(&mut self, keys: &str) {
+        self.master.write_all(keys.as_bytes()).unwrap();
+    }
+
+    fn screen(&self) -> String {
+        self.shown.lock().unwrap().screen().contents()
+    }
+
+    /// Waits until the screen is as it should be.
+    fn until(&self, what: &str, is: impl Fn(&str) -> bool) -> String {
+        let since = Instant::now();
+        loop {
+            let screen = self.screen();
+            if is(&screen) {
+                return screen;
+            }
+            assert!(since.elapsed() < HUNG, "no {what}:\n{screen}");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    fn shows(&self, text: &str) -> String {
+        self.until(text, |screen| screen.contains(text))
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
+    }
+
+    /// Waits for the end of the program; the terminal is then as it was before.
+    fn ended(mut self) -> ExitStatus {
+        let status = end_of(&mut self.child);
+        let after = tcgetattr(&self.slave).unwrap();
+        assert_eq!(after.local_modes, self.before.local_modes);
+        assert_eq!(after.input_modes, self.before.input_modes);
+        assert_eq!(after.output_modes, self.before.output_modes);
+        self.until("cursor on the first screen", |_| {
+            let shown = self.shown.lock().unwrap();
+            !shown.screen().alternate_screen() && !shown.screen().hide_cursor()
+        });
+        status
+    }
+}
+
+impl Drop for Tty {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn resize(master: &File, columns: u16, rows: u16) {
+    let size = Winsize { ws_col: columns, ws_row: rows, ws_xpixel: 0, ws_ypixel: 0 };
+    tcsetwinsize(master, size).unwrap();
+}
+
+fn end_of(child: &mut Child) -> ExitStatus {
+    let since = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            return status;
+        }
+        assert!(since.elapsed() < HUNG, "it does not end");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+const BUFFERS: (&str, &str) = ("shared_buffers", "256MB");
+const LOAD: Pgbench = Pgbench { clients: 4, seconds: 180, writes: false, reconnect: false };
+
+#[test]
+fn a_database_is_shown_opened_and_left() {
+    support::real(|| {
+        let postgres = Postgres::start(Place::Host, &[BUFFERS])?;
+        postgres.pgbench_fill(10, 100)?;
+        let _load = postgres.pgbench(&LOAD)?;
+        let pid = postgres.pid().unwrap().to_string();
+        let untax = Untax::new();
+        let options = ["watch", "--pid", &pid, "--window", "1s", "--no-calibration"];
+        let mut tty = Tty::start(&untax, &options, 100, 30);
+        let screen = tty.shows("threads active");
+        assert!(
+            screen.contains("PostgreSQL") && screen.contains(&format!("pid {pid}")),
+            "{screen}"
+        );
+        assert!(screen.contains("█ ") || screen.contains("▓ "), "its time: {screen}");
+        assert!(screen.contains("own cost"), "{screen}");
+        let raw = tcgetattr(&tty.slave).unwrap();
+        assert!(!raw.local_modes.contains(LocalModes::ICANON), "the test would see nothing");
+        tty.resize(40, 10);
+        let small = tty.until("screen of 40 columns", |screen| {
+            screen
+                .lines()
+                .nth(9)
+                .is_some_and(|last| last.starts_with("q p s") && last.contains("own"))
+        });
+        assert!(small.contains("PostgreSQL"), "{small}");
+        tty.resize(100, 30);
+        tty.shows("q quit");
+        tty.press("\r");
+        tty.shows("Where its time went");
+        tty.press("\u{1b}");
+        tty.until("list", |screen| !screen.contains("Where its time went"));
+        tty.press("j\r");
+        tty.shows("untax explain ");
+        tty.press("\r");
+        tty.until("list", |screen| !screen.contains("untax explain "));
+        tty.press("p");
+        tty.shows("PAUSED");
+        tty.press("?");
+        tty.shows("any key closes this");
+        tty.press("xp");
+        tty.until("clock", |screen| !screen.contains("PAUSED") && screen.contains("own cost"));
+        tty.press("q");
+        assert!(tty.ended().success());
+        Ok(())
+    });
+}
+
+#[test]
+fn databases_that_come_end_and_come_again_are_shown() {
+    support::real(|| {
+        let untax = Untax::new();
+        let options = ["watch", "--window", "1s", "--no-calibration"];
+        let mut tty = Tty::start(&untax, &options, 100, 40);
+        tty.until("first window", |screen| screen.contains("own cost"));
+        let mut postgres = Postgres::start(Place::Host, &[BUFFERS])?;
+        let first = postgres.pid().unwrap();
+        tty.shows(&format!("pid {first}"));
+        postgres.stop();
+        tty.shows("ended, seen at");
+        postgres.restart(&[BUFFERS])?;
+        let second = postgres.pid().unwrap();
+        let screen = tty.shows(&format!("was pid {first}"));
+        assert!(screen.contains(&format!("pid {second}")), "{screen}");
+        tty.press("q");
+        assert!(tty.ended().success());
+        Ok(())
+    });
+}
+
+#[test]
+fn signals_leave_the_terminal_as_it_was() {
+    support::real(|| {
+        let mut sleeper = Command::new("sleep");
+        sleeper.arg("180");
+        let sleeper = Bystander::start(sleeper);
+        let pid = sleeper.id().to_string();
+        let untax = Untax::new();
+        let options = ["watch", "--pid", &pid, "--window", "1s", "--no-calibration"];
+        for signal in [Signal::TERM, Signal::HUP, Signal::INT] {
+            let tty = Tty::start(&untax, &options, 80, 24);
+            tty.shows("untax watch");
+            tty.signal(signal);
+            assert!(tty.ended().success(), "{signal:?}");
+        }
+        let mut tty = Tty::start(&untax, &options, 80, 24);
+        tty.shows("untax watch");
+        tty.press("\u{3}");
+        assert!(tty.ended().success(), "Ctrl-C");
+        Ok(())
+    });
+}
+
+#[test]
+fn without_a_process_the_terminal_is_not_even_taken() {
+    support::real(|| {
+        let untax = Untax::new();
+        let tty = Tty::start(&untax, &["watch", "--pid", "4194305"], 80, 24);
+        let shown = tty.shows("4194305");
+        assert!(shown.contains("untax: "), "{shown}");
+        assert_eq!(tty.ended().code(), Some(2));
+        Ok(())
+    });
+}
+
+/// The stream of results of a run.
+struct Stream {
+    child: Child,
+    lines: std::io::Lines<BufReader<ChildStdout>>,
+}
+
+impl Stream {
+    fn start(untax: &Untax, arguments: &[&str]) -> Self {
+        let words = ["watch", "--json", "--window", "1s", "--no-calibration"];
+        let mut command = untax.command(&[&words, arguments].concat());
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        Self { child, lines }
+    }
+
+    /// The next result.
+    fn next(&mut self) -> Value {
+        let line = self.lines.next().expect("a line for every window").unwrap();
+        serde_json::from_str(&line).expect("every line is JSON and whole")
+    }
+
+    /// The first result that is as it should be; the program's own deadline ends the search.
+    fn until(&mut self, is: impl Fn(&Value) -> bool) -> Value {
+        loop {
+            let check = self.next();
+            if is(&check) {
+                return check;
+            }
+        }
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn database(check: &Value, pid: u32) -> Option<&Value> {
+    check["databases"].as_array().unwrap().iter().find(|database| database["pid"] == pid)
+}
+
+#[test]
+fn each_window_is_a_line_and_costs_less_than_the_first() {
+    support::real(|| {
+        let postgres = Postgres::start(Place::Host, &[BUFFERS])?;
+        postgres.pgbench_fill(10, 100)?;
+        let _load = postgres.pgbench(&LOAD)?;
+        let pid = postgres.pid().unwrap();
+        let untax = Untax::new();
+        let text = pid.to_string();
+        let mut stream = Stream::start(&untax, &["--pid", &text, "--count", "4"]);
+        let checks: Vec<Value> = (0..4).map(|_| stream.next()).collect();
+        assert!(stream.lines.next().is_none());
+        assert!([0, 1].contains(&end_of(&mut stream.child).code().unwrap()));
+        for check in &checks {
+            assert_eq!(check["schema"], "untax.check/1");
+            let (found, window_s) = (database(check, pid).unwrap(), check["window_s"].as_f64());
+            assert!(window_s.unwrap() >= 1.0, "{check}");
+            assert!(found["time"]["active_s"].as_f64().unwrap() > 0.1, "{:#}", found["time"]);
+        }
+        let number = |check: &Value, name: &str| check["self"][name].as_f64().unwrap();
+        let cpu_s: Vec<f64> = checks.iter().map(|check| number(check, "cpu_s")).collect();
+        // Programs are loaded once, and every window has only its own cost.
+        assert!(cpu_s[1..].iter().all(|cost| *cost < cpu_s[0]), "{cpu_s:?}");
+        assert!(checks.iter().all(|check| number(check, "tracing_s") > 0.0));
+        Ok(())
+    });
+}
+
+#[test]
+fn a_database_found_later_is_traced_and_its_end_is_said() {
+    support::real(|| {
+        let untax = Untax::new();
+        let mut stream = Stream::start(&untax, &[]);
+        stream.next();
+        let postgres = Postgres::start(Place::Host, &[BUFFERS])?;
+        postgres.pgbench_fill(1, 100)?;
+        let pid = postgres.pid().unwrap();
+        let load = postgres.pgbench(&LOAD)?;
+        stream.until(|check| {
+            let active_s = database(check, pid).map(|found| &found["time"]["active_s"]);
+            active_s.and_then(Value::as_f64).is_some_and(|active_s| active_s > 0.1)
+        });
+        drop(load);
+        drop(postgres);
+        let id = format!("postgres:{pid}");
+        let last = stream.until(|check| {
+            let gone = |(_, why): &(&str, &str)| why.contains(&id) && why.contains("ended");
+            unmeasured(check).iter().any(gone)
+        });
+        assert!(database(&last, pid).is_none(), "{last:#}");
+        stream.next();
+        Ok(())
+    });
+}
+
+#[test]
+fn a_stream_ends_when_interrupted_or_read_no_more() {
+    support::real(|| {
+        let untax = Untax::new();
+        let mut stream = Stream::start(&untax, &[]);
+        stream.next();
+        kill_process(Pid::from_child(&stream.child), Signal::INT).unwrap();
+        assert!([0, 1].contains(&end_of(&mut stream.child).code().unwrap()));
+        let untax = Untax::new();
+        let mut command = untax.command(&["watch", "--json", "--window", "1s"]);
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        drop(child.stdout.take());
+        assert!([0, 1].contains(&end_of(&mut child).code().unwrap()));
+        Ok(())
+    });
+}
+
+#[test]
+fn without_privilege_the_stream_says_why() {
+    support::real(|| {
+        let postgres = Postgres::start(Place::Host, &[BUFFERS])?;
+        let pid = postgres.pid().unwrap();
+        let text = pid.to_string();
+        let untax = Untax::as_nobody();
+        let mut stream = Stream::start(&untax, &["--pid", &text, "--count", "2"]);
+        for _ in 0..2 {
+            let check = stream.next();
+            let active = &database(&check, pid).unwrap()["time"]["active_s"];
+            assert!(active["denied"].as_str().is_some_and(|why| why.contains("root")), "{active}");
+        }
+        Ok(())
+    });
+}

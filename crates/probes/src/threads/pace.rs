@@ -1,0 +1,68 @@
+//! How much of a window is traced, so that tracing keeps its budget.
+
+use std::time::Duration;
+
+/// The share of one CPU that tracing may take in the kernel; beyond it, only parts of the window
+/// are traced.
+const BUDGET: f64 = 0.015;
+
+/// How long slices are, and how long the pauses between them must be.
+pub(super) struct Pace {
+    pub slice_ns: u64,
+    /// Pauses that ended early with a window: they are made up for, up to a window's length.
+    owed: Duration,
+    window: Duration,
+    rng: fastrand::Rng,
+}
+
+impl Pace {
+    /// Some forty slices in a window, none so short that attaching would count.
+    pub fn new(window: Duration) -> Self {
+        let slice = (window / 40).clamp(Duration::from_millis(200), Duration::from_secs(1));
+        let slice_ns = slice.as_nanos() as u64;
+        Self { slice_ns, owed: Duration::ZERO, window, rng: fastrand::Rng::new() }
+    }
+
+    /// A pause was cut short by so much.
+    pub fn owe(&mut self, short: Duration) {
+        self.owed = (self.owed + short).min(self.window);
+    }
+
+    /// After a slice of `traced_s` that cost `cost_s` of a CPU. Random, so as not to fall into
+    /// step with anything periodic.
+    pub fn pause_ns(&mut self, traced_s: f64, cost_s: f64) -> u64 {
+        let owed = std::mem::take(&mut self.owed);
+        let needed_s = cost_s / BUDGET - traced_s + owed.as_secs_f64();
+        if needed_s <= 0.0 {
+            return 0;
+        }
+        (needed_s * (0.5 + self.rng.f64()) * 1e9) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_keep_the_budget() {
+        let mut pace = Pace::new(Duration::from_secs(10));
+        assert_eq!(pace.slice_ns, 250_000_000);
+        assert_eq!(pace.pause_ns(0.25, 0.25 * BUDGET), 0);
+        // Four times the budget: three quarters of the time are pauses.
+        let pauses: Vec<u64> = (0..1000).map(|_| pace.pause_ns(0.25, BUDGET)).collect();
+        let mean = pauses.iter().sum::<u64>() as f64 / 1000.0;
+        assert!((mean / 0.75e9 - 1.0).abs() < 0.05, "{mean}");
+        assert!(pauses.iter().all(|pause| (374_000_000..=1_126_000_000).contains(pause)));
+    }
+
+    #[test]
+    fn a_pause_cut_short_is_made_up_for() {
+        let mut pace = Pace::new(Duration::from_secs(2));
+        pace.owe(Duration::from_millis(800));
+        assert!(pace.pause_ns(0.2, 0.2 * BUDGET) >= 400_000_000);
+        assert_eq!(pace.pause_ns(0.2, 0.2 * BUDGET), 0, "once");
+        pace.owe(Duration::from_secs(60));
+        assert!(pace.pause_ns(0.2, 0.2 * BUDGET) <= 3_000_000_000, "an old debt lapses");
+    }
+}

@@ -1,0 +1,12 @@
+//! The view of `untax watch`: what it shows is a pure function of a state, and the state one of
+//! what happened so far.
+
+mod detail;
+mod draw;
+mod list;
+mod paint;
+mod state;
+mod track;
+
+pub use draw::draw;
+pub use state::{Event, Key, State};
