@@ -177,7 +177,7 @@ fn stolen_s() -> f64 {
 #[test]
 fn two_spinners_on_a_fifth_of_a_cpu_are_throttled() {
     support::real(|| {
-        let group = Group::for_neighbours(None)?;
+        let group = Group::for_neighbours()?;
         let _limit = group.limit_cpus(0.2)?;
         let (_, directory) = group.directory("cpu", "cpu")?;
         let mut spinners = Command::new("sh");

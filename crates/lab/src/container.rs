@@ -55,7 +55,8 @@ impl Container {
         }
         let file = bundle.join("config.json");
         std::fs::write(&file, config.to_string()).map_err(at(&file))?;
-        let guard = Shell::guard("echo", DELETE, &[&[id.clone()], &runtime[..]].concat())?;
+        let guard =
+            Shell::guard("echo", DELETE, &[std::slice::from_ref(&id), &runtime[..]].concat())?;
         Ok(Self { _guard: guard, id, runtime, bundle })
     }
 

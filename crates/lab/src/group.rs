@@ -61,15 +61,24 @@ struct Member {
 }
 
 impl Group {
-    /// A group for a server, which ends in good order before the group goes; below another group,
-    /// where one is given.
-    pub fn for_server(above: Option<&Self>) -> Result<Self, LabError> {
-        Self::make("server", PATIENCE, above)
+    /// A group for a server, which ends in good order before the group goes.
+    pub fn for_server() -> Result<Self, LabError> {
+        Self::make("server", PATIENCE, None)
     }
 
     /// A group for neighbours, which need no patience.
-    pub fn for_neighbours(above: Option<&Self>) -> Result<Self, LabError> {
-        Self::make("neighbour", "0", above)
+    pub fn for_neighbours() -> Result<Self, LabError> {
+        Self::make("neighbour", "0", None)
+    }
+
+    /// The same for a server, below this one.
+    pub fn server_below(&self) -> Result<Self, LabError> {
+        Self::make("server", PATIENCE, Some(self))
+    }
+
+    /// The same for neighbours, below this one.
+    pub fn neighbours_below(&self) -> Result<Self, LabError> {
+        Self::make("neighbour", "0", Some(self))
     }
 
     /// A group for both of them.

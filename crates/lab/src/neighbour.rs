@@ -40,7 +40,7 @@ pub struct Neighbour {
 impl Neighbour {
     /// Keeps so many CPUs busy.
     pub fn spinning(count: u32) -> Result<Self, LabError> {
-        Self::start(SPIN, &[count.to_string()], Group::for_neighbours(None)?)
+        Self::start(SPIN, &[count.to_string()], Group::for_neighbours()?)
     }
 
     /// Dirties so many MiB below a directory, so many times at once, again and again; in a group
@@ -53,7 +53,8 @@ impl Neighbour {
     ) -> Result<Self, LabError> {
         let arguments = [directory.to_string_lossy().into_owned(), mebibytes.to_string()];
         let arguments = [&arguments[..], &[count.to_string()]].concat();
-        Self::start(FLOOD, &arguments, Group::for_neighbours(above)?)
+        let group = above.map_or_else(Group::for_neighbours, Group::neighbours_below)?;
+        Self::start(FLOOD, &arguments, group)
     }
 
     fn start(script: &str, arguments: &[String], group: Group) -> Result<Self, LabError> {

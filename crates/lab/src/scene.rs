@@ -36,7 +36,7 @@ impl Scene {
         let pool =
             (plan.huge_pages > 0).then(|| HugePages::reserve(plan.huge_pages)).transpose()?;
         let pod = plan.pod.then(Group::for_all).transpose()?;
-        let group = Group::for_server(pod.as_ref())?;
+        let group = pod.as_ref().map_or_else(Group::for_server, Group::server_below)?;
         let disk = plan.disk_mebibytes.map(Disk::make).transpose()?;
         let network = plan.network.then(Network::make).transpose()?;
         let setup = Setup {
@@ -46,7 +46,6 @@ impl Scene {
             disk: disk.as_ref().map(Disk::path),
             network: network.as_ref(),
             durable: plan.durable,
-            ..Setup::default()
         };
         let server: Box<dyn Served> = match engine {
             Engine::Postgres => Box::new(Postgres::start_as(&setup)?),
