@@ -12,10 +12,12 @@ const WRITERS: u32 = 2;
 /// What the limit leaves to all of them beside what cannot be freed.
 const LEFT_BYTES: u64 = 160 << 20;
 
+/// MariaDB waits for its own log and locks here rather than for memory: some 2 % of its time is in
+/// reclaim, which is not worth a finding.
 pub(super) const CAUSE: Cause = Cause {
     id: "neighbour-reclaim",
     summary: "two neighbours that write 256 MiB each below a memory limit that they share with it",
-    engines: &[Engine::Postgres, Engine::Mysql],
+    engines: &[Engine::Postgres],
     needs: &[Need::Root, Need::LoopDevice, Need::Tool("setpriv", "util-linux")],
     plan: |engine| Plan { pod: true, ..reclaim_stall::plan(engine) },
     inject: |scene| {
