@@ -23,8 +23,11 @@ pub struct GroupMemory {
     pub cgroup: String,
     /// How often its own limit was in the way, that of no group below it.
     pub at_limit: u64,
-    /// Memory that its own processes took, in base pages, what was taken back included.
+    /// Memory that its own processes took, in base pages, what was taken back included; in pieces
+    /// of `pages_each` where the kernel counts pieces.
     pub taken_pages: u64,
+    /// How many base pages a piece has on average: 1 where pages are counted, and in a window.
+    pub pages_each: f64,
     /// For how long some of its tasks waited for memory; where the kernel says so for each group.
     pub stalled_s: Reading<Seconds>,
 }

@@ -1,11 +1,11 @@
-//! A container of runc around a server: an OCI bundle without an image.
+//! A container of runc, or a sandbox of gVisor, around a server: an OCI bundle without an image.
 //!
 //! Its root is an empty directory onto which this machine's programs are mounted read-only, and
 //! the server's own directory writable, all inside the container's mount namespace.
 
 use crate::account::Account;
 use crate::scratch::Scratch;
-use crate::server::words;
+use crate::server::{Place, words};
 use crate::shell::Shell;
 use crate::{LabError, error::at, program};
 use serde_json::{Value, json};
@@ -15,11 +15,15 @@ use std::process::Command;
 /// What an installed program needs of the machine.
 const MOUNTED: [&str; 5] = ["/usr", "/bin", "/lib", "/lib64", "/etc"];
 
-/// Deletes container `$2` with runc `$1`, which may still be making it.
+const MACHINE_ID: &str = "/etc/machine-id";
+
+/// Deletes container `$1` with the runtime `$2…`, which may still be making it.
 const DELETE: &str = r#"
+id=$1
+shift
 ticks=100
-while "$1" state "$2" >/dev/null 2>&1 && [ "$ticks" -gt 0 ]; do
-    "$1" delete --force "$2" 2>/dev/null || sleep 0.1
+while "$@" state "$id" >/dev/null 2>&1 && [ "$ticks" -gt 0 ]; do
+    "$@" delete --force "$id" 2>/dev/null || sleep 0.1
     ticks=$((ticks - 1))
 done
 "#;
@@ -28,27 +32,32 @@ done
 pub(crate) struct Container {
     _guard: Shell,
     id: String,
-    runc: PathBuf,
+    /// The words of the runtime.
+    runtime: Vec<String>,
     bundle: PathBuf,
 }
 
 impl Container {
     /// Writes the bundle; nothing runs yet.
     pub(crate) fn new(
+        place: Place,
         scratch: &Scratch,
         account: &Account,
         words: &[String],
     ) -> Result<Self, LabError> {
-        let runc = program::find("runc", "runc")?;
+        let runtime = runtime(place, scratch)?;
         let (id, bundle) = (scratch.name().to_owned(), scratch.join("bundle"));
         let root = bundle.join("root");
         std::fs::create_dir_all(&root).map_err(at(&root))?;
-        let config = bundle.join("config.json");
-        let text = configuration(scratch, account, words).to_string();
-        std::fs::write(&config, text).map_err(at(&config))?;
-        let program = runc.to_string_lossy().into_owned();
-        let guard = Shell::guard("echo", DELETE, &[program, id.clone()])?;
-        Ok(Self { _guard: guard, id, runc, bundle })
+        let mut config = configuration(scratch, account, words);
+        if place != Place::Clone {
+            identify(&bundle, &mut config)?;
+        }
+        let file = bundle.join("config.json");
+        std::fs::write(&file, config.to_string()).map_err(at(&file))?;
+        let guard =
+            Shell::guard("echo", DELETE, &[std::slice::from_ref(&id), &runtime[..]].concat())?;
+        Ok(Self { _guard: guard, id, runtime, bundle })
     }
 
     pub(crate) fn id(&self) -> &str {
@@ -57,15 +66,19 @@ impl Container {
 
     /// The command that runs the container.
     pub(crate) fn command(&self) -> Vec<String> {
-        let word = |path: &Path| path.to_string_lossy().into_owned();
-        words([&word(&self.runc), "run", "--bundle", &word(&self.bundle), &self.id])
+        let bundle = self.bundle.to_string_lossy();
+        [&self.runtime, &words(["run", "--bundle", &bundle, &self.id])[..]].concat()
     }
 
-    /// Its first process, as this machine numbers it. Not from runc's pid file, which is written
-    /// some time after the process starts.
+    /// Its first process, as this machine numbers it; of a sandbox the sandbox itself. Not from the
+    /// runtime's pid file, which is written some time after the process starts.
     pub(crate) fn pid(&self) -> Result<u32, LabError> {
-        let program = "runc state".to_owned();
-        let output = match Command::new(&self.runc).args(["state", &self.id]).output() {
+        let program = format!("{} state", program::name(&self.runtime));
+        let (first, options) = self
+            .runtime
+            .split_first()
+            .ok_or_else(|| LabError::Host { why: "a container without a runtime".to_owned() })?;
+        let output = match Command::new(first).args(options).args(["state", &self.id]).output() {
             Ok(output) => output,
             Err(source) => return Err(LabError::Start { program, source }),
         };
@@ -75,6 +88,37 @@ impl Container {
             LabError::Failed { program, status: output.status.to_string(), said }
         })
     }
+}
+
+/// The words of the runtime for a place. A sandbox has the machine's network, so that the server's
+/// loopback port is ours too, and no control groups: it would want those of version 2.
+fn runtime(place: Place, scratch: &Scratch) -> Result<Vec<String>, LabError> {
+    let find =
+        |name: &str| program::find(name, name).map(|path| path.to_string_lossy().into_owned());
+    match place {
+        Place::Gvisor => {
+            let state = format!("--root={}", scratch.word("runsc"));
+            Ok(words([&find("runsc")?, &state, "--network=host", "--ignore-cgroups"]))
+        }
+        Place::Host | Place::Runc | Place::Clone => Ok(vec![find("runc")?]),
+    }
+}
+
+/// Gives a container an identity of its own, as a good image does.
+fn identify(bundle: &Path, config: &mut Value) -> Result<(), LabError> {
+    let own = bundle.join("machine-id");
+    // The kernel's own way to one that is unlike every other.
+    let id = program::host_text("/proc/sys/kernel/random/uuid")?.replace('-', "");
+    std::fs::write(&own, id).map_err(at(&own))?;
+    // On a machine without such a file there is no place to put one.
+    if Path::new(MACHINE_ID).exists() {
+        let source = own.to_string_lossy();
+        let mount = json!({
+            "destination": MACHINE_ID, "source": source, "type": "bind", "options": ["bind", "ro"],
+        });
+        config["mounts"].as_array_mut().into_iter().for_each(|mounts| mounts.push(mount.clone()));
+    }
+    Ok(())
 }
 
 /// `config.json` of the OCI runtime specification.

@@ -63,27 +63,42 @@ struct Member {
 impl Group {
     /// A group for a server, which ends in good order before the group goes.
     pub fn for_server() -> Result<Self, LabError> {
-        Self::make("server", PATIENCE)
+        Self::make("server", PATIENCE, None)
     }
 
     /// A group for neighbours, which need no patience.
     pub fn for_neighbours() -> Result<Self, LabError> {
-        Self::make("neighbour", "0")
+        Self::make("neighbour", "0", None)
     }
 
-    fn make(role: &str, patience: &str) -> Result<Self, LabError> {
+    /// The same for a server, below this one.
+    pub fn server_below(&self) -> Result<Self, LabError> {
+        Self::make("server", PATIENCE, Some(self))
+    }
+
+    /// The same for neighbours, below this one.
+    pub fn neighbours_below(&self) -> Result<Self, LabError> {
+        Self::make("neighbour", "0", Some(self))
+    }
+
+    /// A group for both of them.
+    pub fn for_all() -> Result<Self, LabError> {
+        Self::make("pod", PATIENCE, None)
+    }
+
+    fn make(role: &str, patience: &str, above: Option<&Self>) -> Result<Self, LabError> {
         static MADE: AtomicU32 = AtomicU32::new(0);
         if !crate::account::is_root() {
             return Err(LabError::NeedsRoot { what: "a control group" });
         }
         let number = MADE.fetch_add(1, Ordering::Relaxed);
         let name = format!("untax-lab-{}-{number}-{role}", std::process::id());
-        let layout = facts::read_all(&Host::live()).cgroup;
-        let why = layout.why();
-        let Some(layout) = layout.into_value() else {
-            return Err(LabError::Host { why: why.unwrap_or_default() });
+        let members = match above {
+            None => members(&mounts()?, &name)?,
+            Some(above) => {
+                above.members.iter().map(|m| m.below(&name)).collect::<Result<_, _>>()?
+            }
         };
-        let members = members(&layout.mounts, &name)?;
         let directories = members.iter().map(|member| member.directory.clone());
         let arguments: Vec<String> =
             std::iter::once(patience.to_owned()).chain(directories).collect();
@@ -187,6 +202,25 @@ pub enum Version {
     V1,
     /// One hierarchy for all.
     V2,
+}
+
+impl Member {
+    fn below(&self, name: &str) -> Result<Self, LabError> {
+        if self.controllers == ["unified"] {
+            pass_down(&self.directory)?;
+        }
+        let directory = format!("{}/{name}", self.directory);
+        Ok(Self { controllers: self.controllers.clone(), directory })
+    }
+}
+
+fn mounts() -> Result<Vec<CgroupMount>, LabError> {
+    let layout = facts::read_all(&Host::live()).cgroup;
+    let why = layout.why();
+    match layout.into_value() {
+        Some(layout) => Ok(layout.mounts),
+        None => Err(LabError::Host { why: why.unwrap_or_default() }),
+    }
 }
 
 fn members(mounts: &[CgroupMount], name: &str) -> Result<Vec<Member>, LabError> {

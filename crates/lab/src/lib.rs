@@ -48,7 +48,7 @@ pub use group::{Group, Version};
 pub use load::{Load, Pgbench, RedisBenchmark, Sysbench};
 pub use mariadb::MariaDb;
 pub use neighbour::Neighbour;
-pub use network::{Narrow, Network};
+pub use network::{Narrow, Network, Tracked};
 pub use postgres::Postgres;
 pub use redis::Redis;
 pub use scene::Scene;

@@ -167,7 +167,8 @@ impl Served for MariaDb {
         Self::pid(self)
     }
 
-    fn restart(&mut self, settings: Settings) -> Result<(), LabError> {
+    fn restart(&mut self, place: Place, settings: Settings) -> Result<(), LabError> {
+        self.server.place = place;
         Self::restart(self, settings)?;
         self.sql("SELECT sum(length(pad)) FROM sbtest.sbtest1").map(drop)
     }

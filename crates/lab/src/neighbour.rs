@@ -30,19 +30,6 @@ done
 wait
 "#;
 
-/// Reads files of `$2` MiB below directory `$1` again and again, `$3` at once, through a memory
-/// limit that holds a part of them.
-const CHURN: &str = r#"
-left=$3
-while [ "$left" -gt 0 ]; do
-    truncate -s "$2M" "$1/churn.$left"
-    setpriv --pdeathsig=KILL -- /bin/sh -c '
-        while :; do dd if="$1" of=/dev/null bs=1M; done' churn "$1/churn.$left" &
-    left=$((left - 1))
-done
-wait
-"#;
-
 /// A program beside the database; ended when dropped.
 pub struct Neighbour {
     // In this order: the programs end, then their group goes.
@@ -56,26 +43,18 @@ impl Neighbour {
         Self::start(SPIN, &[count.to_string()], Group::for_neighbours()?)
     }
 
-    /// Dirties so many MiB below a directory, so many times at once, again and again.
-    pub fn flooding(directory: &Path, mebibytes: u64, count: u32) -> Result<Self, LabError> {
-        let arguments = [directory.to_string_lossy().into_owned(), mebibytes.to_string()];
-        let arguments = [&arguments[..], &[count.to_string()]].concat();
-        Self::start(FLOOD, &arguments, Group::for_neighbours()?)
-    }
-
-    /// Reads so many MiB below a directory, so many times at once, in a group whose memory holds
-    /// `limit_mebibytes` of them.
-    pub fn churning(
+    /// Dirties so many MiB below a directory, so many times at once, again and again; in a group
+    /// below another one, where one is given.
+    pub fn flooding(
         directory: &Path,
         mebibytes: u64,
         count: u32,
-        limit_mebibytes: u64,
-    ) -> Result<(Self, crate::setting::Setting), LabError> {
-        let group = Group::for_neighbours()?;
-        let limit = group.limit_memory(limit_mebibytes << 20)?;
+        above: Option<&Group>,
+    ) -> Result<Self, LabError> {
         let arguments = [directory.to_string_lossy().into_owned(), mebibytes.to_string()];
         let arguments = [&arguments[..], &[count.to_string()]].concat();
-        Ok((Self::start(CHURN, &arguments, group)?, limit))
+        let group = above.map_or_else(Group::for_neighbours, Group::neighbours_below)?;
+        Self::start(FLOOD, &arguments, group)
     }
 
     fn start(script: &str, arguments: &[String], group: Group) -> Result<Self, LabError> {

@@ -1,5 +1,6 @@
 //! A network of one's own: a namespace with a loopback interface that can be made slow.
 
+use crate::setting::Setting;
 use crate::shell::Shell;
 use crate::{LabError, program};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -14,10 +15,30 @@ const REMOVE: &str = r#"ip netns delete "$1" 2>/dev/null"#;
 const NARROW: &str = r#"tc -n "$1" qdisc replace dev lo root tbf rate "$2" burst 16kb limit "$3" && echo made || echo"#;
 const WIDE: &str = r#"tc -n "$1" qdisc delete dev lo root 2>/dev/null"#;
 
+/// A firewall rule that asks for the state of connections, which makes the kernel remember each; for
+/// two seconds after its end rather than two minutes. Those that are over still count until the
+/// kernel sweeps the table, a minute apart at worst.
+const TRACK: &str = r#"
+waits=/proc/sys/net/netfilter/nf_conntrack_tcp_timeout_time_wait
+ip netns exec "$1" sh -c "echo 2 >$waits" && ip netns exec "$1" nft '
+    add table inet untax
+    add chain inet untax input { type filter hook input priority 0; }
+    add rule inet untax input ct state new accept' && echo made || echo"#;
+const FORGET: &str = r#"ip netns exec "$1" nft delete table inet untax 2>/dev/null"#;
+
+const MOST_CONNECTIONS: &str = "/proc/sys/net/netfilter/nf_conntrack_max";
+const CONNECTIONS: &str = "/proc/sys/net/netfilter/nf_conntrack_count";
+
 /// A network namespace; removed when dropped.
 pub struct Network {
     _guard: Shell,
     name: String,
+}
+
+/// A table of connections, until this is dropped.
+pub struct Tracked {
+    _most: Setting,
+    _guard: Shell,
 }
 
 /// An interface that is narrow until this is dropped.
@@ -46,6 +67,25 @@ impl Network {
     pub(crate) fn entering(&self) -> Vec<String> {
         let namespace = format!("--net=/run/netns/{}", self.name);
         ["nsenter", &namespace, "--"].map(str::to_owned).to_vec()
+    }
+
+    /// Has the kernel remember the connections of this network, so many at most. The limit is one
+    /// for all networks of the machine: refused where the machine itself has connections to lose.
+    pub fn track(&self, most: u32) -> Result<Tracked, LabError> {
+        program::find("nft", "nftables")?;
+        if program::host_text(CONNECTIONS)?.trim() != "0" {
+            let why = "this machine tracks connections of its own, which a low limit would break";
+            return Err(LabError::Host { why: why.to_owned() });
+        }
+        let guard = Shell::guard(TRACK, FORGET, &[&self.name])?;
+        if guard.said != "made" {
+            let why =
+                "nft could not make a rule; has this kernel nf_tables and connection tracking?";
+            return Err(LabError::Host { why: why.to_owned() });
+        }
+        let prior = program::host_text(MOST_CONNECTIONS)?;
+        let setting = Setting::set(MOST_CONNECTIONS, prior.trim(), &most.to_string())?;
+        Ok(Tracked { _most: setting, _guard: guard })
     }
 
     /// Lets so many bits a second through, and queues so many bytes at most: more are dropped.

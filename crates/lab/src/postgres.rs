@@ -163,7 +163,8 @@ impl Served for Postgres {
         Self::pid(self)
     }
 
-    fn restart(&mut self, settings: Settings) -> Result<(), LabError> {
+    fn restart(&mut self, place: Place, settings: Settings) -> Result<(), LabError> {
+        self.server.place = place;
         Self::restart(self, settings)?;
         self.sql("SELECT pg_prewarm('pgbench_accounts'), pg_prewarm('pgbench_accounts_pkey')")?;
         Ok(())

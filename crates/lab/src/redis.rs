@@ -92,8 +92,8 @@ impl Redis {
 
     /// Starts redis-benchmark.
     pub fn benchmark(&self, load: &RedisBenchmark) -> Result<Load, LabError> {
-        let socket = self.socket();
-        let mut command = words([&find("redis-benchmark")?, "-s", &socket, "--csv"]);
+        let mut command = words([&find("redis-benchmark")?, "--csv"]);
+        command.extend(self.door());
         if !self.password.is_empty() {
             command.extend(words(["-a", &self.password]));
         }
@@ -112,18 +112,29 @@ impl Redis {
     /// The words of redis-benchmark that are the same for every work.
     fn worker(&self, pipeline: u32, clients: u32) -> Result<Vec<String>, LabError> {
         let mut command = words([&find("redis-benchmark")?, "-q", "-l", "-r", KEYS]);
-        if self.server.has_network() {
-            command.extend(words(["-p", &self.port.to_string()]));
-        } else {
-            command.extend(words(["-s", &self.socket()]));
-        }
+        command.extend(self.door());
         command.extend(words(["-P", &pipeline.to_string(), "-c", &clients.to_string()]));
         Ok(command)
     }
 
+    /// The words of a client that say where the server is.
+    fn door(&self) -> Vec<String> {
+        if self.server.over_tcp() {
+            words(["-p", &self.port.to_string()])
+        } else {
+            self.by_socket()
+        }
+    }
+
+    fn by_socket(&self) -> Vec<String> {
+        words(["-s", &self.socket()])
+    }
+
     /// The client that answers with a status: `-e` makes an error one.
     fn client(&self) -> Result<Vec<String>, LabError> {
-        let mut client = words([&find("redis-cli")?, "-e", "-s", &self.socket()]);
+        let mut client = words([&find("redis-cli")?, "-e"]);
+        // A server in a network of its own is looked after over its socket.
+        client.extend(if self.server.has_network() { self.by_socket() } else { self.door() });
         if !self.password.is_empty() {
             client.extend(words(["--no-auth-warning", "-a", &self.password]));
         }
@@ -136,7 +147,8 @@ impl Served for Redis {
         Self::pid(self)
     }
 
-    fn restart(&mut self, settings: Settings) -> Result<(), LabError> {
+    fn restart(&mut self, place: Place, settings: Settings) -> Result<(), LabError> {
+        self.server.place = place;
         Self::restart(self, settings)
     }
 

@@ -17,6 +17,7 @@ pub struct Scene {
     _disk_limits: Vec<Setting>,
     server: Box<dyn Served>,
     group: Group,
+    pod: Option<Group>,
     disk: Option<Disk>,
     network: Option<Network>,
     _pool: Option<HugePages>,
@@ -34,16 +35,17 @@ impl Scene {
         let plan = (cause.plan)(engine);
         let pool =
             (plan.huge_pages > 0).then(|| HugePages::reserve(plan.huge_pages)).transpose()?;
-        let group = Group::for_server()?;
+        let pod = plan.pod.then(Group::for_all).transpose()?;
+        let group = pod.as_ref().map_or_else(Group::for_server, Group::server_below)?;
         let disk = plan.disk_mebibytes.map(Disk::make).transpose()?;
         let network = plan.network.then(Network::make).transpose()?;
         let setup = Setup {
+            place: plan.place,
             settings: plan.settings,
             group: Some(&group),
             disk: disk.as_ref().map(Disk::path),
             network: network.as_ref(),
             durable: plan.durable,
-            ..Setup::default()
         };
         let server: Box<dyn Served> = match engine {
             Engine::Postgres => Box::new(Postgres::start_as(&setup)?),
@@ -64,6 +66,7 @@ impl Scene {
             _disk_limits: disk_limits,
             server,
             group,
+            pod,
             disk,
             network,
             _pool: pool,
@@ -80,8 +83,13 @@ impl Scene {
         }
         // Before the restart: settings of the machine are to hold for all of the server's life.
         self.injected = if on { Some((self.cause.inject)(self)?) } else { None };
-        let Some(settings) = self.plan.cause_settings else { return Ok(()) };
-        self.server.restart(if on { settings } else { self.plan.settings })?;
+        let plan = &self.plan;
+        if plan.cause_settings.is_none() && plan.cause_place.is_none() {
+            return Ok(());
+        }
+        let settings = plan.cause_settings.filter(|_| on).unwrap_or(plan.settings);
+        let place = plan.cause_place.filter(|_| on).unwrap_or(plan.place);
+        self.server.restart(place, settings)?;
         if self.engine == Engine::Redis {
             self.server.fill(self.plan.fill_mebibytes)?;
         }
@@ -118,6 +126,12 @@ impl Scene {
     /// The server's control group.
     pub fn group(&self) -> &Group {
         &self.group
+    }
+
+    /// The group that it shares with neighbours.
+    pub fn pod(&self) -> Result<&Group, LabError> {
+        let why = "this server shares its control group with nobody".to_owned();
+        self.pod.as_ref().ok_or(LabError::Host { why })
     }
 
     /// The server's disk.

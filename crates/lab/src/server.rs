@@ -23,6 +23,10 @@ pub enum Place {
     Host,
     /// In a container of runc that sees this machine's programs and the server's own directory.
     Runc,
+    /// The same, of an image that was never given an identity of its own: it has this machine's.
+    Clone,
+    /// In a sandbox of gVisor that sees the same, in this machine's network.
+    Gvisor,
 }
 
 /// One kind of server, as far as starting and stopping it goes.
@@ -41,7 +45,7 @@ pub(crate) struct Server {
     running: Option<Running>,
     pub(crate) scratch: Scratch,
     pub(crate) account: Account,
-    place: Place,
+    pub(crate) place: Place,
     kind: &'static Kind,
     /// The words that put it, and those that put its clients, where they belong.
     entering: Vec<String>,
@@ -61,7 +65,7 @@ impl Server {
     /// Prepares the directories; nothing runs yet.
     pub(crate) fn new(setup: &Setup, kind: &'static Kind) -> Result<Self, LabError> {
         let place = setup.place;
-        if place == Place::Runc && !account::is_root() {
+        if place != Place::Host && !account::is_root() {
             return Err(LabError::NeedsRoot { what: "a server in a container" });
         }
         let account = Account::for_server(kind.user)?;
@@ -98,6 +102,11 @@ impl Server {
         self.disk().map_or_else(|| self.scratch.word("data"), |disk| disk + "/data")
     }
 
+    /// Whether clients reach it over TCP alone: a socket made in a sandbox is nobody else's.
+    pub(crate) fn over_tcp(&self) -> bool {
+        self.has_network() || self.place == Place::Gvisor
+    }
+
     /// Whether it and its clients have a network of their own, where nobody else comes in.
     pub(crate) fn has_network(&self) -> bool {
         !self.clients_entering.is_empty()
@@ -119,7 +128,7 @@ impl Server {
         let log = self.scratch.log(words);
         let container = match self.place {
             Place::Host => None,
-            Place::Runc => Some(Container::new(&self.scratch, &self.account, words)?),
+            place => Some(Container::new(place, &self.scratch, &self.account, words)?),
         };
         let whole = match &container {
             None => {

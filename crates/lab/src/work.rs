@@ -1,6 +1,6 @@
 //! What clients ask of a scratch server, the same words for every engine.
 
-use crate::{LabError, Load, Settings};
+use crate::{LabError, Load, Place, Settings};
 
 /// A kind of server that the lab can run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -64,9 +64,9 @@ pub trait Served {
     /// Its main process; `None` when it was stopped.
     fn pid(&self) -> Option<u32>;
 
-    /// Stops it in good order, starts it with other settings and reads its data into its memory.
+    /// Stops it in good order, starts it in that place with other settings and reads its data into its memory.
     /// Data that were in memory alone are lost.
-    fn restart(&mut self, settings: Settings) -> Result<(), LabError>;
+    fn restart(&mut self, place: Place, settings: Settings) -> Result<(), LabError>;
 
     /// Makes about so many MiB of rows.
     fn fill(&self, mebibytes: u64) -> Result<(), LabError>;

@@ -116,6 +116,19 @@ fn a_container_is_a_container_and_leaves_nothing() {
     assert!(!cgroup_exists(&id), "the control group of {id} is still there");
 }
 
+#[test]
+fn a_sandbox_is_a_sandbox_and_leaves_nothing() {
+    let Some(redis) = installed(Redis::start(Place::Gvisor, &[])) else { return };
+    let pid = redis.pid().unwrap();
+    let data = redis.data_directory();
+    // The sandbox has no process of the server's own.
+    let program = fs::read_link(format!("/proc/{pid}/exe")).unwrap();
+    assert!(program.ends_with("runsc"), "{}", program.display());
+    assert_eq!(redis.command(["ping"]).unwrap().trim(), "PONG");
+    drop(redis);
+    assert!(!is_alive(pid) && !Path::new(&data).exists());
+}
+
 fn cgroup_exists(id: &str) -> bool {
     let find = Command::new("find").args(["/sys/fs/cgroup", "-name", id]).output().unwrap();
     !find.stdout.is_empty()

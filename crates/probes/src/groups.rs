@@ -44,7 +44,8 @@ fn grown(before: Option<&GroupMemory>, after: &GroupMemory) -> GroupMemory {
     GroupMemory {
         cgroup: after.cgroup.clone(),
         at_limit: counted(|group| group.at_limit),
-        taken_pages: counted(|group| group.taken_pages),
+        taken_pages: (counted(|group| group.taken_pages) as f64 * after.pages_each) as u64,
+        pages_each: 1.0,
         stalled_s: after.stalled_s.clone().map(|s| Seconds((s.0 - stalled_before).max(0.0))),
     }
 }

@@ -20,8 +20,8 @@ pub const RULE: Rule = Rule {
                max, or memory.failcnt, grew) or, with no limit in the way, the machine's \
                (allocstall of /proc/vmstat grew). Of that time as much is charged here as other \
                groups took of the memory taken below that limit (pages reclaimed and held of \
-               cgroup v2; pgpgin of v1, which counts a large folio once); the rest is \
-               reclaim-stall.",
+               cgroup v2; pgpgin of v1, which counts pieces of memory, times their mean size); \
+               the rest is reclaim-stall.",
     fix: "Give the named group a limit of its own (memory.high, MemoryHigh=, limits.memory), or \
           protect the database (memory.low, MemoryLow=, memory request with memory QoS).",
     sources: &[
@@ -187,6 +187,7 @@ mod tests {
             cgroup: cgroup.to_owned(),
             at_limit,
             taken_pages: mebibytes * 256,
+            pages_each: 1.0,
             stalled_s: Reading::Absent("v1".to_owned()),
         }
     }

@@ -43,8 +43,8 @@ pub fn memory_of_all(
         let directory = format!("{top}{path}");
         let read = if v1.is_some() { v1_counts } else { v2_counts };
         // A group that has no such files is not counted, or was removed meanwhile.
-        let (at_limit, taken_pages, stalled_s) = read(host, &directory, leaf, page_bytes)?;
-        Some(GroupMemory { cgroup: path, at_limit, taken_pages, stalled_s })
+        let counted = read(host, &directory, leaf, page_bytes)?;
+        Some(GroupMemory { cgroup: path, ..counted })
     };
     Present(groups.into_iter().filter_map(one).collect())
 }
@@ -76,37 +76,54 @@ fn is_group(name: &str) -> bool {
         || !(FILES.iter().any(|file| name.starts_with(file)) || OTHER_FILES.contains(&name))
 }
 
-type Counts = (u64, u64, Reading<Seconds>);
+/// The most base pages that one piece of memory can have: 2 MiB of 4 KiB.
+const MOST_PAGES_EACH: f64 = 512.0;
 
-/// Version 1 counts what a group's own processes took and how often its own limit was met.
-fn v1_counts(host: &Host, directory: &str, _leaf: bool, _page_bytes: u64) -> Option<Counts> {
+/// Version 1 counts what a group's own processes took and how often its own limit was met. It
+/// counts pieces of one page or of many: how large they are on average tell those that are there.
+fn v1_counts(host: &Host, directory: &str, _leaf: bool, page_bytes: u64) -> Option<GroupMemory> {
     let at_limit = host.text(&format!("{directory}/memory.failcnt")).into_value()?;
-    let taken = stat(host, directory, "pgpgin")?;
-    let none = Absent("control groups of version 1 do not count it".to_owned());
-    Some((at_limit.trim().parse().ok()?, taken, none))
+    let [taken, left, cache, rss] = stat(host, directory, ["pgpgin", "pgpgout", "cache", "rss"])?;
+    let pieces = taken.saturating_sub(left).max(1) as f64;
+    let pages = cache.saturating_add(rss) as f64 / page_bytes.max(1) as f64;
+    Some(GroupMemory {
+        cgroup: String::new(),
+        at_limit: at_limit.trim().parse().ok()?,
+        taken_pages: taken,
+        pages_each: (pages / pieces).clamp(1.0, MOST_PAGES_EACH),
+        stalled_s: Absent("control groups of version 1 do not count it".to_owned()),
+    })
 }
 
 /// Version 2 counts a group and all below it together, but only those without any below have
 /// processes. It does not count what was taken: that is what was reclaimed, and what is there.
-fn v2_counts(host: &Host, directory: &str, leaf: bool, page_bytes: u64) -> Option<Counts> {
+fn v2_counts(host: &Host, directory: &str, leaf: bool, page_bytes: u64) -> Option<GroupMemory> {
     let file = |name: &str| format!("{directory}/memory.{name}");
     let events = host.text(&file("events.local")).or_else(|| host.text(&file("events")));
     let events = events.into_value()?;
     let at_limit = number_after(&events, "high")?.saturating_add(number_after(&events, "max")?);
     let usage: u64 = host.text(&file("current")).into_value()?.trim().parse().ok()?;
-    let taken = stat(host, directory, "pgsteal")?.saturating_add(usage / page_bytes.max(1));
+    let [reclaimed] = stat(host, directory, ["pgsteal"])?;
+    let taken = reclaimed.saturating_add(usage / page_bytes.max(1));
     let pressure = file("pressure");
     let stalled_s = host.text(&pressure).and_then(|text| match some_total_us(&text) {
         Some(us) => Present(Seconds(us as f64 / 1e6)),
         None => Failed(format!("{pressure} has an unexpected form")),
     });
-    Some((at_limit, if leaf { taken } else { 0 }, stalled_s))
+    let taken_pages = if leaf { taken } else { 0 };
+    let cgroup = String::new();
+    Some(GroupMemory { cgroup, at_limit, taken_pages, pages_each: 1.0, stalled_s })
 }
 
-fn stat(host: &Host, directory: &str, name: &str) -> Option<u64> {
-    let keep = |line: &str| line.starts_with(name).then(|| line.to_owned());
+/// Counters of `memory.stat` by name.
+fn stat<const N: usize>(host: &Host, directory: &str, names: [&str; N]) -> Option<[u64; N]> {
+    let keep = |line: &str| names.iter().any(|n| line.starts_with(n)).then(|| line.to_owned());
     let text = host.kept(&format!("{directory}/memory.stat"), keep).into_value()?;
-    number_after(&text, name)
+    let mut counters = [0; N];
+    for (counter, name) in counters.iter_mut().zip(names) {
+        *counter = number_after(&text, name)?;
+    }
+    Some(counters)
 }
 
 /// `some avg10=0.00 avg60=0.00 avg300=0.00 total=1234`.
@@ -163,12 +180,21 @@ mod tests {
             V1,
             &[
                 ("memory/pod/memory.failcnt", "7\n"),
-                ("memory/pod/memory.stat", "pgpgin 100\ntotal_pgpgin 900\n"),
+                (
+                    "memory/pod/memory.stat",
+                    "cache 0\nrss 0\npgpgin 100\npgpgout 100\ntotal_pgpgin 900\n",
+                ),
                 ("memory/pod/db/memory.failcnt", "0\n"),
-                ("memory/pod/db/memory.stat", "cache 1\npgpgin 800\n"),
+                (
+                    "memory/pod/db/memory.stat",
+                    "cache 409600\nrss 409600\npgpgin 800\npgpgout 750\n",
+                ),
             ],
         );
         let counts: Vec<_> = found.into_value().unwrap();
+        // 200 pages in the 50 pieces that are there.
+        let each: Vec<f64> = counts.iter().map(|group| group.pages_each).collect();
+        assert_eq!(each, [1.0, 4.0]);
         let counts: Vec<_> =
             counts.iter().map(|g| (g.cgroup.as_str(), g.at_limit, g.taken_pages)).collect();
         assert_eq!(counts, [("/pod", 7, 100), ("/pod/db", 0, 800)]);

@@ -1,15 +1,21 @@
-//! A table of connections that is nearly full.
+//! A table of connections that is full.
 
 use super::{Cause, Injected, Need, Plan};
+use crate::work::{Engine, Kind, Work};
+
+/// Eight clients that come and go fill it within a second, and then wait for a sweep of the table: a
+/// trial takes up to two minutes.
+const MOST_CONNECTIONS: u32 = 200;
 
 pub(super) const CAUSE: Cause = Cause {
     id: "conntrack-pressure",
-    summary: "a connection table that is nearly full",
-    engines: &[],
-    needs: &[Need::Elsewhere(
-        "the kernel counts connections only where a firewall rule asks for it, and the lab loads \
-         none; it takes a machine with a firewall",
-    )],
-    plan: Plan::calm,
-    inject: |_| Ok(Injected::nothing()),
+    summary: "a firewall rule and a table of 200 connections, under clients that come and go",
+    engines: &[Engine::Postgres],
+    needs: &[Need::Root, Need::Tool("ip", "iproute2"), Need::Tool("nft", "nftables")],
+    plan: |engine| Plan {
+        work: Some(Work { kind: Kind::Reconnect, clients: 8 }),
+        network: true,
+        ..Plan::calm(engine)
+    },
+    inject: |scene| Ok(Injected::by(scene.network()?.track(MOST_CONNECTIONS)?)),
 };

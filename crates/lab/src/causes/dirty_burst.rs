@@ -19,7 +19,7 @@ pub(super) const CAUSE: Cause = Cause {
     plan: |engine| Plan { disk_bytes_per_s: Some(BYTES_PER_S), ..Plan::durable(engine) },
     inject: |scene| {
         let disk = scene.disk()?;
-        let flood = Neighbour::flooding(disk.path(), MEBIBYTES, WRITERS)?;
+        let flood = Neighbour::flooding(disk.path(), MEBIBYTES, WRITERS, None)?;
         Ok(Injected::by(flood).and(disk.clearing("flood.*")?))
     },
 };

@@ -1,12 +1,18 @@
-//! Two machines with one identity.
+//! A container that has its host's identity.
 
 use super::{Cause, Injected, Need, Plan};
+use crate::server::Place;
+use crate::work::Engine;
 
 pub(super) const CAUSE: Cause = Cause {
     id: "duplicate-machine-id",
-    summary: "two machines with the same /etc/machine-id",
-    engines: &[],
-    needs: &[Need::Elsewhere("it takes two machines; compare their checks")],
-    plan: Plan::calm,
+    summary: "a container with its host's /etc/machine-id rather than one of its own",
+    engines: &Engine::ALL,
+    needs: &[Need::Root, Need::Tool("runc", "runc")],
+    plan: |engine| Plan {
+        place: Place::Runc,
+        cause_place: Some(Place::Clone),
+        ..Plan::calm(engine)
+    },
     inject: |_| Ok(Injected::nothing()),
 };

@@ -28,6 +28,7 @@ mod too_many_connections;
 use crate::disk;
 use crate::program;
 use crate::scene::Scene;
+use crate::server::Place;
 use crate::work::{Engine, Work};
 use crate::{LabError, Settings, account};
 use std::any::Any;
@@ -97,6 +98,12 @@ pub struct Plan {
     pub disk_bytes_per_s: Option<u64>,
     /// Whether the server and its clients have a network of their own, and speak TCP.
     pub network: bool,
+    /// Whether its control group is below one that neighbours share.
+    pub pod: bool,
+    /// Where it runs, and where instead while the cause is on.
+    pub place: Place,
+    /// See there.
+    pub cause_place: Option<Place>,
     /// Huge pages of 2 MiB, reserved before the server starts.
     pub huge_pages: u64,
     /// How long the load runs before a check.
@@ -201,6 +208,9 @@ impl Plan {
             disk_mebibytes: None,
             disk_bytes_per_s: None,
             network: false,
+            pod: false,
+            place: Place::Host,
+            cause_place: None,
             settling_s: 2,
             huge_pages: if engine == Engine::Redis { 0 } else { POOL_PAGES },
         }

@@ -23,7 +23,7 @@ pub(super) const CAUSE: Cause = Cause {
 };
 
 /// Data in the page cache rather than in the server's own memory.
-fn plan(engine: Engine) -> Plan {
+pub(super) fn plan(engine: Engine) -> Plan {
     let settings: crate::Settings = match engine {
         Engine::Mysql => &[
             ("innodb_buffer_pool_size", "32M"),
