@@ -1,0 +1,130 @@
+//! The plan's number of huge pages against what PostgreSQL says, for random configurations.
+//!
+//! `cargo test -p untax-remedies --test exact_counts -- TIMES [SEED]` as root: so many
+//! configurations of PostgreSQL. Without TIMES a few, when it is installed; with
+//! `UNTAX_REQUIRE_REAL=1` it fails where it is not.
+//!
+//! PostgreSQL says itself how many pages it needs (`postgres -C shared_memory_size_in_huge_pages`,
+//! PostgreSQL 15 and newer), for a size that it is told: the plan must say exactly that, for both
+//! sizes, though the server runs on small pages when it is planned for.
+
+#![expect(clippy::print_stdout, reason = "it is run by hand, too, and says how it went")]
+
+use std::collections::BTreeMap;
+use std::process::{Command, ExitCode};
+use untax_core::{Check, Reading, Snapshot};
+use untax_engines::{Asker, Selection};
+use untax_host::Host;
+use untax_lab::{LabError, Place, Postgres, Turn};
+use untax_remedies::Wish;
+
+/// Configurations when no number is given.
+const FEW: u64 = 3;
+
+type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
+type Settings = Vec<(&'static str, String)>;
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    if words.first().is_some_and(|word| word == "__ask") {
+        return untax_engines::answer_main();
+    }
+    let numbers: Vec<u64> = words.iter().filter_map(|word| word.parse().ok()).collect();
+    let times = numbers.first().copied().unwrap_or(FEW);
+    let mut rng = fastrand::Rng::with_seed(numbers.get(1).copied().unwrap_or(1));
+    match postgres(times, &mut rng) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) if is_missing(&*error) => {
+            println!("left out: {error}");
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            println!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Whether the machine lacks what the test needs, and may.
+fn is_missing(error: &(dyn std::error::Error + 'static)) -> bool {
+    let required = std::env::var_os("UNTAX_REQUIRE_REAL").is_some_and(|value| value == "1");
+    let missing = matches!(error.downcast_ref(), Some(LabError::Missing { .. }));
+    !required && (missing || !rustix::process::geteuid().is_root())
+}
+
+/// What a plan says of the only database with this pid: pages by the names of their sizes.
+fn planned(pid: u32) -> Outcome<(BTreeMap<String, u64>, Snapshot)> {
+    let asker = Asker::this_program();
+    let snapshot = untax_probes::snapshot(&Host::live(), &asker, &Selection::Pid(pid));
+    let Reading::Present(snapshot) = snapshot else { return Err("no snapshot".into()) };
+    let plan =
+        untax_remedies::plan("exact".to_owned(), &check(&snapshot), &snapshot, &Wish::default())?;
+    let database = plan.sizing.databases.first().ok_or("no database in the plan")?;
+    match &database.huge_pages {
+        Reading::Present(pages) => Ok((pages.clone(), snapshot)),
+        other => Err(format!("the plan does not say how many: {other:?}").into()),
+    }
+}
+
+/// A check without findings: sizes are in every plan.
+fn check(snapshot: &Snapshot) -> Check {
+    Check {
+        schema: untax_core::check::SCHEMA.to_owned(),
+        run: "exact".to_owned(),
+        taken_at: snapshot.taken_at,
+        window_s: 0.0,
+        own: Reading::Absent("not measured".to_owned()),
+        host: snapshot.host.clone(),
+        calibration: Reading::Absent("not measured".to_owned()),
+        io: Reading::Absent("not measured".to_owned()),
+        databases: Vec::new(),
+        findings: Vec::new(),
+        unmeasured: Vec::new(),
+    }
+}
+
+fn borrowed(settings: &Settings) -> Vec<(&'static str, &str)> {
+    settings.iter().map(|(name, value)| (*name, value.as_str())).collect()
+}
+
+fn postgres(times: u64, rng: &mut fastrand::Rng) -> Outcome<()> {
+    let _turn = Turn::wait()?;
+    let mut server = Postgres::start(Place::Host, &[])?;
+    let mut wrong = 0;
+    for time in 1..=times {
+        let settings: Settings = vec![
+            ("shared_buffers", format!("{}kB", 8 * rng.u64(1_000..250_000))),
+            ("max_connections", rng.u32(5..900).to_string()),
+            ("max_locks_per_transaction", rng.u32(10..400).to_string()),
+            ("wal_buffers", format!("{}kB", 8 * rng.u32(8..8_000))),
+            ("huge_pages", "off".to_owned()),
+        ];
+        server.restart(&borrowed(&settings))?;
+        let (pages, snapshot) = planned(server.pid().ok_or("it ended")?)?;
+        let program = snapshot.databases[0].executable.value().ok_or("no program")?.clone();
+        server.stop();
+        for (name, size) in [("2m", "2MB"), ("1g", "1GB")] {
+            let said = told(&server, &program, size)?;
+            if pages.get(name) != Some(&said) {
+                println!(
+                    "PostgreSQL {time}: planned {pages:?}, it says {said} of {size}: {settings:?}"
+                );
+                wrong += 1;
+            }
+        }
+    }
+    println!("PostgreSQL: {times} configurations with two sizes, {wrong} counts wrong");
+    if wrong == 0 { Ok(()) } else { Err("the plan does not say what PostgreSQL says".into()) }
+}
+
+/// The server's own number. Only a stopped server is asked so, and only by its user.
+fn told(server: &Postgres, program: &str, size: &str) -> Outcome<u64> {
+    let output = Command::new("runuser")
+        .args(["-u", server.user(), "--", program, "-D", &server.data_directory()])
+        .args(["-c", &format!("huge_page_size={size}")])
+        .args(["-C", "shared_memory_size_in_huge_pages"])
+        .current_dir("/")
+        .output()?;
+    let said = String::from_utf8_lossy(&output.stdout);
+    said.trim().parse().map_err(|_| String::from_utf8_lossy(&output.stderr).into_owned().into())
+}
