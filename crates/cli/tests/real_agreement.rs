@@ -173,19 +173,22 @@ fn family(main: u32) -> Vec<u32> {
 }
 
 /// `pgbench` with a script of one's own.
-fn scripted(postgres: &Postgres, script: &str, clients: usize) -> Bystander {
+fn scripted(postgres: &Postgres, script: &str, clients: u32) -> Bystander {
     let mut file = tempfile::tempfile().unwrap();
     file.write_all(script.as_bytes()).unwrap();
     file.rewind().unwrap();
     let mut pgbench = client(postgres, "pgbench");
-    let number = format!("--client={clients}");
-    pgbench.args(["-n", "--time=180", "--file=-", &number, "postgres"]).stdin(file);
-    let before = family(postgres.pid().unwrap()).len();
+    let number = clients.to_string();
+    pgbench.args(["-n", "--time=180", "--file=-", "-c", &number, "postgres"]).stdin(file);
+    let connected = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'pgbench'";
     let pgbench = Bystander::start(pgbench);
-    while family(postgres.pid().unwrap()).len() < before + clients {
+    for _ in 0..600 {
+        if postgres.sql(connected).unwrap().trim() == number {
+            return pgbench;
+        }
         std::thread::sleep(Duration::from_millis(50));
     }
-    pgbench
+    panic!("pgbench did not connect its clients");
 }
 
 fn client(postgres: &Postgres, program: &str) -> Command {
@@ -281,7 +284,12 @@ fn waiting_for_a_cpu_is_what_schedstat_counts() {
         let postgres = Postgres::start(Place::Host, &[("shared_buffers", "128MB")])?;
         let pid = postgres.pid().unwrap();
         let _load = scripted(&postgres, "SELECT count(*) FROM generate_series(1, 1000000);\n", 6);
-        let pids = family(pid);
+        // Not the one that answers this, which ends.
+        let pids = "SELECT pid FROM pg_stat_activity WHERE pid <> pg_backend_pid() \
+                    AND (application_name = 'pgbench' OR backend_type <> 'client backend')";
+        let pids = postgres.sql(pids)?;
+        let pids = pids.lines().map(|line| line.trim().parse().unwrap());
+        let pids: Vec<u32> = pids.chain([pid]).collect();
         let counter = Counter::polled(move || {
             let waited = |pid: &u32| {
                 let text = fs::read_to_string(format!("/proc/{pid}/schedstat")).unwrap();
