@@ -286,7 +286,8 @@ impl Stream {
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        let _ = self.child.kill();
+        // Not SIGKILL, which would be the end of `timeout` alone and not of what it runs.
+        let _ = kill_process(Pid::from_child(&self.child), Signal::TERM);
         let _ = self.child.wait();
     }
 }

@@ -49,9 +49,10 @@ struct task_struct {
 
 #if defined(__TARGET_ARCH_x86)
 struct pt_regs {
-	unsigned long r10, r8, dx, orig_ax;
+	unsigned long r10, r8, dx, di, orig_ax;
 };
 #define SYSCALL_NUMBER(registers) ((registers)->orig_ax)
+#define ARGUMENT_1(registers) ((registers)->di)
 #define ARGUMENT_3(registers) ((registers)->dx)
 #define ARGUMENT_4(registers) ((registers)->r10)
 #define ARGUMENT_5(registers) ((registers)->r8)
@@ -61,6 +62,7 @@ struct pt_regs {
 	int syscallno;
 };
 #define SYSCALL_NUMBER(registers) ((u64)(registers)->syscallno)
+#define ARGUMENT_1(registers) ((registers)->regs[0])
 #define ARGUMENT_3(registers) ((registers)->regs[2])
 #define ARGUMENT_4(registers) ((registers)->regs[3])
 #define ARGUMENT_5(registers) ((registers)->regs[4])

@@ -8,7 +8,7 @@
 static long settle_one(struct bpf_map *map, const u32 *pid, struct thread *thread, u64 *now)
 {
 	/* Waited for clients all the while: nobody asked anything of it. */
-	bool dormant = thread->doing == POLL && !thread->ran;
+	bool dormant = thread->doing == POLL && !thread->ran && !waits_for_peers(thread);
 
 	if (dormant)
 		thread->doing = DORMANT;

@@ -160,6 +160,10 @@ static __always_inline void settle(struct thread *thread, u64 now)
 		settle_futex(thread, spent, now);
 		return;
 	}
+	if (waits_for_peers(thread)) {
+		charge(thread, POLL_PEER, spent);
+		return;
+	}
 	if (thread->doing >= DISK && thread->doing <= DIRTY_THROTTLED)
 		settle_file(thread, spent, now);
 	if (thread->doing != RUNNABLE || !thread->limited) {
@@ -209,6 +213,7 @@ static __always_inline u8 reason(struct thread *thread, struct task_struct *task
 	const volatile struct syscall *call = syscall_of(regs);
 
 	thread->writes = 0;
+	thread->waits_in = 0;
 	if (state & TASK_INTERRUPTIBLE) {
 		if (!call)
 			return OTHER;
@@ -217,6 +222,9 @@ static __always_inline u8 reason(struct thread *thread, struct task_struct *task
 
 			if (polling > thread->polling)
 				thread->polling = polling;
+			/* Of all that poll, epoll alone has its time-out there. */
+			if (polling == FOREVER && call->timeout == 4)
+				thread->waits_in = ARGUMENT_1(regs) + 1;
 		}
 		return call->sleeps;
 	}
@@ -308,6 +316,7 @@ int BPF_PROG(on_waking, struct task_struct *task)
 	if (!call)
 		return 0;
 	if (call->sends) {
+		woken_by_client(thread);
 		if (bpf_get_prandom_u32() % CLIENT_SAMPLING == 0)
 			count_client(thread->database);
 		return 0;
@@ -317,7 +326,7 @@ int BPF_PROG(on_waking, struct task_struct *task)
 	waker = bpf_get_current_pid_tgid();
 	by = bpf_map_lookup_elem(&threads, &waker);
 	if (by && by->database == thread->database)
-		thread->doing = POLL_PEER;
+		woken_by_peer(thread);
 	return 0;
 }
 

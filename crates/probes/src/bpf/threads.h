@@ -87,6 +87,14 @@ struct thread {
 	/* When this wait began, and what its database's clock of such waits showed then: ns. */
 	u64 waits_since;
 	u64 clock;
+	/*
+	 * Descriptors of epoll, plus one: the one that it waits in without a time-out, the one in
+	 * which a client's send woke it last, and another in which a thread of its database did.
+	 */
+	u32 waits_in;
+	u32 clients_in;
+	u32 peers_in;
+	u32 unused;
 	/* Time (ns) that is not part of its database's total yet. */
 	u64 spent[DOINGS];
 };

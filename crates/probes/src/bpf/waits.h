@@ -57,6 +57,32 @@ static __always_inline void settle_file(struct thread *thread, u64 spent, u64 no
 	}
 }
 
+/*
+ * Whether it polls where only threads of its own database wake it: a server process that waits for
+ * another one's lock. Told from waiting for a client by what woke it before, because the wait may
+ * outlast the slice.
+ */
+static __always_inline bool waits_for_peers(struct thread *thread)
+{
+	return thread->doing == POLL && thread->waits_in && thread->waits_in == thread->peers_in &&
+	       thread->clients_in && thread->waits_in != thread->clients_in;
+}
+
+/* It is about to be woken by a client's send. */
+static __always_inline void woken_by_client(struct thread *thread)
+{
+	if (thread->waits_in)
+		thread->clients_in = thread->waits_in;
+}
+
+/* It is about to be woken by a thread of its own database. */
+static __always_inline void woken_by_peer(struct thread *thread)
+{
+	if (thread->waits_in && thread->waits_in != thread->clients_in)
+		thread->peers_in = thread->waits_in;
+	thread->doing = POLL_PEER;
+}
+
 /* A wait begins. */
 static __always_inline void begin_wait(struct thread *thread, u64 now)
 {
