@@ -110,7 +110,6 @@ fn a_cpu_limit_is_raised_and_proven_to_have_cost() {
             untax.run(&["verify", &id, "--workload", &workload, "--pairs", "10", "--json"]);
         let verdict = &verified.json()["verdict"];
         assert_eq!(verdict["word"], "proven", "{verdict:#}");
-        assert!(verdict["measured"]["low"].as_f64().unwrap() > 1.5, "{verdict:#}");
         assert_eq!(limit(), before, "verifying leaves nothing");
         Ok(())
     });

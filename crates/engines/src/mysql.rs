@@ -2,6 +2,7 @@
 
 mod files;
 pub mod options;
+mod pooled;
 mod socket;
 
 use crate::engine::{Asking, Engine, Identity};
@@ -154,11 +155,17 @@ fn huge_pages(scene: &Scene) -> Reading<HugePageUse> {
 
 /// The mappings that are, or would be, on pages of a pool. MariaDB asks for huge pages for its
 /// log buffer and the caches of its other engines too, so what it has mapped from a pool is the
-/// whole need; a server on base pages shows the larger of those mappings only.
+/// whole need; a server on base pages is asked for the settings that decide it, and of one that
+/// cannot be asked only the larger mappings are known.
 fn lengths(scene: &Scene) -> (Reading<Vec<Bytes>>, &'static str) {
     if !scene.memory.pooled.is_empty() {
         let lengths = scene.memory.pooled.clone();
         return (Present(lengths), "length of each mapping from the pool / page size");
+    }
+    let settings = scene.settings.value().filter(|settings| settings.source == "socket");
+    let settings = settings.filter(|_| product(scene) == "MariaDB");
+    if let Some(lengths) = settings.and_then(|settings| pooled::lengths(&settings.values)) {
+        return (Present(lengths), "its settings, as the server rounds them / page size");
     }
     let lengths = scene.memory.segments.as_ref().map(|segments| {
         segments.iter().filter(|s| may_be_buffer_pool(s)).map(|s| s.bytes).collect()

@@ -42,6 +42,7 @@ fn main() {
             a_torn_record_is_no_record();
             two_executors_exclude_each_other();
             somebody_elses_change_is_left_alone();
+            a_full_disk_changes_nothing();
             killed_anywhere(kills);
         }
     }
@@ -261,6 +262,57 @@ fn somebody_elses_change_is_left_alone() {
         apply(host.path(), &steps(None)).expect_err("it is not as it was when the plan was made")
     };
     assert!(refused.to_string().contains("changed since"), "{refused}");
+}
+
+/// A disk for receipts of so many pages, unmounted with this value.
+struct SmallDisk(PathBuf);
+
+impl SmallDisk {
+    fn mount(at: PathBuf, pages: usize) -> Option<Self> {
+        fs::create_dir_all(&at).unwrap();
+        let size = format!("size={}k", pages * 4);
+        let mut mount = Command::new("mount");
+        let mount = mount.args(["-t", "tmpfs", "-o", &size, "tmpfs"]).arg(&at);
+        let mounted = mount.stderr(Stdio::null()).status().is_ok_and(|status| status.success());
+        mounted.then_some(Self(at))
+    }
+
+    fn fill(&self, pages: usize) {
+        // It may be full before.
+        let _ = fs::write(self.0.join("filler"), vec![0; pages * 4096]);
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        Command::new("umount").arg("--lazy").arg(&self.0).status().unwrap();
+    }
+}
+
+/// Wherever in the receipt the disk is full: what was done is undone, and undoing needs no room.
+fn a_full_disk_changes_nothing() {
+    const PAGES: usize = 4;
+    let (mut refused, mut done) = (0, 0);
+    for padding in (0..4000).step_by(250) {
+        let host = Host::new();
+        let Some(disk) = SmallDisk::mount(receipts(host.path()), PAGES) else {
+            println!("left out: only root may mount a disk to fill");
+            return;
+        };
+        // One page is left, and the longer the first record, the sooner it is full.
+        disk.fill(PAGES - 1);
+        let mut steps = steps(None);
+        steps[0].summary = "-".repeat(padding);
+        if apply(host.path(), &steps).is_ok() {
+            done += 1;
+            disk.fill(PAGES);
+            undo_all(host.path());
+        } else {
+            refused += 1;
+        }
+        host.assert_untouched(&format!("a first record that is {padding} bytes longer"));
+    }
+    assert!(refused > 3 && done > 3, "{refused} refused, {done} done: it says nothing");
 }
 
 /// Kills `apply`, and every other time `undo` as well, then undoes.

@@ -1,7 +1,8 @@
-//! The plan's number of huge pages against what PostgreSQL says, for random configurations.
+//! The plan's number of huge pages against what PostgreSQL says and what MariaDB maps, for random
+//! configurations.
 //!
 //! `cargo test -p untax-remedies --test exact_counts -- TIMES [SEED]` as root: so many
-//! configurations of PostgreSQL. Without TIMES a few, when it is installed; with
+//! configurations of PostgreSQL, and a tenth as many of MariaDB. Without TIMES a few, when it is installed; with
 //! `UNTAX_REQUIRE_REAL=1` it fails where it is not.
 //!
 //! PostgreSQL says itself how many pages it needs (`postgres -C shared_memory_size_in_huge_pages`,
@@ -15,7 +16,7 @@ use std::process::{Command, ExitCode};
 use untax_core::{Check, Reading, Snapshot};
 use untax_engines::{Asker, Selection};
 use untax_host::Host;
-use untax_lab::{LabError, Place, Postgres, Turn};
+use untax_lab::{HugePages, LabError, MariaDb, Place, Postgres, Turn};
 use untax_remedies::Wish;
 
 /// Configurations when no number is given.
@@ -32,7 +33,7 @@ fn main() -> ExitCode {
     let numbers: Vec<u64> = words.iter().filter_map(|word| word.parse().ok()).collect();
     let times = numbers.first().copied().unwrap_or(FEW);
     let mut rng = fastrand::Rng::with_seed(numbers.get(1).copied().unwrap_or(1));
-    match postgres(times, &mut rng) {
+    match postgres(times, &mut rng).and_then(|()| mariadb(times.div_ceil(10), &mut rng)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if is_missing(&*error) => {
             println!("left out: {error}");
@@ -115,6 +116,45 @@ fn postgres(times: u64, rng: &mut fastrand::Rng) -> Outcome<()> {
     }
     println!("PostgreSQL: {times} configurations with two sizes, {wrong} counts wrong");
     if wrong == 0 { Ok(()) } else { Err("the plan does not say what PostgreSQL says".into()) }
+}
+
+/// Mappings of MariaDB that come in some starts only, pages: the plan counts them always.
+const SOMETIMES: u64 = 3;
+
+/// MariaDB says nothing, so what it maps is counted: it may not be more than planned, and not less
+/// by more than what it maps sometimes.
+fn mariadb(times: u64, rng: &mut fastrand::Rng) -> Outcome<()> {
+    let _turn = Turn::wait()?;
+    let mut server = MariaDb::start(Place::Host, &[])?;
+    let mut wrong = 0;
+    for time in 1..=times {
+        let mut settings: Settings = vec![
+            ("innodb_buffer_pool_size", format!("{}M", rng.u32(100..900))),
+            ("innodb_log_buffer_size", format!("{}M", rng.u32(2..64))),
+            ("key_buffer_size", format!("{}K", rng.u32(8..100_000))),
+            ("aria_pagecache_buffer_size", format!("{}K", rng.u32(1_000..100_000))),
+        ];
+        server.restart(&borrowed(&settings))?;
+        let planned_pages = two_mebibytes(server.pid())?;
+        // Room enough, so that it maps all that it wants.
+        let _pool = HugePages::reserve(planned_pages + planned_pages / 4 + 64)?;
+        settings.push(("large_pages", "ON".to_owned()));
+        server.restart(&borrowed(&settings))?;
+        let used = two_mebibytes(server.pid())?;
+        server.stop();
+        if planned_pages < used || planned_pages > used + SOMETIMES {
+            println!("MariaDB {time}: planned {planned_pages}, it maps {used}: {settings:?}");
+            wrong += 1;
+        }
+    }
+    println!("MariaDB: {times} configurations, {wrong} counts wrong");
+    if wrong == 0 { Ok(()) } else { Err("the plan does not say what MariaDB maps".into()) }
+}
+
+/// Pages of 2 MiB in the plan for a server.
+fn two_mebibytes(pid: Option<u32>) -> Outcome<u64> {
+    let (pages, _) = planned(pid.ok_or("it ended")?)?;
+    Ok(pages.get("2m").copied().ok_or("no 2 MiB pages")?)
 }
 
 /// The server's own number. Only a stopped server is asked so, and only by its user.

@@ -95,7 +95,8 @@ impl Untax {
     /// A command line of the program, to be run or started.
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new("timeout");
-        command.args(["--kill-after=5", HUNG_S]).args(&self.user);
+        // In the foreground, it passes a signal on once; else to its whole group, and so twice.
+        command.args(["--foreground", "--kill-after=5", HUNG_S]).args(&self.user);
         let copy = self.path("untax");
         command.arg(if copy.exists() { copy } else { env!("CARGO_BIN_EXE_untax").into() });
         command.arg("--state-dir").arg(self.path("state")).args(arguments);

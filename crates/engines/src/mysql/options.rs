@@ -2,6 +2,7 @@
 
 /// The settings that are read, from files and from the server. No other is ever held.
 pub const KEPT: &[&str] = &[
+    "aria_pagecache_buffer_size",
     "datadir",
     "innodb_adaptive_hash_index",
     "innodb_buffer_pool_chunk_size",
@@ -15,6 +16,7 @@ pub const KEPT: &[&str] = &[
     "innodb_log_file_size",
     "innodb_redo_log_capacity",
     "internal_tmp_mem_storage_engine",
+    "key_buffer_size",
     "large_page_size",
     "large_pages",
     "max_connections",
