@@ -11,7 +11,7 @@ use untax_core::Bytes;
 /// The buffer pool grows by pieces of this size.
 const PIECE: u64 = 8 << 20;
 
-/// A block of the key cache of MyISAM, and what describes it beside it.
+/// A block of the key cache of `MyISAM`, and what describes it beside it.
 const KEY_BLOCK: (u64, u64) = (1024, 216);
 
 /// The same for the page cache of Aria.
