@@ -118,11 +118,12 @@ fn postgres(times: u64, rng: &mut fastrand::Rng) -> Outcome<()> {
     if wrong == 0 { Ok(()) } else { Err("the plan does not say what PostgreSQL says".into()) }
 }
 
-/// Mappings of MariaDB that come in some starts only, pages: the plan counts them always.
-const SOMETIMES: u64 = 3;
+/// Pages that a plan may count too many for MariaDB: three that it maps in some starts only, and
+/// one for each of the two caches whose blocks it rounds down by rules of its own.
+const SPARE: u64 = 5;
 
 /// MariaDB says nothing, so what it maps is counted: it may not be more than planned, and not less
-/// by more than what it maps sometimes.
+/// by more than a few.
 fn mariadb(times: u64, rng: &mut fastrand::Rng) -> Outcome<()> {
     let _turn = Turn::wait()?;
     let mut server = MariaDb::start(Place::Host, &[])?;
@@ -142,7 +143,7 @@ fn mariadb(times: u64, rng: &mut fastrand::Rng) -> Outcome<()> {
         server.restart(&borrowed(&settings))?;
         let used = two_mebibytes(server.pid())?;
         server.stop();
-        if planned_pages < used || planned_pages > used + SOMETIMES {
+        if planned_pages < used || planned_pages > used + SPARE {
             println!("MariaDB {time}: planned {planned_pages}, it maps {used}: {settings:?}");
             wrong += 1;
         }
