@@ -37,6 +37,9 @@ fn pages_off_and_on(size: &Size) -> Result<(), LabError> {
     assert_eq!(off["connections"], CONNECTIONS);
     let found = rules(&off);
     assert!(found.contains(&"small-pages") && found.contains(&"page-table-bloat"), "{found:?}");
+    let small = off["findings"].as_array().unwrap().iter().find(|f| f["rule"] == "small-pages");
+    let method = small.unwrap()["tax"]["method"].as_str().unwrap();
+    assert!(method.starts_with("sampled time in page faults on shared memory"), "{method}");
     let said = off["memory"]["page_table_bytes"].as_f64().unwrap();
     assert!((said / tables as f64 - 1.0).abs() < 0.05, "said {said}, seen {tables}");
 

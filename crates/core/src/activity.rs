@@ -182,6 +182,20 @@ pub struct Slice {
     /// The part of it that new server processes took until they waited for their first request,
     /// and after their last one.
     pub connecting_s: Seconds,
+    /// Where those on a CPU were; none where stacks cannot be sampled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sampled: Option<Sampled>,
+}
+
+/// Samples of what the threads on a CPU executed, at equal steps of time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sampled {
+    /// All of them.
+    pub on_cpu: u64,
+    /// Those in a page fault.
+    pub faulting: u64,
+    /// Of these, those of the memory that the processes share and that holds the data.
+    pub faulting_on_data: u64,
 }
 
 /// The longest single wait of one kind; one that goes on counts as far as it went.
@@ -235,6 +249,11 @@ impl Activity {
         found.map_or(Seconds(0.0), |longest| longest.time_s)
     }
 
+    /// How many threads did anything at all, on average.
+    pub fn awake(&self) -> f64 {
+        self.sum(|spent| spent.doing != Doing::Dormant).0 / self.window_s.0.max(f64::MIN_POSITIVE)
+    }
+
     /// One part of the database's time.
     pub fn part(&self, part: Part, model: Model) -> Seconds {
         self.sum(|spent| spent.part(model) == part)
@@ -254,6 +273,16 @@ impl Activity {
     /// The share of its active time that connections took beside what they were for.
     pub fn share_connecting(&self, model: Model) -> Option<Interval> {
         self.share_of(model, |slice| slice.connecting_s.0)
+    }
+
+    /// The share of their time on a CPU that the threads spent in page faults on the memory that
+    /// holds the data, with the interval that the differences between slices give. `None` when
+    /// nothing was sampled.
+    pub fn share_faulting_on_data(&self) -> Option<Interval> {
+        let sampled = self.slices.iter().filter_map(|slice| slice.sampled);
+        let pairs: Vec<(f64, f64)> =
+            sampled.map(|s| (s.faulting_on_data as f64, s.on_cpu as f64)).collect();
+        stats::bootstrap_ratio(&pairs)
     }
 
     fn share_of(&self, model: Model, part: impl Fn(&Slice) -> f64) -> Option<Interval> {
@@ -278,8 +307,12 @@ mod tests {
         let spent = Polling::ALL.into_iter().flat_map(|polling| {
             Doing::ALL.into_iter().map(move |doing| Spent { polling, doing, time_s: Seconds(1.0) })
         });
-        let slice =
-            Slice { traced_s: Seconds(0.5), spent: spent.collect(), connecting_s: Seconds(0.0) };
+        let slice = Slice {
+            traced_s: Seconds(0.5),
+            spent: spent.collect(),
+            connecting_s: Seconds(0.0),
+            sampled: None,
+        };
         let slices = vec![slice.clone(), slice];
         Activity {
             database: "postgres:1".into(),
@@ -290,6 +323,24 @@ mod tests {
             longest: Vec::new(),
             slices,
         }
+    }
+
+    #[test]
+    fn samples_of_all_slices_count_together() {
+        let mut activity = activity();
+        assert_eq!(activity.share_faulting_on_data(), None);
+        for (slice, faulting_on_data) in activity.slices.iter_mut().zip([10, 30]) {
+            slice.sampled = Some(Sampled { on_cpu: 100, faulting: 40, faulting_on_data });
+        }
+        let share = activity.share_faulting_on_data().unwrap();
+        assert_eq!((share.low, share.mid, share.high), (0.1, 0.2, 0.3));
+    }
+
+    #[test]
+    fn who_was_dormant_all_the_while_is_not_awake() {
+        let ways = Polling::ALL.len() * (Doing::ALL.len() - 1);
+        // Of each way one second in half a second.
+        assert!((activity().awake() - 2.0 * ways as f64).abs() < 1e-9);
     }
 
     #[test]

@@ -39,15 +39,60 @@ pub struct Calibration {
 pub struct TouchPenalty {
     /// The memory touched at random.
     pub working_set_bytes: Bytes,
+    /// Whether between a few touches as much other memory was worked on as processes that take
+    /// turns on a CPU do, rather than one alone.
+    #[serde(default)]
+    pub taking_turns: bool,
     /// Nanoseconds that a touch costs more on 4 KiB than on 2 MiB pages; may be negative.
     pub extra_ns: Interval,
 }
 
 impl Calibration {
     /// The penalty for a working set: that of the largest measured one not above it, or of the
-    /// smallest. Larger working sets cost more, so this errs on the low side.
-    pub fn touch_penalty(&self, working_set: Bytes) -> Option<TouchPenalty> {
-        let fitting = self.touches.iter().rev().find(|t| t.working_set_bytes <= working_set);
-        fitting.or(self.touches.first()).copied()
+    /// smallest. Larger working sets cost more, and so do processes that take turns where that was
+    /// not measured: this errs on the low side.
+    pub fn touch_penalty(&self, working_set: Bytes, taking_turns: bool) -> Option<TouchPenalty> {
+        let of_kind = |taking_turns| {
+            let mut alike = self.touches.iter().filter(move |t| t.taking_turns == taking_turns);
+            let fitting = alike.clone().rfind(|t| t.working_set_bytes <= working_set);
+            fitting.or_else(|| alike.next()).copied()
+        };
+        of_kind(taking_turns).or_else(|| of_kind(false))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_penalty_is_that_of_the_largest_working_set_not_above_and_of_its_kind() {
+        let touch = |gib: u64, taking_turns, ns| TouchPenalty {
+            working_set_bytes: Bytes(gib << 30),
+            taking_turns,
+            extra_ns: Interval::exact(ns),
+        };
+        let mut calibration = Calibration {
+            taken_at: Timestamp::UNIX_EPOCH,
+            cpu_model: String::new(),
+            kernel_release: String::new(),
+            source: "check".to_owned(),
+            minor_fault_ns: Interval::exact(1.0),
+            write_fault_ns: None,
+            unmap_ns: None,
+            touches: vec![touch(1, false, 10.0), touch(1, true, 20.0), touch(4, false, 40.0)],
+            touches_missing: None,
+        };
+        let ns = |calibration: &Calibration, gib: u64, taking_turns| {
+            Some(calibration.touch_penalty(Bytes(gib << 30), taking_turns)?.extra_ns.mid)
+        };
+        assert_eq!(ns(&calibration, 8, false), Some(40.0));
+        assert_eq!(ns(&calibration, 2, false), Some(10.0));
+        assert_eq!(ns(&calibration, 0, false), Some(10.0));
+        assert_eq!(ns(&calibration, 8, true), Some(20.0));
+        calibration.touches.remove(1);
+        assert_eq!(ns(&calibration, 8, true), Some(40.0), "better than nothing");
+        calibration.touches.clear();
+        assert_eq!(ns(&calibration, 8, true), None);
     }
 }

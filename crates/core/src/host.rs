@@ -191,6 +191,11 @@ impl NumaNode {
     }
 }
 
+/// The CPUs of a list, such as `0-15,32-47`.
+pub fn cpus(list: &str) -> impl Iterator<Item = u32> {
+    ranges(list).flatten()
+}
+
 /// The ranges of a list; what is none of them is left out.
 fn ranges(list: &str) -> impl Iterator<Item = RangeInclusive<u32>> {
     list.trim().split(',').filter_map(|range| {

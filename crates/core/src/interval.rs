@@ -45,6 +45,12 @@ impl Interval {
         Self::new(self.low + other.low, self.mid + other.mid, self.high + other.high)
     }
 
+    /// Multiplies the bounds as well as the middles; both must be non-negative.
+    #[must_use]
+    pub fn times(self, other: Self) -> Self {
+        Self::new(self.low * other.low, self.mid * other.mid, self.high * other.high)
+    }
+
     /// Keeps all three numbers within `floor..=ceiling`.
     #[must_use]
     pub fn clamp(self, floor: f64, ceiling: f64) -> Self {

@@ -4,7 +4,7 @@ use libbpf_rs::{
     ErrorKind, Link, MapCore, Object, ObjectBuilder, OpenMapMut, PrintLevel, ProgramInput,
     ProgramMut, ProgramType, libbpf_sys,
 };
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, IntoRawFd, OwnedFd};
 use std::sync::Mutex;
 use untax_core::reading::Gap;
 use untax_core::{Reading, Seconds};
@@ -67,7 +67,8 @@ impl Program {
         let object = open.load()?;
         let counted = count_time();
         let mut running = Running { object, counted, links: Vec::new(), billed: Seconds(0.0) };
-        running.attach(|program| program.prog_type() != ProgramType::Syscall, self.optional)?;
+        let at_events = |kind| !matches!(kind, ProgramType::Syscall | ProgramType::PerfEvent);
+        running.attach(|program| at_events(program.prog_type()), self.optional)?;
         Ok(running)
     }
 }
@@ -79,6 +80,38 @@ fn count_time() -> Option<OwnedFd> {
     let fd = unsafe { libbpf_sys::bpf_enable_stats(libbpf_sys::BPF_STATS_RUN_TIME) };
     // SAFETY: the descriptor is new, so nobody else owns it.
     (fd >= 0).then(|| unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// A clock of one CPU that ticks so many times a second, whatever runs there.
+#[expect(unsafe_code, reason = "neither libbpf-rs nor rustix has this system call")]
+fn cpu_clock(cpu: u32, per_s: u64) -> libbpf_rs::Result<OwnedFd> {
+    let attributes = libbpf_sys::perf_event_attr {
+        type_: libbpf_sys::PERF_TYPE_SOFTWARE,
+        size: size_of::<libbpf_sys::perf_event_attr>() as u32,
+        config: libbpf_sys::PERF_COUNT_SW_CPU_CLOCK.into(),
+        // Of this clock the period is in nanoseconds.
+        __bindgen_anon_1: libbpf_sys::perf_event_attr__bindgen_ty_1 {
+            sample_period: 1_000_000_000 / per_s,
+        },
+        ..Default::default()
+    };
+    let (any_process, no_group) = (-1, -1);
+    // SAFETY: the kernel reads `size` bytes of the attributes, and gives a new descriptor or -1.
+    let fd = unsafe {
+        libc::syscall(
+            libc::SYS_perf_event_open,
+            &raw const attributes,
+            any_process,
+            cpu,
+            no_group,
+            libbpf_sys::PERF_FLAG_FD_CLOEXEC,
+        )
+    };
+    if fd < 0 {
+        return Err(std::io::Error::last_os_error().into());
+    }
+    // SAFETY: the descriptor is new, so nobody else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd as i32) })
 }
 
 impl Running {
@@ -97,6 +130,25 @@ impl Running {
                 }
                 Err(error) => return Err(error),
             }
+        }
+        Ok(())
+    }
+
+    /// Runs one of its functions on each of these CPUs, so many times a second.
+    pub fn sample(
+        &mut self,
+        name: &str,
+        cpus: impl Iterator<Item = u32>,
+        per_s: u64,
+    ) -> libbpf_rs::Result<()> {
+        let program = self.object.progs_mut().find(|program| program.name() == name);
+        let program = program.ok_or_else(|| libbpf_rs::Error::from_raw_os_error(libc::ENOENT))?;
+        for cpu in cpus {
+            // From here on the link closes it.
+            let clock = cpu_clock(cpu, per_s)?;
+            let link = program.attach_perf_event(clock.as_raw_fd())?;
+            let _ = clock.into_raw_fd();
+            self.links.push((name.to_owned(), link));
         }
         Ok(())
     }

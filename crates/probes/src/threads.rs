@@ -4,30 +4,34 @@
 //! It keeps one total for each database in the kernel; nothing is copied for an event. Where it
 //! cannot be loaded, what schedstat and the control groups count has to do.
 
+mod faults;
 mod pace;
 mod syscalls;
+mod total;
 
 use crate::bpf::{self, Program};
 use crate::slots::Slots;
-use libbpf_rs::{ErrorKind, MapCore, MapFlags, OpenMapMut};
+use libbpf_rs::{ErrorKind, MapCore, MapFlags, OpenMapMut, ProgramMut};
 use pace::Pace;
 use rustix::time::{ClockId, clock_gettime};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::time::Duration;
-use untax_core::activity::{self, Activity, Doing, Longest, Polling, Spent};
+use total::{CONNECTING, STARTED, grown, longest, numbers, sampled, spent};
+use untax_core::activity::{self, Activity, Doing};
 use untax_core::{Database, Reading, Seconds};
 use untax_host::Host;
 
 static PROGRAM: Program = Program {
     object: include_bytes!(concat!(env!("OUT_DIR"), "/threads.bpf.o")),
-    // Older kernels lack these; what they tell apart is then part of time on CPU or of disk waits.
+    // Some kernels lack these; what they tell apart is then part of time on CPU or of disk waits.
     optional: &[
         "on_reclaim_begin",
         "on_reclaim_end",
         "on_group_reclaim_begin",
         "on_group_reclaim_end",
         "on_dirty",
+        "on_page_fault",
     ],
 };
 
@@ -52,6 +56,8 @@ pub struct Threads {
     pace: Pace,
     begun_ns: u64,
     slice: Slice,
+    /// Whether stacks are sampled in slices.
+    samples: bool,
     failed: Option<libbpf_rs::Error>,
 }
 
@@ -83,22 +89,26 @@ const RESUMED: u32 = 0;
 const SETTLED: u32 = 1;
 
 /// Functions at the scheduler's events, which a pause is without.
-const HOT: &[&str] = &["on_switch", "on_waking", "on_wakeup"];
+const HOT: &[&str] = &["on_switch", "on_waking", "on_wakeup", "on_page_fault", faults::SAMPLER];
 
 impl Threads {
     /// Opens a window of about this length. The gap says why that is not possible here.
     pub fn watch(databases: &[Database], window: Duration) -> Reading<Self> {
         let room = room_for(databases);
-        PROGRAM.run(|map| configure(map, room)).and_then(|bpf| {
+        PROGRAM.run(|map| configure(map, room)).and_then(|mut bpf| {
+            let host = Host::live();
+            // Without it, what page faults took is calculated.
+            let samples = faults::begin(&mut bpf, &host).unwrap_or(false);
             let mut threads = Self {
                 bpf,
-                host: Host::live(),
+                host,
                 slots: Slots::default(),
                 watched: BTreeMap::new(),
                 room,
                 pace: Pace::new(window),
                 begun_ns: now(),
                 slice: Slice::Unopened,
+                samples,
                 failed: None,
             };
             match threads.open(databases) {
@@ -153,6 +163,9 @@ impl Threads {
                 continue;
             }
             let known = self.watched.contains_key(&index);
+            if !known {
+                faults::follow(&self.bpf, &self.host, index, database)?;
+            }
             let added = self.add(index, database, known)?;
             let watched = self.watched.entry(index).or_insert_with(|| Watched {
                 database: database.id.clone(),
@@ -307,7 +320,13 @@ impl Threads {
     }
 
     fn resume(&mut self) -> libbpf_rs::Result<()> {
-        self.bpf.attach(|program| HOT.iter().any(|hot| program.name() == *hot), &[])?;
+        let is_hot = |program: &ProgramMut| {
+            HOT.iter().any(|hot| program.name() == *hot && *hot != faults::SAMPLER)
+        };
+        self.bpf.attach(is_hot, PROGRAM.optional)?;
+        if self.samples {
+            faults::resume(&mut self.bpf, &self.host)?;
+        }
         self.begin_slice()
     }
 
@@ -339,6 +358,7 @@ impl Threads {
                 traced_s: Seconds::from_ns(end_ns - since_ns),
                 spent: spent(&total, before),
                 connecting_s: Seconds::from_ns(grown(CONNECTING, &total, before)),
+                sampled: self.samples.then(|| sampled(&total, before)),
             });
             watched.total_ns = total;
         }
@@ -372,16 +392,6 @@ fn configure(map: &mut OpenMapMut, room: u32) -> libbpf_rs::Result<()> {
         map.set_initial_value(&syscalls::table())?;
     }
     Ok(())
-}
-
-/// The longest single waits.
-fn longest(total: &[u64]) -> Vec<Longest> {
-    let kinds = [Doing::Disk, Doing::Filesystem, Doing::DirtyThrottled];
-    let waits = kinds.into_iter().zip(total.get(LONGEST..).unwrap_or_default());
-    waits
-        .filter(|(_, ns)| **ns > 0)
-        .map(|(doing, ns)| Longest { doing, time_s: Seconds::from_ns(*ns) })
-        .collect()
 }
 
 /// The size of `struct thread` of threads.h: what `Fresh` says, and the time spent in each way.
@@ -419,38 +429,10 @@ fn now() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// The numbers of `struct total` of threads.h.
-fn numbers(bytes: &[u8]) -> Vec<u64> {
-    bytes.chunks_exact(8).filter_map(|c| Some(u64::from_ne_bytes(c.try_into().ok()?))).collect()
-}
-
-/// Where `struct total` of threads.h has what is not time spent in some way.
-const STARTED: usize = Polling::ALL.len() * Doing::ALL.len();
-const CONNECTING: usize = STARTED + 1;
-/// Between them is the clock of writers: two numbers.
-const LONGEST: usize = CONNECTING + 3;
-
-/// How much one number grew between two readings of `struct total`; an empty one is all zeroes.
-fn grown(index: usize, total: &[u64], before: &[u64]) -> u64 {
-    let at = |numbers: &[u64]| numbers.get(index).copied().unwrap_or_default();
-    at(total).saturating_sub(at(before))
-}
-
-/// What was spent between two readings of `struct total`.
-fn spent(total: &[u64], before: &[u64]) -> Vec<Spent> {
-    let ways =
-        Polling::ALL.into_iter().flat_map(|polling| Doing::ALL.map(|doing| (polling, doing)));
-    ways.enumerate()
-        .filter_map(|(index, (polling, doing))| {
-            let ns = grown(index, total, before);
-            (ns > 0).then(|| Spent { polling, doing, time_s: Seconds::from_ns(ns) })
-        })
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use untax_core::activity::Polling;
 
     /// The words of one `enum` of the header that the program and this file share.
     fn header(name: &str) -> Vec<String> {

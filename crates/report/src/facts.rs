@@ -301,7 +301,8 @@ pub fn penalties(calibration: &Calibration) -> Vec<(String, String)> {
     let unmap = calibration.unmap_ns.map(nanoseconds);
     costs.extend(unmap.map(|cost| ("unmapping it".to_owned(), cost)));
     costs.extend(calibration.touches.iter().map(|t| {
-        let what = format!("touch within {}, extra on 4k", bytes(t.working_set_bytes));
+        let turns = if t.taking_turns { ", taking turns" } else { "" };
+        let what = format!("touch within {}{turns}, extra on 4k", bytes(t.working_set_bytes));
         (what, nanoseconds(t.extra_ns))
     }));
     let missing = calibration.touches_missing.clone();

@@ -3,10 +3,12 @@
 use crate::accounting::Demand;
 use crate::catalogue::Rule;
 use crate::pools::{on_base_pages, page_name};
+use untax_core::activity;
 use untax_core::calibration::TouchPenalty;
 use untax_core::database::{Accesses, Model};
 use untax_core::finding::Says;
 use untax_core::host::tlb_reach;
+use untax_core::reading::Gap;
 use untax_core::window::Pair;
 use untax_core::{
     Bytes, Calibration, Database, Diagnosis, Evidence, Finding, Interval, Reading, Severity, Tax,
@@ -22,13 +24,16 @@ pub const RULE: Rule = Rule {
            new server process faults the shared memory into its own page tables again, one fault \
            for 64 KiB at best.",
     measured: "Found when the mapping that holds the data is on base pages and larger than the \
-               TLB reaches. Tax = minor faults on shared memory x penalty of a fault + accesses \
-               to cached data x pages touched per access x penalty of a touch on small pages. \
-               Both penalties are calibrated on this host; faults come from /proc/PID/stat (ended \
-               connections included), the part of them that shared memory caused from RssShmem \
-               and the kernel's 64 KiB fault-around; accesses from the engine's own counter. \
-               Waiting for a CPU is charged in proportion. Where one part cannot be measured the \
-               tax is a lower bound and says so. No hardware counters are used.",
+               TLB reaches. Tax = time in page faults on shared memory + accesses to cached data x \
+               pages touched per access x penalty of a touch on small pages. The first comes from \
+               stacks, sampled on each CPU; where they cannot be, it is minor faults x the penalty \
+               of one, calibrated on this host (faults from /proc/PID/stat, ended connections \
+               included; the part that shared memory caused from RssShmem and the kernel's 64 KiB \
+               fault-around). Unmapping by connections that ended is added. Accesses come from the \
+               engine's own counter; the penalty of a touch is calibrated on this host, for a \
+               process alone or for many that take turns on a CPU. Waiting for a CPU is charged in \
+               proportion. Where one part cannot be measured the tax is a lower bound and says so. \
+               No hardware counters are used.",
     fix: "Reserve a pool of huge pages for the whole shared memory (PostgreSQL: SHOW \
           shared_memory_size_in_huge_pages) with vm.nr_hugepages, set huge_pages = on \
           (PostgreSQL) or large-pages (MySQL, MariaDB), restart the database.",
@@ -54,6 +59,11 @@ const FAULT_AROUND: Bytes = Bytes(64 << 10);
 /// How far the estimate of the shared part of the faults may be off, down and up: `RssShmem`
 /// counts 64 KiB for a read fault, but 4 KiB for a write fault.
 const SHARED_FAULTS_OFF: (f64, f64) = (0.8, 1.25);
+
+/// How many address spaces a CPU remembers translations of: `TLB_NR_DYN_ASIDS` of
+/// arch/x86/mm/tlb.c. With more, a switch between them finds neither translations nor page tables
+/// in its caches.
+const ADDRESS_SPACES: f64 = 6.0;
 
 /// A database that uses less of one CPU than this has no time to lose.
 const IDLE_SHARE: f64 = 0.05;
@@ -211,32 +221,60 @@ fn reach(window: &Window, page: Bytes) -> Option<Evidence> {
     Some(Evidence::new("TLB reach at that page size", reach.0, "bytes", "CPUID"))
 }
 
+/// What page faults on the shared memory took: sampled where stacks can be, otherwise calculated;
+/// and what unmapping it again took when processes ended.
 fn fault_part(window: &Window, pair: &Pair) -> Reading<Part> {
     let part = || {
         let faults = pair
             .growth("minor faults", |d| d.counters.minor_faults.clone().map(|n| n as f64))
             .into_result()?;
         let shared = shared_share(window, pair).into_result()?;
-        let penalty = window.calibration.as_ref().map(|c| c.minor_fault_ns).into_result()?;
-        let system_s = pair
-            .growth("system time", |d| d.counters.system_s.clone().map(|s| s.0))
-            .into_result()?;
+        let activity = pair.activity.value();
+        let sampled = activity.and_then(|activity| {
+            let on_cpu_s = activity.part(activity::Part::OnCpu, pair.end.model).0;
+            Some((activity.share_faulting_on_data()?, on_cpu_s))
+        });
+        let (faulting_s, how, evidence) = match sampled {
+            Some((share, on_cpu_s)) => (share.scale(on_cpu_s), SAMPLED, sampled_evidence(share)),
+            None => calculated(window, pair, faults, shared)?,
+        };
+        // What a process mapped is unmapped again when it ends: connections that stay never pay.
+        let unmap_ns = window.calibration.value().and_then(|calibration| calibration.unmap_ns);
         let ended =
             pair.growth("faults of ended processes", ended_faults).into_value().unwrap_or_default();
-        // What a process mapped is unmapped again when it ends: connections that stay never pay.
-        let unmapping = window.calibration.value().and_then(|calibration| calibration.unmap_ns);
-        let unmapping = unmapping.unwrap_or(Interval::exact(0.0)).scale(ended / faults.max(1.0));
-        let each = penalty.plus(unmapping);
-        let taken =
-            Interval::new(shared.low * each.low, shared.mid * each.mid, shared.high * each.high);
-        // Faults are served in the kernel: they cannot have taken more than the system time.
+        let unmapping_s = unmap_ns.unwrap_or(Interval::exact(0.0)).times(shared).scale(ended / 1e9);
         Ok(Part {
-            taken_s: taken.scale(faults / 1e9).clamp(0.0, system_s),
-            how: "minor faults on shared memory x calibrated penalty".to_owned(),
-            evidence: fault_evidence(pair, faults, shared.mid, penalty),
+            taken_s: faulting_s.plus(unmapping_s),
+            how: how.to_owned(),
+            evidence: [fault_evidence(pair, faults, shared.mid), evidence].concat(),
         })
     };
     part().into()
+}
+
+const SAMPLED: &str = "sampled time in page faults on shared memory";
+const CALCULATED: &str = "minor faults on shared memory x calibrated penalty";
+
+/// Without samples: the faults, each at the penalty that was calibrated.
+fn calculated(
+    window: &Window,
+    pair: &Pair,
+    faults: f64,
+    shared: Interval,
+) -> Result<(Interval, &'static str, Vec<Evidence>), Gap> {
+    let penalty = window.calibration.as_ref().map(|c| c.minor_fault_ns).into_result()?;
+    let system_s =
+        pair.growth("system time", |d| d.counters.system_s.clone().map(|s| s.0)).into_result()?;
+    // Faults are served in the kernel: they cannot have taken more than the system time.
+    let taken_s = shared.times(penalty).scale(faults / 1e9).clamp(0.0, system_s);
+    let evidence =
+        Evidence::new("penalty of one minor fault", penalty.mid / 1e9, "s", "calibrated here");
+    Ok((taken_s, CALCULATED, vec![evidence]))
+}
+
+fn sampled_evidence(share: Interval) -> Vec<Evidence> {
+    let name = "time on CPU in page faults on shared memory";
+    vec![Evidence::new(name, share.mid, "share", "stacks, sampled")]
 }
 
 fn ended_faults(database: &Database) -> Reading<f64> {
@@ -246,12 +284,11 @@ fn ended_faults(database: &Database) -> Reading<f64> {
     })
 }
 
-fn fault_evidence(pair: &Pair, faults: f64, shared: f64, penalty: Interval) -> Vec<Evidence> {
+fn fault_evidence(pair: &Pair, faults: f64, shared: f64) -> Vec<Evidence> {
     let per_second = faults / pair.seconds;
     vec![
         Evidence::new("minor faults", per_second, "1/s", "/proc/PID/stat, ended ones included"),
         Evidence::new("of them on shared memory", shared, "share", "RssShmem of the processes"),
-        Evidence::new("penalty of one minor fault", penalty.mid / 1e9, "s", "calibrated here"),
     ]
 }
 
@@ -288,13 +325,11 @@ fn walk_part(window: &Window, pair: &Pair) -> Reading<Part> {
         let penalty = window
             .calibration
             .as_ref()
-            .and_then(|c| touch_penalty(c, working_set))
+            .and_then(|c| touch_penalty(c, working_set, take_turns(window, pair)))
             .into_result()?;
         let (each, extra) = (accesses.pages_each, penalty.extra_ns.clamp(0.0, f64::INFINITY));
-        let taken =
-            Interval::new(each.low * extra.low, each.mid * extra.mid, each.high * extra.high);
         Ok(Part {
-            taken_s: taken.scale(growth / 1e9),
+            taken_s: each.times(extra).scale(growth / 1e9),
             how: format!("{} x pages touched x calibrated penalty", accesses.counter),
             evidence: vec![
                 Evidence::new(
@@ -316,12 +351,23 @@ fn walk_part(window: &Window, pair: &Pair) -> Reading<Part> {
     part().into()
 }
 
-fn touch_penalty(calibration: &Calibration, working_set: Bytes) -> Reading<TouchPenalty> {
+fn touch_penalty(
+    calibration: &Calibration,
+    working_set: Bytes,
+    taking_turns: bool,
+) -> Reading<TouchPenalty> {
     let missing = || {
         let why = calibration.touches_missing.as_deref().unwrap_or("not calibrated");
         Reading::Absent(format!("penalty of small pages: {why}; run untax bench pages"))
     };
-    calibration.touch_penalty(working_set).map_or_else(missing, Reading::Present)
+    calibration.touch_penalty(working_set, taking_turns).map_or_else(missing, Reading::Present)
+}
+
+/// Whether more processes take turns on the CPUs than these remember address spaces of.
+fn take_turns(window: &Window, pair: &Pair) -> bool {
+    let awake = pair.activity.value().map_or(0.0, |activity| activity.awake());
+    let cpus = window.end.host.cpu.value().map_or(1, |cpu| cpu.logical);
+    pair.end.model == Model::Process && awake > ADDRESS_SPACES * f64::from(cpus)
 }
 
 fn accesses(pair: &Pair) -> Reading<Accesses> {
@@ -331,7 +377,8 @@ fn accesses(pair: &Pair) -> Reading<Accesses> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test_window::{found, postgres};
+    use crate::test_window::{self, found, postgres};
+    use untax_core::activity::{Doing, Sampled};
 
     #[test]
     fn the_tax_is_faults_and_walks_over_what_the_cpus_did() {
@@ -355,6 +402,34 @@ mod tests {
         let tax = findings[0].tax.as_ref().unwrap();
         assert!(tax.high <= (0.5 + 300.0 * 0.5 / 20.0) / 312.0 + 1e-9);
         assert!(tax.method.contains("lower bound"));
+    }
+
+    #[test]
+    fn sampled_time_in_faults_goes_before_calculated() {
+        let mut window = postgres();
+        test_window::trace(&mut window, &[(Doing::OnCpu, 20.0)]);
+        let Reading::Present(activities) = &mut window.activity else { panic!("it was traced") };
+        activities[0].slices[0].sampled =
+            Some(Sampled { on_cpu: 1000, faulting: 300, faulting_on_data: 250 });
+        window.end.databases[0].counters.accesses = Reading::Absent("not asked".to_owned());
+        let findings = found(evaluate(&window));
+        let tax = findings[0].tax.as_ref().unwrap();
+        // A quarter of 20 s, whatever faults were calibrated to cost.
+        assert!((tax.share - 0.25).abs() < 1e-9, "{}", tax.share);
+        assert!(tax.method.starts_with("sampled time in page faults"), "{}", tax.method);
+    }
+
+    #[test]
+    fn processes_that_take_turns_find_their_page_tables_cold() {
+        let of_window = |active_s: f64| {
+            let mut window = postgres();
+            window.end.host.cpu = Reading::Present(test_window::cpus(2));
+            test_window::trace(&mut window, &[(Doing::OnCpu, 10.0), (Doing::Contended, active_s)]);
+            let pair = window.databases().next().unwrap();
+            take_turns(&window, &pair)
+        };
+        // More than six on each of two CPUs, over ten seconds.
+        assert!(of_window(130.0) && !of_window(90.0));
     }
 
     #[test]

@@ -259,6 +259,7 @@ pub fn postgres() -> Window {
             minor_fault_ns: Interval::new(800.0, 1000.0, 1200.0),
             touches: vec![TouchPenalty {
                 working_set_bytes: Bytes::GIB_1,
+                taking_turns: false,
                 extra_ns: Interval::new(20.0, 30.0, 40.0),
             }],
         }),
@@ -294,6 +295,7 @@ pub fn trace(window: &mut Window, times: &[(Doing, f64)]) {
             traced_s: Seconds(10.0),
             spent: spent.collect(),
             connecting_s: Seconds(0.0),
+            sampled: None,
         }],
     }]);
 }

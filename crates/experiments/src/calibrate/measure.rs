@@ -29,9 +29,15 @@ const CHUNKS: usize = 16;
 const WORK_WORDS: usize = (8 << 20) / 8;
 /// Lines read between faults: some microseconds, as a server works between two of its own. With
 /// the kernel's path still in the caches, as in a loop of faults alone, a fault costs a third less.
-const WORK_LINES: u64 = 500;
-/// Dependent touches of one trial: some milliseconds.
-const TOUCHES: u32 = 20_000;
+const LINES_BETWEEN_FAULTS: u64 = 500;
+/// Lines read between rows of touches: by a server that has a CPU to itself, and by all that take
+/// turns there. Page tables are in the caches or not as data is: of 4 GiB, small pages cost 80 ns
+/// more after the first, 150 to 220 ns after the second, on the machine where this was chosen.
+const LINES_BETWEEN_ROWS: [(bool, u64); 2] = [(false, 100), (true, 2000)];
+/// Lines read between the rows of one trial: some milliseconds.
+const LINES_OF_TRIAL: u64 = 20_000;
+/// Dependent touches in a row, as many as a lookup by key makes; other work comes between rows.
+const TOUCHES: u32 = 12;
 /// Pairs of trials for each working set.
 const PAIRS: u32 = 9;
 /// Each working set is so many times the one before.
@@ -107,7 +113,7 @@ impl Bench {
         while copies <= MOST_COPIES && cpu_time() + last * GROWTH as u32 <= budget.cpu {
             let began = cpu_time();
             self.fault_in()?;
-            touches.extend(self.touch(copies)?);
+            self.touch(copies, &mut touches)?;
             if self.huge.is_err() && copies > 2 * GROWTH {
                 break;
             }
@@ -165,7 +171,7 @@ impl Bench {
         let all = || {
             for place in places {
                 touch(*place);
-                self.work(*place as u64);
+                self.work(*place as u64, LINES_BETWEEN_FAULTS);
             }
         };
         let before = minor_faults(&self.host)?;
@@ -176,50 +182,63 @@ impl Bench {
     }
 
     /// Reads lines at random, the same ones for the same seed.
-    fn work(&self, seed: u64) {
-        let lines = (self.work.len() / LINE_WORDS) as u64;
-        let line = |step| within(mix(seed.wrapping_mul(WORK_LINES) + step), lines) as usize;
-        let sum =
-            (0..WORK_LINES).fold(0, |sum: u64, step| sum ^ self.work[line(step) * LINE_WORDS]);
+    fn work(&self, seed: u64, lines: u64) {
+        let all = (self.work.len() / LINE_WORDS) as u64;
+        let line = |step| within(mix(seed.wrapping_mul(lines) + step), all) as usize;
+        let sum = (0..lines).fold(0, |sum: u64, step| sum ^ self.work[line(step) * LINE_WORDS]);
         std::hint::black_box(sum);
     }
 
-    /// The penalty of small pages when the file is mapped `copies` times in a row.
-    fn touch(&self, copies: usize) -> io::Result<Option<TouchPenalty>> {
-        let Ok(huge) = &self.huge else { return Ok(None) };
+    /// Nanoseconds of one random touch that depends on the one before, with other work between
+    /// rows of them.
+    fn touch_ns(&self, words: &[AtomicU64], start: u64, between: u64) -> f64 {
+        let rows = LINES_OF_TRIAL / between;
+        let row_ns = |row| {
+            self.work(start ^ row, between);
+            cpu_ns(|| chase(words, mix(start ^ row)))
+        };
+        (0..rows).map(row_ns).sum::<f64>() / (rows as f64 * f64::from(TOUCHES))
+    }
+
+    /// The penalties of small pages when the file is mapped `copies` times in a row.
+    fn touch(&self, copies: usize, touches: &mut Vec<TouchPenalty>) -> io::Result<()> {
+        let Ok(huge) = &self.huge else { return Ok(()) };
         let small = SharedWords::map_again(self.file(), self.bytes, copies)?;
         read_all(small.words());
-        let mut extra = Vec::new();
-        for pair in 0..PAIRS {
-            let (small, huge) = (small.words(), huge.words());
-            let start = mix(u64::from(pair));
-            let (small, huge) = if pair % 2 == 0 {
-                let first = chase_ns(small, start);
-                (first, chase_ns(huge, start))
-            } else {
-                let first = chase_ns(huge, start);
-                (chase_ns(small, start), first)
-            };
-            extra.push(small - huge);
-        }
         let working_set_bytes = Bytes((self.bytes * copies) as u64);
-        let interval: Option<Interval> = stats::bootstrap(&extra, stats::median);
-        Ok(interval.map(|extra_ns| TouchPenalty { working_set_bytes, extra_ns }))
+        for (taking_turns, between) in LINES_BETWEEN_ROWS {
+            let extra_ns = self.extra_ns(small.words(), huge.words(), between);
+            let penalty = |extra_ns| TouchPenalty { working_set_bytes, taking_turns, extra_ns };
+            touches.extend(extra_ns.map(penalty));
+        }
+        Ok(())
+    }
+
+    /// What a touch costs more on small pages, from pairs of trials.
+    fn extra_ns(&self, small: &[AtomicU64], huge: &[AtomicU64], between: u64) -> Option<Interval> {
+        let extra = |pair| {
+            let start = mix(u64::from(pair));
+            if pair % 2 == 0 {
+                let first = self.touch_ns(small, start, between);
+                first - self.touch_ns(huge, start, between)
+            } else {
+                let first = self.touch_ns(huge, start, between);
+                self.touch_ns(small, start, between) - first
+            }
+        };
+        stats::bootstrap(&(0..PAIRS).map(extra).collect::<Vec<f64>>(), stats::median)
     }
 }
 
-/// Nanoseconds of one random touch that depends on the one before.
-fn chase_ns(words: &[AtomicU64], start: u64) -> f64 {
+/// Reads lines at random, each where the one before says.
+fn chase(words: &[AtomicU64], start: u64) {
     let lines = (words.len() / LINE_WORDS) as u64;
     let mut seen = start;
-    let ns = cpu_ns(|| {
-        for step in 0..u64::from(TOUCHES) {
-            let line = within(mix(start.wrapping_add(step) ^ seen), lines);
-            seen = words[line as usize * LINE_WORDS].load(Relaxed);
-        }
-    });
+    for step in 0..u64::from(TOUCHES) {
+        let line = within(mix(start.wrapping_add(step) ^ seen), lines);
+        seen = words[line as usize * LINE_WORDS].load(Relaxed);
+    }
     std::hint::black_box(seen);
-    ns / f64::from(TOUCHES)
 }
 
 /// Writes to every page, so that each is memory of its own.

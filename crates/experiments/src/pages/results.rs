@@ -217,7 +217,7 @@ impl Results {
         let extra: Vec<f64> =
             small.iter().zip(&larger).map(extra).filter(|e| e.is_finite()).collect();
         let extra_ns: Interval = stats::bootstrap(&extra, stats::median)?;
-        Some(TouchPenalty { working_set_bytes: self.chased_memory, extra_ns })
+        Some(TouchPenalty { working_set_bytes: self.chased_memory, taking_turns: false, extra_ns })
     }
 }
 

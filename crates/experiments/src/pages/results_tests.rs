@@ -136,7 +136,11 @@ fn the_penalty_of_a_touch_is_the_difference_of_the_times() {
         minor_fault_ns: exact(2000.0),
         write_fault_ns: None,
         unmap_ns: None,
-        touches: vec![TouchPenalty { working_set_bytes: Bytes(1 << 30), extra_ns: exact(100.0) }],
+        touches: vec![TouchPenalty {
+            working_set_bytes: Bytes(1 << 30),
+            taking_turns: false,
+            extra_ns: exact(100.0),
+        }],
         touches_missing: None,
     });
     play(&mut results, &plan, |page| if page == Page::Small { 5e6 } else { 10e6 });

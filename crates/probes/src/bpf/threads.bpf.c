@@ -440,4 +440,5 @@ int BPF_PROG(on_dirty)
 	return 0;
 }
 
+#include "faults.h"
 #include "slices.h"

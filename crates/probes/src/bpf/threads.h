@@ -94,7 +94,8 @@ struct thread {
 	u32 waits_in;
 	u32 clients_in;
 	u32 peers_in;
-	u32 unused;
+	/* Whether its last page fault was on the memory that holds the data. */
+	u32 faults_on_data;
 	/* Time (ns) that is not part of its database's total yet. */
 	u64 spent[DOINGS];
 };
@@ -114,7 +115,24 @@ struct total {
 	u64 writes_since;
 	/* The longest waits, as DISK, FILESYSTEM and DIRTY_THROTTLED. */
 	u64 longest[3];
+	/* Samples of its threads on a CPU; those in a page fault; of these, on the data's memory. */
+	u64 sampled;
+	u64 faulting;
+	u64 faulting_on_data;
 };
+
+/* Addresses, the last one not among them. */
+struct range {
+	u64 from;
+	u64 to;
+};
+
+/* After the memory of each database: where the kernel begins to serve a page fault. */
+#define KERNEL_FAULTS MAX_DATABASES
+#define RANGES (MAX_DATABASES + 1)
+
+/* The deepest stack that is searched for a page fault. */
+#define MAX_DEPTH 48
 
 /* A process that sends to a database. */
 struct client {

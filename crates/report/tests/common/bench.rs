@@ -99,6 +99,7 @@ fn ratios((row, _, worth): (u64, f64, [f64; 3])) -> Vec<Ratio> {
 pub fn calibration() -> Calibration {
     let touch = |gib: u64, ns: f64| TouchPenalty {
         working_set_bytes: Bytes(gib << 30),
+        taking_turns: false,
         extra_ns: Interval::new(ns * 0.9, ns, ns * 1.1),
     };
     Calibration {

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * A part of threads.bpf.c: how much of their time on a CPU the threads spend in page faults. No
+ * event tells when a fault has been served, so stacks are sampled.
+ */
+#ifndef UNTAX_FAULTS_H
+#define UNTAX_FAULTS_H
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, RANGES);
+	__type(key, u32);
+	__type(value, struct range);
+} ranges SEC(".maps");
+
+struct stack {
+	u64 addresses[MAX_DEPTH];
+};
+
+/* Too large for a program's own stack. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct stack);
+} stacks SEC(".maps");
+
+static __always_inline bool is_within(u32 range, u64 address)
+{
+	struct range *found = bpf_map_lookup_elem(&ranges, &range);
+
+	return found && address >= found->from && address < found->to;
+}
+
+SEC("raw_tp/page_fault_user")
+int BPF_PROG(on_page_fault, unsigned long address)
+{
+	u32 pid = bpf_get_current_pid_tgid();
+	struct thread *thread = bpf_map_lookup_elem(&threads, &pid);
+
+	if (thread && !paused)
+		thread->faults_on_data = is_within(thread->database, address);
+	return 0;
+}
+
+static __always_inline bool is_in_page_fault(void *context)
+{
+	u32 zero = 0;
+	struct stack *stack = bpf_map_lookup_elem(&stacks, &zero);
+	int frame;
+	long bytes;
+
+	if (!stack)
+		return 0;
+	bytes = bpf_get_stack(context, stack, sizeof(*stack), 0);
+	for (frame = 0; frame < MAX_DEPTH; frame++) {
+		if (frame * (long)sizeof(u64) >= bytes)
+			return 0;
+		if (is_within(KERNEL_FAULTS, stack->addresses[frame]))
+			return 1;
+	}
+	return 0;
+}
+
+SEC("perf_event")
+int on_sample(void *context)
+{
+	u32 pid = bpf_get_current_pid_tgid();
+	struct thread *thread = bpf_map_lookup_elem(&threads, &pid);
+	struct total *total = thread && !paused ? total_of(thread) : NULL;
+
+	if (!total)
+		return 0;
+	__sync_fetch_and_add(&total->sampled, 1);
+	if (!is_in_page_fault(context))
+		return 0;
+	__sync_fetch_and_add(&total->faulting, 1);
+	if (thread->faults_on_data)
+		__sync_fetch_and_add(&total->faulting_on_data, 1);
+	return 0;
+}
+
+#endif

@@ -1,0 +1,51 @@
+//! `struct total` of threads.h: what the threads of one database did, as numbers in a row.
+
+use untax_core::Seconds;
+use untax_core::activity::{Doing, Longest, Polling, Sampled, Spent};
+
+/// The numbers of `struct total` of threads.h.
+pub(super) fn numbers(bytes: &[u8]) -> Vec<u64> {
+    bytes.chunks_exact(8).filter_map(|c| Some(u64::from_ne_bytes(c.try_into().ok()?))).collect()
+}
+
+/// Where `struct total` of threads.h has what is not time spent in some way.
+pub(super) const STARTED: usize = Polling::ALL.len() * Doing::ALL.len();
+pub(super) const CONNECTING: usize = STARTED + 1;
+/// Between them is the clock of writers: two numbers.
+const LONGEST: usize = CONNECTING + 3;
+const SAMPLED: usize = LONGEST + 3;
+
+/// How much one number grew between two readings of `struct total`; an empty one is all zeroes.
+pub(super) fn grown(index: usize, total: &[u64], before: &[u64]) -> u64 {
+    let at = |numbers: &[u64]| numbers.get(index).copied().unwrap_or_default();
+    at(total).saturating_sub(at(before))
+}
+
+/// What samples showed between two readings of `struct total`.
+pub(super) fn sampled(total: &[u64], before: &[u64]) -> Sampled {
+    let [on_cpu, faulting, faulting_on_data] =
+        [0, 1, 2].map(|number| grown(SAMPLED + number, total, before));
+    Sampled { on_cpu, faulting, faulting_on_data }
+}
+
+/// What was spent between two readings of `struct total`.
+pub(super) fn spent(total: &[u64], before: &[u64]) -> Vec<Spent> {
+    let ways =
+        Polling::ALL.into_iter().flat_map(|polling| Doing::ALL.map(|doing| (polling, doing)));
+    ways.enumerate()
+        .filter_map(|(index, (polling, doing))| {
+            let ns = grown(index, total, before);
+            (ns > 0).then(|| Spent { polling, doing, time_s: Seconds::from_ns(ns) })
+        })
+        .collect()
+}
+
+/// The longest single waits.
+pub(super) fn longest(total: &[u64]) -> Vec<Longest> {
+    let kinds = [Doing::Disk, Doing::Filesystem, Doing::DirtyThrottled];
+    let waits = kinds.into_iter().zip(total.get(LONGEST..SAMPLED).unwrap_or_default());
+    waits
+        .filter(|(_, ns)| **ns > 0)
+        .map(|(doing, ns)| Longest { doing, time_s: Seconds::from_ns(*ns) })
+        .collect()
+}
