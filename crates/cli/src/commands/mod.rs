@@ -10,4 +10,5 @@ pub mod lab;
 pub mod plan;
 pub mod undo;
 pub mod verify;
+mod verify_workload;
 pub mod watch;

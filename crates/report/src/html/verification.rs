@@ -32,6 +32,10 @@ pub fn verification(result: &Verification) -> String {
                 dd { (predicted.unwrap_or_else(|| format::NOT_MEASURED.to_owned())) }
                 dt { "Noise" }
                 dd { "such a median strays by up to " (format::percent(result.verdict.floor)) " without any change" }
+                @if let Some(power) = &result.power { dt { "Power" } dd { (format::power(power)) } }
+                @if let Some(receipt) = &result.receipt {
+                    dt { "Applied" } dd { "as before; " code { "untax undo " (receipt) } " takes it back" }
+                }
             }
         }
         section {
