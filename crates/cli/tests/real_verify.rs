@@ -16,8 +16,8 @@ use std::path::Path;
 use support::restarts::Restarts;
 use support::{Untax, apply, database, plan, rules, settings_of_host, settle, text};
 use untax_lab::{
-    Cause, Engine, Group, HugePages, LabError, MariaDb, PgBouncer, Pgbench, Place, Postgres, Redis,
-    RedisBenchmark, Scene, Setup,
+    DirtyLimits, Disk, Group, HugePages, LabError, Limit, MariaDb, Neighbour, PgBouncer, Pgbench,
+    Place, Postgres, Redis, RedisBenchmark, Setup,
 };
 use untax_remedies::sealed;
 
@@ -92,16 +92,34 @@ fn huge_pages_are_verified_where_they_are_applied_and_everything_comes_back() {
 #[test]
 fn a_flood_of_dirty_pages_is_found_limited_and_verified() {
     support::real(|| {
+        // Above what the plan sets, and little enough that the flood reaches it.
+        let _limits = DirtyLimits::set(1, 5)?;
         let before = settings_of_host(&[]);
-        let cause = Cause::find("dirty-burst").unwrap();
-        let mut scene = Scene::set(cause, Engine::Postgres)?;
-        scene.switch(true)?;
-        let running = scene.load(600)?;
-        std::thread::sleep(scene.settling());
+        let group = Group::for_server()?;
+        let disk = Disk::make(4096)?;
+        let setup = Setup {
+            group: Some(&group),
+            disk: Some(disk.path()),
+            durable: true,
+            ..Setup::default()
+        };
+        let postgres = Postgres::start_as(&setup)?;
+        postgres.pgbench_fill(5, 100)?;
+        let _slow = disk.limit(&group, Limit::WriteBytes, 40 << 20)?;
+        let (_clearing, _flood) =
+            (disk.clearing("flood.*")?, Neighbour::flooding(disk.path(), 700, 2, None)?);
+        let pid = postgres.pid().unwrap();
+        let running =
+            postgres.pgbench(&Pgbench { writes: true, seconds: 600, ..Pgbench::default() })?;
         let untax = Untax::new();
-        let check = untax.check(scene.pid().unwrap());
-        let found = rules(database(&check, scene.pid().unwrap()));
-        assert!(found.contains(&"dirty-burst"), "{found:?}");
+        // It takes some seconds until so much is changed.
+        let found = (0..5).any(|_| {
+            let check = untax.check(pid);
+            let found = rules(database(&check, pid)).join(" ");
+            println!("found: {found}");
+            found.contains("dirty-burst")
+        });
+        assert!(found);
         let (id, made) = plan(&untax, "dirty-burst", &[]);
         let steps: Vec<&str> =
             made["steps"].as_array().unwrap().iter().map(|s| s["id"].as_str().unwrap()).collect();

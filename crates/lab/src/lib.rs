@@ -55,7 +55,7 @@ pub use postgres::Postgres;
 pub use redis::Redis;
 pub use scene::Scene;
 pub use server::Place;
-pub use setting::{HugePages, Setting, Thp, Turn};
+pub use setting::{DirtyLimits, HugePages, Setting, Thp, Turn};
 pub use setup::Setup;
 pub use work::{Engine, Kind, Served, Work};
 

@@ -55,8 +55,9 @@ impl PgBouncer {
         let scratch = Scratch::new(&account)?;
         scratch.write("users", &format!("\"{user}\" \"{password}\"\n"), &account)?;
         // As the packages have it: its own user reads it.
-        let text = std::fs::read_to_string(configuration).map_err(at(configuration))?;
-        scratch.write("pgbouncer.ini", &text, &account)?;
+        let copy = scratch.join("pgbouncer.ini");
+        std::fs::copy(configuration, &copy).map_err(at(configuration))?;
+        std::os::unix::fs::chown(&copy, Some(account.uid), Some(account.gid)).map_err(at(&copy))?;
         let enter = words(["unshare", "--mount", "--net", "--", "/bin/sh", "-ec", ENTER, "enter"]);
         let arguments = words([&scratch.word("users"), USERS]);
         let start = words([&pgbouncer, &scratch.word("pgbouncer.ini")]);

@@ -1,6 +1,6 @@
 //! The page of `untax verify`: every trial drawn, and what they show.
 
-use super::{document, head, moment};
+use super::{Part, head, moment};
 use crate::format;
 use maud::{Markup, html};
 use untax_core::Gain;
@@ -13,6 +13,11 @@ const MARGIN: f64 = 16.0;
 
 /// Trials with and without a plan, as a self-contained page.
 pub fn verification(result: &Verification) -> String {
+    part(result).page()
+}
+
+/// What the page says.
+pub(super) fn part(result: &Verification) -> Part {
     let word = match result.verdict.word {
         Word::Proven => "Proven",
         Word::Disproven => "Disproven",
@@ -46,7 +51,7 @@ pub fn verification(result: &Verification) -> String {
         section { h2 { "The numbers" } div.scroll { (table(&result.trials)) } }
         footer { p { "Run " code { (result.run) } ", plan " code { (result.plan) } "." } }
     };
-    document(&title, &body, result)
+    Part::new(title, body, result)
 }
 
 fn drawn(trials: &[Trial]) -> Markup {
