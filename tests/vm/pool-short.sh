@@ -41,6 +41,9 @@ until "$bin/pg_isready" --quiet --host "$work"; do
     sleep 0.5
 done
 
+# The guest's root is read-only; the plan has a file for the time after a boot.
+mount -t tmpfs tmpfs /etc/sysctl.d
+
 mkdir "$work/memory"
 mount -t tmpfs -o mpol=bind:1,size=100% tmpfs "$work/memory"
 dd if=/dev/zero of="$work/memory/filler" bs=1M count=$(($(free_mib) - left_mib)) status=none ||
@@ -62,6 +65,7 @@ say "status $status: $(tail -1 "$work/apply.err")"
 grep -q 'asked for [0-9]* huge pages, got [0-9]*: memory is too fragmented or in use' \
     "$work/apply.err" || fail "it does not say how many it got"
 grep -q 'what was done before it is undone' "$work/apply.err" || fail "it does not say what is left"
+[ -z "$(ls /etc/sysctl.d)" ] || fail "a file is left"
 [ "$(pools)" = "$before" ] || fail "the pools are $(pools)"
 "$untax" --state-dir "$work/state" undo | grep -q undone || fail "the receipt is not undone"
 say passed
