@@ -182,16 +182,16 @@ fn three_hundred_connections_come_down_to_a_pool_of_a_real_pgbouncer() {
         shell.args(["-c", &format!("exec env {load}")]);
         let running = support::Bystander::start(shell);
         std::thread::sleep(std::time::Duration::from_secs(3));
-        let pooled = untax.check(pid);
+        let through = untax.check(pid);
         let backends = postgres
             .sql("SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'pgbench%'")?;
         drop(running);
         let cpus = std::thread::available_parallelism().unwrap().get();
         let backends: usize = backends.trim().parse().unwrap();
         assert!((1..=(cpus * 3).max(4)).contains(&backends), "{backends}");
-        let found = rules(database(&pooled, pid));
+        let found = rules(database(&through, pid));
         assert!(!found.contains(&"too-many-connections"), "{found:?}");
-        let runs = [&direct, &pooled].map(|check| check["run"].as_str().unwrap());
+        let runs = [&direct, &through].map(|check| check["run"].as_str().unwrap());
         let compared = untax.run(&["compare", runs[0], runs[1], "--json"]).json();
         let causes = compared["databases"][0]["causes"].as_array().unwrap();
         let cause = causes.iter().find(|cause| cause["rule"] == "too-many-connections").unwrap();
