@@ -242,6 +242,14 @@ impl Arms for Host<'_> {
             }
         }
         let rate = self.trial()?;
+        if !self.measure.is_empty() && self.measure != rate.measure {
+            bail!(
+                "one trial gave {} and another {}, which cannot be compared: let the workload \
+                 print its rate every time",
+                self.measure,
+                rate.measure
+            );
+        }
         self.measure = rate.measure;
         Ok(rate.per_s)
     }
