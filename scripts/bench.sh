@@ -12,6 +12,7 @@ cargo run --release --package untax-host --example synthetic_tree -- "$tree/host
 
 cargo xtask bench prediction
 cargo xtask bench overhead
+cargo xtask bench verdicts
 cargo xtask bench snapshot --tree "$tree/host"
 "$CARGO_TARGET_DIR/release/untax" bench pages --rows 100000000 --row-bytes 128 \
     --html docs/results/pages-100m.html --json >docs/results/pages-100m.json

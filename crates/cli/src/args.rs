@@ -1,7 +1,7 @@
 //! The command line. Help, completions, the man page and docs/command-line.md come from here.
 
 use crate::commands::{
-    apply, bench_pages, capture, check, compare, explain, lab, plan, undo, verify, watch,
+    apply, bench_pages, capture, check, compare, explain, lab, plan, report, undo, verify, watch,
 };
 use clap::{Parser, Subcommand};
 use std::path::PathBuf;
@@ -51,6 +51,8 @@ pub enum Command {
     Verify(verify::Args),
     /// Say what became of each cause between two checks
     Compare(compare::Args),
+    /// Write saved results as one web page
+    Report(report::Args),
     /// Measure what the platform is worth on this machine
     #[command(subcommand)]
     Bench(Bench),

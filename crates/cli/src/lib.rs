@@ -72,6 +72,7 @@ fn run(args: Args) -> anyhow::Result<Outcome> {
         Command::Undo(args) => commands::undo::run(&args, &state),
         Command::Verify(args) => commands::verify::run(&args, &state),
         Command::Compare(args) => commands::compare::run(&args, &state),
+        Command::Report(args) => commands::report::run(&args, &state),
         Command::Bench(Bench::Pages(args)) => commands::bench_pages::run(&args, &state),
         Command::Capture(args) => commands::capture::run(&args, &state),
         Command::Lab(Lab::List(args)) => commands::lab::list::run(&args),

@@ -11,10 +11,9 @@
 mod support;
 
 use jiff::Timestamp;
-use serde_json::Value;
 use std::fs;
 use std::sync::atomic::AtomicBool;
-use support::{Untax, database, rules, settle};
+use support::{Untax, apply, database, plan, rules, settle, text};
 use untax_core::plan::{Effect, Step, Target};
 use untax_core::receipt::Header;
 use untax_lab::{Group, HugePages, Pgbench, Place, Postgres, Redis, RedisBenchmark, Setup, Thp};
@@ -22,22 +21,6 @@ use untax_remedies::{Tree, executor};
 
 const POOL: &str = "/proc/sys/vm/nr_hugepages";
 const THP: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
-
-fn text(path: &str) -> String {
-    fs::read_to_string(path).unwrap_or_default()
-}
-
-/// Makes a plan from the last check, and says its id and what it is.
-fn plan(untax: &Untax, rule: &str) -> (String, Value) {
-    let plan = untax.run(&["plan", "--only", rule, "--json"]).json();
-    (plan["plan"].as_str().unwrap().to_owned(), plan)
-}
-
-/// Applies a plan; says the receipt's id.
-fn apply(untax: &Untax, plan: &str) -> String {
-    let applied = untax.run(&["apply", plan, "--json"]).json();
-    applied["receipt"].as_str().unwrap().to_owned()
-}
 
 #[test]
 fn huge_pages_are_planned_applied_used_and_given_back() {
@@ -54,7 +37,7 @@ fn huge_pages_are_planned_applied_used_and_given_back() {
         let check = untax.check(postgres.pid().unwrap());
         drop(running);
 
-        let (id, made) = plan(&untax, "small-pages");
+        let (id, made) = plan(&untax, "small-pages", &[]);
         let told = postgres.sql("SHOW shared_memory_size_in_huge_pages")?;
         let sized = &made["sizing"]["databases"][0]["huge_pages"]["2m"];
         assert_eq!(sized.to_string(), told.trim());
@@ -103,7 +86,7 @@ fn a_cpu_limit_is_raised_and_proven_to_have_cost() {
         let running = redis.benchmark(&load)?;
         untax.check(redis.pid().unwrap());
         drop(running);
-        let (id, made) = plan(&untax, "cpu-throttled");
+        let (id, made) = plan(&untax, "cpu-throttled", &[]);
         assert_eq!(made["steps"].as_array().unwrap().len(), 1, "{made:#}");
         let workload = format!("redis-benchmark -s {} -q -t get -n 30000 -c 8", redis.socket());
         let verified =
@@ -122,7 +105,7 @@ fn what_changes_nothing_is_not_proven() {
         let redis = Redis::start(Place::Host, &[("disable-thp", "no")])?;
         let untax = Untax::new();
         untax.check(redis.pid().unwrap());
-        let (id, _) = plan(&untax, "thp-mode");
+        let (id, _) = plan(&untax, "thp-mode", &[]);
         // What this measures has nothing to do with pages.
         let workload = "seq 1 200000 | sort -R | sort -n | tail -n 1 >/dev/null";
         let words = ["verify", &id, "--workload", workload, "--restart", "true", "--pairs", "6"];
@@ -145,7 +128,7 @@ fn transparent_huge_pages_are_set_for_redis_and_drift_is_left_alone() {
         let untax = Untax::new();
         let folder = fs::exists("/etc/tmpfiles.d").unwrap();
         untax.check(redis.pid().unwrap());
-        let (id, _) = plan(&untax, "thp-mode");
+        let (id, _) = plan(&untax, "thp-mode", &[]);
         let receipt = apply(&untax, &id);
         assert!(text(THP).contains("[madvise]") && text(DROP_IN).contains("madvise"));
 
@@ -168,7 +151,7 @@ fn an_edited_plan_and_a_changed_host_are_refused_before_anything_is_touched() {
         let redis = Redis::start(Place::Host, &[("disable-thp", "no")])?;
         let untax = Untax::new();
         untax.check(redis.pid().unwrap());
-        let (id, mut made) = plan(&untax, "thp-mode");
+        let (id, mut made) = plan(&untax, "thp-mode", &[]);
         made["steps"][0]["to"] = "never".into();
         let edited = untax.path("edited.json");
         fs::write(&edited, made.to_string()).unwrap();

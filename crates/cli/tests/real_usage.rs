@@ -58,6 +58,25 @@ fn what_cannot_be_replayed_is_status_two_and_says_what_it_is_not() {
 }
 
 #[test]
+fn saved_results_become_one_page_and_others_are_refused() {
+    let untax = Untax::new();
+    let saved = |name: &str| format!("{}/../../{name}", env!("CARGO_MANIFEST_DIR"));
+    let check = saved("tests/cases/postgres-small-pages.expected.json");
+    let bench = saved("docs/results/pages-100m.json");
+    let ran = untax.run(&["report", &check, &bench, "-o", "page.html"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, ""), "{}", ran.stderr);
+    let page = fs::read_to_string(untax.path("page.html")).unwrap();
+    assert!(page.contains("untax check") && page.contains("untax bench pages"));
+
+    let other = saved("docs/results/prediction.json");
+    let ran = untax.run(&["report", &check, &other, "-o", "other.html"]);
+    assert!(ran.code == 2 && ran.stderr.contains("no result of untax"), "{}", ran.stderr);
+    assert!(!untax.path("other.html").exists());
+    let ran = untax.run(&["verify", "plan", "--workload-applied", "true"]);
+    assert!(ran.code == 3 && ran.stderr.contains("--workload"), "{}", ran.stderr);
+}
+
+#[test]
 fn a_process_that_is_not_there_is_status_two() {
     // The largest pid that Linux has is 2^22.
     let ran = Untax::new().run(&["check", "--pid", "4194305", "--window", "0s", "--json"]);

@@ -17,6 +17,7 @@ pub mod lab;
 pub mod network;
 pub mod placement;
 pub mod plan;
+pub mod power;
 pub mod pressure;
 pub mod reading;
 pub mod receipt;

@@ -1,6 +1,7 @@
 //! What an A/B verification showed.
 
 use crate::finding::Gain;
+use crate::power::Power;
 use crate::{Interval, stats};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -27,6 +28,13 @@ pub struct Verification {
     pub predicted: Option<Gain>,
     /// What is concluded.
     pub verdict: Verdict,
+    /// How surely so many trials find what is there, at the noise that they have; `None` when
+    /// there are too few to tell.
+    #[serde(default)]
+    pub power: Option<Power>,
+    /// The receipt of the plan when it is applied afterwards, because it was before.
+    #[serde(default)]
+    pub receipt: Option<String>,
 }
 
 /// One run of the workload.
@@ -72,17 +80,27 @@ pub const LEAST_PAIRS: u32 = 6;
 
 /// What the trials so far show; `None` before the first pair is whole.
 pub fn judge(trials: &[Trial]) -> Option<Verdict> {
+    let (with, without): (Vec<f64>, Vec<f64>) = pairs(trials).into_iter().unzip();
+    conclude(&with, &without, &same_arm(trials))
+}
+
+/// The rates of each whole pair: with the plan, and without.
+pub(crate) fn pairs(trials: &[Trial]) -> Vec<(f64, f64)> {
     let rate = |pair: u32, applied: bool| {
         let found = trials.iter().find(|trial| trial.pair == pair && trial.applied == applied);
         found.map(|trial| trial.rate)
     };
-    let last = trials.iter().map(|trial| trial.pair).max()?;
-    let pairs: Vec<(f64, f64)> =
-        (0..=last).filter_map(|pair| rate(pair, true).zip(rate(pair, false))).collect();
-    let (with, without): (Vec<f64>, Vec<f64>) = pairs.iter().copied().unzip();
-    let measured = stats::paired_ratio(&with, &without)?;
-    let floor = stats::noise_floor_of_median(&same_arm(trials), pairs.len()).unwrap_or(0.0);
-    let word = if pairs.len() < LEAST_PAIRS as usize {
+    let last = trials.iter().map(|trial| trial.pair).max();
+    let all = last.into_iter().flat_map(|last| 0..=last);
+    all.filter_map(|pair| rate(pair, true).zip(rate(pair, false))).collect()
+}
+
+/// What pairs of rates show; `noise` are ratios of the same arm.
+pub(crate) fn conclude(with: &[f64], without: &[f64], noise: &[f64]) -> Option<Verdict> {
+    let measured = stats::paired_ratio(with, without)?;
+    let pairs = with.len();
+    let floor = stats::noise_floor_of_median(noise, pairs).unwrap_or(0.0);
+    let word = if pairs < LEAST_PAIRS as usize {
         Word::Inconclusive
     } else if measured.low > 1.0 && measured.mid > 1.0 + floor {
         Word::Proven
@@ -91,12 +109,12 @@ pub fn judge(trials: &[Trial]) -> Option<Verdict> {
     } else {
         Word::Inconclusive
     };
-    Some(Verdict { word, measured, floor, pairs: pairs.len() as u32 })
+    Some(Verdict { word, measured, floor, pairs: pairs as u32 })
 }
 
 /// Ratios of trials of the same arm that follow each other: what noise alone does. With blocks in
 /// the order AB, BA every second trial has such a neighbour.
-fn same_arm(trials: &[Trial]) -> Vec<f64> {
+pub(crate) fn same_arm(trials: &[Trial]) -> Vec<f64> {
     trials
         .windows(2)
         .filter(|two| two[0].applied == two[1].applied && two[0].pair != two[1].pair)

@@ -74,6 +74,12 @@ impl Postgres {
         self.server.stop();
     }
 
+    /// Stops the server in good order and starts it with its configuration as it is by now.
+    pub fn restart_as_it_is(&mut self) -> Result<(), LabError> {
+        self.stop();
+        self.open()
+    }
+
     fn launch(&mut self, settings: Settings) -> Result<(), LabError> {
         let (data, socket) = (self.data_directory(), self.socket_directory());
         let port = self.port.to_string();
@@ -83,6 +89,12 @@ impl Postgres {
         let text = lines(&[SCRATCH, fleeting, &own, settings].concat(), line);
         let file = format!("{data}/postgresql.conf");
         self.server.scratch.write(&file, &text, &self.server.account)?;
+        self.open()
+    }
+
+    fn open(&mut self) -> Result<(), LabError> {
+        let (data, socket, port) =
+            (self.data_directory(), self.socket_directory(), self.port.to_string());
         let ready = words([&self.program("pg_isready")?, "-q", "-h", &socket, "-p", &port]);
         self.server.start(&words([&self.program("postgres")?, "-D", &data]), &ready)
     }

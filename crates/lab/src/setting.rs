@@ -136,6 +136,32 @@ impl Thp {
     }
 }
 
+/// How much of memory changed pages may fill, put back when dropped. Take a [`Turn`] first.
+pub struct DirtyLimits {
+    _guards: [Shell; 2],
+}
+
+impl DirtyLimits {
+    /// Sets from which percent of memory the kernel writes in the background, and from which it
+    /// holds writers back.
+    pub fn set(background_percent: u32, percent: u32) -> Result<Self, LabError> {
+        let limit = |name: &str, percent: u32| {
+            let [bytes, ratio] =
+                ["bytes", "ratio"].map(|unit| format!("/proc/sys/vm/dirty_{name}{unit}"));
+            // Setting the one clears the other.
+            let prior = match read_number(&bytes)? {
+                0 => (&ratio, read_number(&ratio)?),
+                limit => (&bytes, limit),
+            };
+            let restore = r#"printf %s "$2" >"$1""#;
+            let guard = Shell::guard("echo", restore, &[prior.0, &prior.1.to_string()])?;
+            std::fs::write(&ratio, percent.to_string()).map_err(at(&ratio))?;
+            Ok(guard)
+        };
+        Ok(Self { _guards: [limit("background_", background_percent)?, limit("", percent)?] })
+    }
+}
+
 /// The chosen word of a list such as `always [madvise] never`.
 fn in_brackets(text: &str) -> Result<String, LabError> {
     text.split_once('[')

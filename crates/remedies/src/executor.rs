@@ -164,14 +164,20 @@ fn stands(tree: &Tree, step: &Step) -> Standing {
     if let Some(program) = step.refresh.first().filter(|program| !tree.has_program(program)) {
         return Standing::Refused(format!("{}: {program} is not installed here", step.id));
     }
-    match writable(tree, step) {
-        Ok(()) => Standing::Ready,
-        Err(error) => Standing::Refused(format!(
-            "{}: {} cannot be written ({error}); run as root, on a host whose files are its own",
-            step.id,
-            target::file(&step.target).unwrap_or_default()
-        )),
+    match unwritable(tree, step) {
+        None => Standing::Ready,
+        Some(why) => Standing::Refused(why),
     }
+}
+
+/// Why this user cannot write what a step sets; `None` when they can.
+pub fn unwritable(tree: &Tree, step: &Step) -> Option<String> {
+    let error = writable(tree, step).err()?;
+    Some(format!(
+        "{}: {} cannot be written ({error}); run as root, on a host whose files are its own",
+        step.id,
+        target::file(&step.target).unwrap_or_default()
+    ))
 }
 
 /// Whether the file of a step, or the nearest folder of one that is to be made, may be written.

@@ -12,14 +12,17 @@ mod planner;
 pub mod receipts;
 mod remedies;
 mod sizing;
+mod systemd;
 pub mod target;
 mod tree;
 pub mod verify;
 pub mod workload;
+pub mod workloads;
 
 pub use basis::{basis, differences};
 pub use executor::{ExecutorError, Undone, apply, standing, undo};
-pub use planner::{PlanError, Wish, intact, plan};
+pub use lint::overcommit;
+pub use planner::{PlanError, Wish, intact, plan, sealed};
 pub use receipts::{Receipt, ReceiptError};
 pub use remedies::{REMEDIES, Remedy};
 pub use tree::Tree;

@@ -19,7 +19,7 @@ pub fn lint(draft: &Draft, snapshot: &Snapshot) -> Vec<Warning> {
 }
 
 /// New pools that do not fit into what memory is available.
-fn overcommit(steps: &[Step], host: &HostFacts) -> Option<Warning> {
+pub fn overcommit(steps: &[Step], host: &HostFacts) -> Option<Warning> {
     let wanted: Bytes = steps.iter().filter_map(more_pool).sum();
     let available = *host.memory.value()?.available_bytes.value()?;
     if wanted == Bytes(0) || wanted.0 as f64 <= available.0 as f64 * POOL_SHARE {

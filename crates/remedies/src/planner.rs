@@ -79,7 +79,7 @@ pub fn plan(
         }
     }
     draft.warnings.extend(lint::lint(&draft, snapshot));
-    let mut plan = Plan {
+    Ok(sealed(Plan {
         schema: SCHEMA.to_owned(),
         plan: id,
         snapshot: Origin {
@@ -92,14 +92,18 @@ pub fn plan(
         tasks: draft.tasks,
         warnings: draft.warnings,
         digest: String::new(),
-    };
-    plan.digest = digest(&plan);
-    Ok(plan)
+    }))
+}
+
+/// A plan with the digest of what it says.
+pub fn sealed(plan: Plan) -> Plan {
+    let digest = digest(&Plan { digest: String::new(), ..plan.clone() });
+    Plan { digest, ..plan }
 }
 
 /// Whether a plan is as it was made.
 pub fn intact(plan: &Plan) -> bool {
-    plan.digest == digest(&Plan { digest: String::new(), ..plan.clone() })
+    sealed(plan.clone()).digest == plan.digest
 }
 
 fn digest(plan: &Plan) -> String {

@@ -20,10 +20,14 @@ pub fn rate(output: &str, took_s: f64) -> Option<Rate> {
     (found.per_s.is_finite() && found.per_s > 0.0).then_some(found)
 }
 
-/// `tps = 1234.5 (without initial connection time)`.
+/// `tps = 1234.5 (without initial connection time)`; there is no such line when not one transaction
+/// was made, as when connecting took all the time.
 fn pgbench(output: &str) -> Option<Rate> {
-    let line = output.lines().rev().find_map(|line| line.trim().strip_prefix("tps = "))?;
-    let per_s = line.split_ascii_whitespace().next()?.parse().ok()?;
+    const NOTHING: &str = "number of transactions actually processed: 0";
+    let number = |line: &str| line.split_ascii_whitespace().next()?.parse().ok();
+    let nothing = output.lines().any(|line| line.trim() == NOTHING).then_some(0.0);
+    let line = output.lines().rev().find_map(|line| line.trim().strip_prefix("tps = "));
+    let per_s = line.and_then(number).or(nothing)?;
     Some(Rate { per_s, measure: "transactions per second" })
 }
 
@@ -66,6 +70,7 @@ mod tests {
         let per_s = |output: &str| rate(output, 2.0).map(|rate| rate.per_s);
         let pgbench = "latency average = 0.1 ms\ntps = 1234.5 (without initial connection time)\n";
         assert_eq!(per_s(pgbench), Some(1234.5));
+        assert_eq!(per_s("number of transactions actually processed: 0\nlatency"), None);
         let sysbench =
             "    transactions:       4321   (432.10 per sec.)\n    queries: 9 (1 per sec.)";
         assert_eq!(per_s(sysbench), Some(432.1));

@@ -203,3 +203,22 @@ fn entries_that_differ_are_refused() {
     assert!(refused.contains("other entries: hugepages=3"), "{refused}");
     assert_eq!(machine.changed(&before), NOTHING);
 }
+
+#[test]
+fn a_missing_tool_is_refused_before_anything_is_touched() {
+    for (id, version, loader, tool) in [
+        ("rhel", "9.4", "grub-bls", "grubby"),
+        ("debian", "12", "grub", "update-grub"),
+        ("sles", "15.6", "grub", "grub2-mkconfig"),
+    ] {
+        let machine = Machine::new("");
+        let steps = step(id, version, loader, "");
+        fs::remove_file(machine.root.path().join("usr/sbin").join(tool)).unwrap();
+        let before = machine.files();
+        let refused = machine.apply(steps).unwrap_err();
+        assert!(matches!(refused, ExecutorError::Refused { .. }), "{refused}");
+        let said = format!("{tool} is not installed");
+        assert!(refused.to_string().contains(&said), "{refused}");
+        assert_eq!(machine.changed(&before), NOTHING, "{id}");
+    }
+}

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::fmt::Write;
 use untax_core::bench::Estimate;
 use untax_core::finding::Value;
+use untax_core::power::Power;
 use untax_core::{Bytes, Evidence, Gain, Reading, Seconds, Tax};
 
 /// Narrow no-break space: groups digits and ties a number to its unit. The terminal prints it as
@@ -49,6 +50,16 @@ pub fn ratio(mid: f64, low: f64, high: f64) -> String {
 /// A predicted gain with its interval.
 pub fn gain(gain: &Gain) -> String {
     ratio(gain.factor, gain.low, gain.high)
+}
+
+/// How surely an effect would have been found.
+pub fn power(power: &Power) -> String {
+    format!(
+        "{} more would be found in {} of such verifications, of {} at this noise",
+        percent(power.factor - 1.0),
+        percent(power.found),
+        counted(power.pairs.into(), "pair")
+    )
 }
 
 /// A whole number in groups of three digits; four digits stay together.

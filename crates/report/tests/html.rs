@@ -1,13 +1,15 @@
 //! The pages: what they say, that they need nothing else, and that they are a complete record.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
+#![allow(clippy::panic, clippy::unwrap_used, reason = "a test may fail")]
 
 mod common;
 
 use serde::{Serialize, de::DeserializeOwned};
 use untax_core::bench::PagesBench;
 use untax_core::check::Check;
-use untax_report::html::{check, pages};
+use untax_core::power::Power;
+use untax_core::verdict::{self, Trial, Verification};
+use untax_report::html::{Run, check, pages, report, verification};
 
 /// The page without its style sheet and its record, a tag a line.
 fn body(page: &str) -> String {
@@ -53,6 +55,45 @@ fn page_bench() {
     let page = pages(&common::bench::small());
     assert_self_contained(&page);
     insta::assert_snapshot!(body(&page));
+}
+
+fn verified() -> Verification {
+    let rates = [(0, false, 100.0), (0, true, 130.0), (1, true, 128.0), (1, false, 101.0)];
+    let trials: Vec<Trial> =
+        rates.map(|(pair, applied, rate)| Trial { pair, applied, rate }).to_vec();
+    Verification {
+        schema: verdict::SCHEMA.to_owned(),
+        run: "verify-1".to_owned(),
+        plan: "plan-<1>".to_owned(),
+        taken_at: jiff::Timestamp::UNIX_EPOCH,
+        measure: "transactions per second".to_owned(),
+        verdict: verdict::judge(&trials).unwrap(),
+        trials,
+        predicted: None,
+        power: Some(Power { factor: 1.1, found: 0.83, pairs: 15 }),
+        receipt: Some("receipt-1".to_owned()),
+    }
+}
+
+#[test]
+fn a_verification_shows_every_trial() {
+    let page = verification(&verified());
+    assert_self_contained(&page);
+    insta::assert_snapshot!(body(&page));
+}
+
+#[test]
+fn a_report_holds_its_results_in_order_and_their_records() {
+    let runs = [Run::Verification(verified()), Run::Check(Box::new(common::rich()))];
+    let page = report(&runs);
+    assert_self_contained(&page);
+    assert_harmless(&page);
+    let at = |text: &str| page.find(text).unwrap_or_else(|| panic!("no {text}"));
+    assert!(at("untax verify") < at("untax check"));
+    let records: Vec<serde_json::Value> = serde_json::from_str(&record(&page)).unwrap();
+    assert_eq!(records[0], serde_json::to_value(verified()).unwrap());
+    assert_eq!(records[1]["schema"], untax_core::check::SCHEMA);
+    assert_eq!(report(&runs[..1]), verification(&verified()), "one result is its own page");
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod overhead;
 mod prediction;
 mod snapshot;
 mod trials;
+mod verdicts;
 
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
@@ -22,6 +23,8 @@ pub enum Tool {
     Prediction(prediction::Options),
     /// The throughput of pgbench with checks running back to back, against without.
     Overhead(overhead::Options),
+    /// What untax verify says where nothing changed, and how surely it would find a tenth.
+    Verdicts(verdicts::Options),
     /// What one look at a busy host costs: time, memory.
     Snapshot(snapshot::Options),
 }
@@ -32,6 +35,7 @@ impl Tool {
         match self {
             Self::Prediction(options) => prediction::run(options),
             Self::Overhead(options) => overhead::run(options),
+            Self::Verdicts(options) => verdicts::run(options),
             Self::Snapshot(options) => snapshot::run(options),
         }
     }

@@ -108,7 +108,8 @@ pub fn order(pair: u32) -> [&'static str; 2] {
     if pair.is_multiple_of(2) { ["A", "B"] } else { ["B", "A"] }
 }
 
-fn machine() -> String {
+/// The machine: processor, kernel, CPUs.
+pub fn machine() -> String {
     let facts = untax_host::facts::read_all(&untax_host::Host::live());
     let cpu = facts.cpu.value().map(|cpu| format!("{}, {} CPUs", cpu.model, cpu.logical));
     let kernel = facts.kernel.value().map(|kernel| format!("kernel {}", kernel.release));

@@ -61,7 +61,8 @@ pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
         signal_hook::flag::register(signal, Arc::clone(&stop))?;
     }
-    let receipt = execute(&plan, state, &stop, false)?;
+    let tell = |step: &Step| say(&format!("{}: {}", step.id, step.summary));
+    let receipt = execute(&plan, state, &stop, false, tell)?;
     if args.json {
         let steps =
             plan.steps.iter().map(|step| Told { id: &step.id, standing: "done", why: None });
@@ -77,7 +78,8 @@ pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
     Ok(Outcome::Clean)
 }
 
-/// Refuses a plan that was edited, that has a refusing warning, or whose host has changed.
+/// Refuses a plan that was edited, that has a refusing warning, that this user or host does not let
+/// be done, or whose host has changed.
 pub fn accept(plan: &Plan) -> anyhow::Result<()> {
     if !untax_remedies::intact(plan) {
         bail!(
@@ -89,7 +91,14 @@ pub fn accept(plan: &Plan) -> anyhow::Result<()> {
     if let Some(warning) = plan.warnings.iter().find(|warning| warning.refuses) {
         bail!("plan {} cannot be applied: {}", plan.plan, warning.text);
     }
-    let now = untax_remedies::basis(&observe::look()?);
+    let tree = Tree::live();
+    let unwritable: Vec<String> =
+        plan.steps.iter().filter_map(|step| executor::unwritable(&tree, step)).collect();
+    if !unwritable.is_empty() {
+        bail!("nothing was changed: {}", unwritable.join("; "));
+    }
+    let look = observe::look()?;
+    let now = untax_remedies::basis(&look);
     let differences = untax_remedies::differences(&plan.snapshot.basis, &now);
     if !differences.is_empty() {
         bail!(
@@ -97,6 +106,13 @@ pub fn accept(plan: &Plan) -> anyhow::Result<()> {
             plan.snapshot.run,
             differences.join("; ")
         );
+    }
+    // Memory may have been taken since the check.
+    let left = executor::standing(&tree, &plan.steps).into_iter().zip(&plan.steps);
+    let left = left.filter(|(standing, _)| *standing == Standing::Ready);
+    let left: Vec<Step> = left.map(|(_, step)| step.clone()).collect();
+    if let Some(warning) = untax_remedies::overcommit(&left, &look.host) {
+        bail!("plan {} cannot be applied now: {}", plan.plan, warning.text);
     }
     Ok(())
 }
@@ -107,6 +123,7 @@ pub fn execute(
     state: &State,
     stop: &AtomicBool,
     temporary: bool,
+    tell: impl FnMut(&Step),
 ) -> anyhow::Result<Receipt> {
     let header = Header {
         schema: SCHEMA.to_owned(),
@@ -115,11 +132,6 @@ pub fn execute(
         begun_at: Timestamp::now(),
         temporary,
         steps: plan.steps.clone(),
-    };
-    let tell = |step: &Step| {
-        if !temporary {
-            say(&format!("{}: {}", step.id, step.summary));
-        }
     };
     Ok(executor::apply(&Tree::live(), &state.receipts()?, header, stop, tell)?)
 }

@@ -8,6 +8,8 @@ pub mod compare;
 pub mod explain;
 pub mod lab;
 pub mod plan;
+pub mod report;
 pub mod undo;
 pub mod verify;
+mod verify_workload;
 pub mod watch;

@@ -1,7 +1,8 @@
 //! `untax verify`.
 
+use super::verify_workload::Measured;
 use super::{apply, plan};
-use crate::observe::{self, duration};
+use crate::observe::duration;
 use crate::screen::{print, print_json, say, style, write_file};
 use crate::state::State;
 use crate::{Outcome, Usage};
@@ -11,18 +12,22 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use untax_core::plan::{Effect, Plan};
+use untax_core::power::{self, power};
+use untax_core::receipt::Status;
 use untax_core::verdict::{SCHEMA, Trial, Verification, Word, judge};
 use untax_core::{Check, Gain};
+use untax_remedies::executor::Standing;
 use untax_remedies::verify::{Arms, Budget, verify};
-use untax_remedies::workload::{self, Rate};
+use untax_remedies::workload::Rate;
 use untax_remedies::{Receipt, Tree, executor};
 use untax_report::{html, terminal};
 
 /// Proves or disproves a plan: applies and undoes it by turns, in random order, runs a workload
 /// each time, and says with an interval what the plan is worth, beside what was predicted and what
-/// noise alone does. Afterwards the host is as before, however untax ends.
+/// noise alone does. Afterwards the host is as before, however untax ends: a plan that is applied
+/// stays applied, under a new receipt.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "The rate of a workload is what pgbench, sysbench or redis-benchmark print, or a \
@@ -31,18 +36,30 @@ use untax_report::{html, terminal};
                   Examples:\n  \
                   untax verify fix/ --workload 'pgbench -S -c 16 -T 20 bench' \\\n    \
                   --restart 'systemctl restart postgresql'\n  \
-                  untax verify plan-20260101T101500000Z --passive 60s   production's own traffic"
+                  untax verify plan-20260101T101500000Z --passive 60s   production's own traffic\n  \
+                  untax verify fix/ --workload 'pgbench -c 300 bench' \\\n    \
+                  --workload-applied 'pgbench -c 300 -p 6432 bench'   a pooler, which no step sets"
 )]
 pub struct Args {
     /// The plan: its id, its file, or the directory that it was written to
     #[arg(value_name = "PLAN")]
     plan: String,
-    /// The shell command to run in each trial
+    /// The shell command to run in each trial; or pgbench, sysbench or redis-benchmark alone, to
+    /// have it run on the database of the plan, on data of its own
     #[arg(long, value_name = "CMD", required_unless_present = "passive")]
-    workload: Option<String>,
+    pub workload: Option<String>,
+    /// The shell command for trials with the plan, where it is another one: through a pooler, say
+    #[arg(long, value_name = "CMD", requires = "workload")]
+    pub workload_applied: Option<String>,
+    /// Length of a trial of a workload that is known by name
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration)]
+    pub trial: Duration,
+    /// Connections of a workload that is known by name [default: 4 for each CPU]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub clients: Option<u32>,
     /// Run nothing: measure for so long what the databases of the plan serve anyway
     #[arg(long, value_name = "TIME", conflicts_with = "workload", value_parser = duration)]
-    passive: Option<Duration>,
+    pub passive: Option<Duration>,
     /// The shell command that restarts the database, for plans that need it; returns when it serves
     #[arg(long, value_name = "CMD")]
     restart: Option<String>,
@@ -67,8 +84,12 @@ pub struct Args {
 pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
     let plan = plan::load(&args.plan, state)?;
     apply::accept(&plan)?;
-    if plan.steps.is_empty() {
-        bail!("plan {} has no step that untax could apply: nothing to verify", plan.plan);
+    if plan.steps.is_empty() && args.workload_applied.is_none() {
+        bail!(
+            "plan {} has no step that untax could apply: when you have done what it leaves to \
+             you, --workload-applied says how to reach what it changed",
+            plan.plan
+        );
     }
     let restart = plan.steps.iter().any(|step| step.effect == Effect::Restart);
     if restart && args.restart.is_none() {
@@ -79,14 +100,31 @@ pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
     for signal in signal_hook::consts::TERM_SIGNALS {
         signal_hook::flag::register(*signal, Arc::clone(&stop))?;
     }
-    let mut host = Host { args, plan: &plan, state, stop, receipt: None, measure: "" };
+    let receipt = in_force(&plan, state)?;
+    let standing = receipt.is_some();
+    let applied = standing;
+    let measured = Measured::prepare(args, &plan)?;
+    let mut host = Host {
+        args,
+        plan: &plan,
+        state,
+        stop,
+        standing,
+        applied,
+        receipt,
+        measured: &measured,
+        measure: "",
+    };
     let budget = Budget { pairs: args.pairs, time: args.budget };
     let made = verify(&mut host, budget, fastrand::u64(..), |trials| tell(trials, args.pairs));
-    let measure = host.measure;
-    // In whatever way it ended.
-    let undone = host.set(false);
-    undone?;
+    // In whatever way it ended, and also when that was an interruption.
+    host.stop = Arc::default();
+    let left = host.set(standing);
+    let cleaned = measured.clean();
+    left?;
     let trials = made?;
+    cleaned?;
+    let (measure, receipt) = (host.measure, host.receipt.as_ref().map(|r| r.id().to_owned()));
     let verdict = judge(&trials).context("not one pair of trials was made")?;
     let run = State::new_run("verify");
     let result = Verification {
@@ -95,6 +133,8 @@ pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
         plan: plan.plan.clone(),
         taken_at: Timestamp::now(),
         measure: measure.to_owned(),
+        power: power(&trials, power::FACTOR),
+        receipt,
         trials,
         predicted: predicted(&plan, state),
         verdict,
@@ -109,6 +149,24 @@ pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
         print(&terminal::verification(&result, style()))?;
     }
     Ok(if verdict.word == Word::Proven { Outcome::Clean } else { Outcome::Findings })
+}
+
+/// The receipt of a plan that is applied.
+fn in_force(plan: &Plan, state: &State) -> anyhow::Result<Option<Receipt>> {
+    let (receipts, _) = Receipt::all(&state.receipts()?);
+    let of_plan = |receipt: &Receipt| {
+        receipt.header().plan == plan.plan && receipt.status() == Status::Applied
+    };
+    let receipt = receipts.into_iter().rfind(of_plan);
+    let mut standing = executor::standing(&Tree::live(), &plan.steps).into_iter();
+    if receipt.is_none() && !plan.steps.is_empty() && standing.all(|s| s == Standing::Done) {
+        bail!(
+            "this host is as plan {} makes it, and no receipt tells what was before: there is \
+             nothing to compare it with",
+            plan.plan
+        );
+    }
+    Ok(receipt)
 }
 
 fn tell(trials: &[Trial], pairs: u32) {
@@ -139,8 +197,13 @@ struct Host<'a> {
     plan: &'a Plan,
     state: &'a State,
     stop: Arc<AtomicBool>,
-    /// Of the plan, while it is applied.
+    /// Whether the plan was applied before, and is to be afterwards.
+    standing: bool,
+    /// Whether it is now.
+    applied: bool,
+    /// Of the plan, while it is applied and has steps.
     receipt: Option<Receipt>,
+    measured: &'a Measured,
     measure: &'static str,
 }
 
@@ -148,7 +211,7 @@ impl Arms for Host<'_> {
     type Error = anyhow::Error;
 
     fn set(&mut self, applied: bool) -> anyhow::Result<()> {
-        if applied == self.receipt.is_some() {
+        if applied == self.applied {
             return Ok(());
         }
         if let Some(mut receipt) = self.receipt.take() {
@@ -160,9 +223,12 @@ impl Arms for Host<'_> {
                     receipt.id()
                 );
             }
-        } else {
-            self.receipt = Some(apply::execute(self.plan, self.state, &self.stop, true)?);
+        } else if !self.plan.steps.is_empty() {
+            let temporary = !self.standing;
+            self.receipt =
+                Some(apply::execute(self.plan, self.state, &self.stop, temporary, |_| {})?);
         }
+        self.applied = applied;
         if let Some(command) = &self.args.restart {
             shell(command).context("the database was not restarted")?;
         }
@@ -172,55 +238,33 @@ impl Arms for Host<'_> {
     fn rate(&mut self) -> anyhow::Result<f64> {
         if self.args.passive.is_none() {
             for _ in 0..self.args.warm_up {
-                self.measured()?;
+                self.trial()?;
             }
         }
-        let rate = self.measured()?;
+        let rate = self.trial()?;
+        if !self.measure.is_empty() && self.measure != rate.measure {
+            bail!(
+                "one trial gave {} and another {}, which cannot be compared: let the workload \
+                 print its rate every time",
+                self.measure,
+                rate.measure
+            );
+        }
         self.measure = rate.measure;
         Ok(rate.per_s)
     }
 }
 
 impl Host<'_> {
-    fn measured(&self) -> anyhow::Result<Rate> {
+    fn trial(&self) -> anyhow::Result<Rate> {
         if self.stop.load(Ordering::Relaxed) {
-            bail!("interrupted; the plan is undone");
+            bail!("interrupted; the host is as before");
         }
-        if let Some(time) = self.args.passive {
-            return self.served(time);
-        }
-        let began = Instant::now();
-        let output = shell(self.args.workload.as_deref().unwrap_or_default())?;
-        workload::rate(&output, began.elapsed().as_secs_f64())
-            .context("the workload achieved nothing that could be compared")
-    }
-
-    /// What the databases of the plan serve, by their own counters.
-    fn served(&self, time: Duration) -> anyhow::Result<Rate> {
-        let served = || -> anyhow::Result<(f64, f64)> {
-            let look = observe::look()?;
-            let counts = look.databases.iter().map(|database| &database.counters.accesses);
-            let counts: Vec<u64> = counts.filter_map(|a| Some(a.value()?.count)).collect();
-            if counts.is_empty() {
-                bail!("no database here tells what it served; use --workload");
-            }
-            Ok((counts.iter().sum::<u64>() as f64, look.uptime_s))
-        };
-        let (before, since) = served()?;
-        let until = Instant::now() + time;
-        while Instant::now() < until && !self.stop.load(Ordering::Relaxed) {
-            std::thread::sleep(Duration::from_millis(100));
-        }
-        let (after, now) = served()?;
-        let per_s = (after - before) / (now - since);
-        if per_s <= 0.0 {
-            bail!("the databases served nothing in {time:?}; use --workload");
-        }
-        Ok(Rate { per_s, measure: "accesses to cached data per second" })
+        self.measured.rate(self.applied, &self.stop)
     }
 }
 
-fn shell(command: &str) -> anyhow::Result<String> {
+pub fn shell(command: &str) -> anyhow::Result<String> {
     let mut shell = Command::new("sh");
     let output = shell.args(["-c", command]).stdin(Stdio::null()).output()?;
     if !output.status.success() {

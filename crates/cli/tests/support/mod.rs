@@ -7,6 +7,8 @@
 
 #![allow(dead_code, reason = "each test program uses a part of this")]
 
+pub mod restarts;
+
 use serde_json::Value;
 use std::fs;
 use std::io::Write;
@@ -16,8 +18,8 @@ use std::time::Duration;
 use tempfile::TempDir;
 use untax_lab::{LabError, Turn};
 
-/// Longer than any check here takes: ends one that hangs, measures nothing.
-const HUNG_S: &str = "180";
+/// Longer than any run here takes: ends one that hangs, measures nothing.
+const HUNG_S: &str = "900";
 
 /// Runs a test that needs root and real servers, when it is its turn.
 pub fn real(test: impl FnOnce() -> Result<(), LabError>) {
@@ -181,6 +183,42 @@ pub fn page_tables(main: u32) -> u64 {
     })
     .sum::<u64>()
         * 1024
+}
+
+/// Makes a plan from the last check, and says its id and what it is.
+pub fn plan(untax: &Untax, rule: &str, options: &[&str]) -> (String, Value) {
+    let words = [&["plan", "--only", rule, "--json"], options].concat();
+    let plan = untax.run(&words).json();
+    (plan["plan"].as_str().unwrap().to_owned(), plan)
+}
+
+/// Applies a plan; says the receipt's id.
+pub fn apply(untax: &Untax, plan: &str) -> String {
+    let applied = untax.run(&["apply", plan, "--json"]).json();
+    applied["receipt"].as_str().unwrap().to_owned()
+}
+
+/// A file's text; empty when there is none.
+pub fn text(path: &str) -> String {
+    fs::read_to_string(path).unwrap_or_default()
+}
+
+/// What plans set on this host, and the folders that they make files in: each with its text.
+pub fn settings_of_host(more: &[&str]) -> Vec<(String, String)> {
+    let dirty = ["background_bytes", "background_ratio", "bytes", "ratio"];
+    let dirty = dirty.map(|name| format!("/proc/sys/vm/dirty_{name}"));
+    let files = ["/proc/sys/vm/nr_hugepages", "/sys/kernel/mm/transparent_hugepage/enabled"];
+    let files = files.iter().chain(more).map(|file| (*file).to_owned());
+    let mut found: Vec<(String, String)> =
+        files.chain(dirty).map(|file| (file.clone(), text(&file))).collect();
+    for folder in ["/etc/sysctl.d", "/etc/tmpfiles.d", "/etc/default", "/etc/systemd/system"] {
+        let there = if fs::exists(folder).unwrap() { "there" } else { "not there" };
+        found.push((folder.to_owned(), there.to_owned()));
+        let texts = if there == "there" { texts(Path::new(folder)) } else { Vec::new() };
+        found.extend(texts.into_iter().map(|(path, text)| (path.display().to_string(), text)));
+    }
+    found.sort();
+    found
 }
 
 /// Waits until the page tables of a loaded server have stopped growing: every connection has been

@@ -2,6 +2,7 @@
 
 use super::{Draft, Remedy, told};
 use crate::planner::Case;
+use crate::systemd::{self, Setting};
 use untax_core::Database;
 use untax_core::database::CpuLimit;
 use untax_core::host::CgroupLayout;
@@ -31,17 +32,23 @@ fn plan(case: &Case) -> Draft {
         let summary = format!("CPU limit of {}: {:.2} CPUs -> {wanted}", limit.cgroup, limit.cpus);
         let layout = case.snapshot.host.cgroup.value();
         match layout.filter(|_| database.pod.is_none()).and_then(|layout| file(layout, limit)) {
-            Some((file, v2)) => draft.steps.push(Step {
-                id: format!("cpu-limit-{}", database.pid),
-                remedy: REMEDY.id.to_owned(),
-                summary,
-                databases: vec![database.id.clone()],
-                target: Target::Value { file },
-                from: Some(value(Some(limit.cpus), limit, v2)),
-                to: Some(value(cpus, limit, v2)),
-                refresh: Vec::new(),
-                effect: Effect::Now,
-            }),
+            Some((file, v2)) => {
+                draft.steps.push(Step {
+                    id: format!("cpu-limit-{}", database.pid),
+                    remedy: REMEDY.id.to_owned(),
+                    summary,
+                    databases: vec![database.id.clone()],
+                    target: Target::Value { file },
+                    from: Some(value(Some(limit.cpus), limit, v2)),
+                    to: Some(value(cpus, limit, v2)),
+                    refresh: Vec::new(),
+                    effect: Effect::Now,
+                });
+                let percent = |cpus: f64| format!("{:.0}%", cpus * 100.0);
+                let value = cpus.map(percent).unwrap_or_default();
+                let setting = Setting { cgroup: &limit.cgroup, name: "CPUQuota", value };
+                draft.steps.extend(systemd::step(database, REMEDY.id, &setting));
+            }
             None => draft.tasks.push(Task {
                 remedy: REMEDY.id.to_owned(),
                 summary: format!(

@@ -46,7 +46,7 @@ fn plan(case: &Case) -> Draft {
 /// A step, unless the limit is as low already.
 fn now(case: &Case, name: &str, bytes: Bytes) -> Option<Step> {
     let from = limit(case, name)?;
-    if from.parse::<u64>().is_ok_and(|now| now <= bytes.0) {
+    if in_bytes(case, &from).is_some_and(|now| now <= bytes) {
         return None;
     }
     Some(Step {
@@ -60,6 +60,14 @@ fn now(case: &Case, name: &str, bytes: Bytes) -> Option<Step> {
         refresh: Vec::new(),
         effect: Effect::Now,
     })
+}
+
+/// A limit in bytes, also where it is a share of what memory can be had; `None` when that is not
+/// known. Source: kernel.org, admin-guide/sysctl/vm, `dirty_ratio`.
+fn in_bytes(case: &Case, limit: &str) -> Option<Bytes> {
+    let Some(percent) = limit.strip_suffix('%') else { return limit.parse().ok().map(Bytes) };
+    let available = *case.snapshot.host.memory.value()?.available_bytes.value()?;
+    Some(Bytes((available.0 as f64 * percent.parse::<f64>().ok()? / 100.0) as u64))
 }
 
 /// The limit as it is, in the form of [`Target::Dirty`].

@@ -2,6 +2,7 @@
 
 use super::{Draft, Remedy, told};
 use crate::planner::Case;
+use crate::systemd::{self, Setting};
 use untax_core::database::MemoryGroup;
 use untax_core::host::CgroupLayout;
 use untax_core::plan::{Effect, Step, Target, Task};
@@ -29,17 +30,22 @@ fn plan(case: &Case) -> Draft {
         let layout = case.snapshot.host.cgroup.value();
         let file = layout.filter(|_| database.pod.is_none()).and_then(|l| file(l, group));
         match file {
-            Some(file) => draft.steps.push(Step {
-                id: format!("memory-limit-{}", database.pid),
-                remedy: REMEDY.id.to_owned(),
-                summary,
-                databases: vec![database.id.clone()],
-                target: Target::Value { file },
-                from: Some(limit.0.to_string()),
-                to: Some(to.0.to_string()),
-                refresh: Vec::new(),
-                effect: Effect::Now,
-            }),
+            Some(file) => {
+                let name = if file.ends_with("memory.high") { "MemoryHigh" } else { "MemoryMax" };
+                draft.steps.push(Step {
+                    id: format!("memory-limit-{}", database.pid),
+                    remedy: REMEDY.id.to_owned(),
+                    summary,
+                    databases: vec![database.id.clone()],
+                    target: Target::Value { file },
+                    from: Some(limit.0.to_string()),
+                    to: Some(to.0.to_string()),
+                    refresh: Vec::new(),
+                    effect: Effect::Now,
+                });
+                let setting = Setting { cgroup: &group.cgroup, name, value: to.0.to_string() };
+                draft.steps.extend(systemd::step(database, REMEDY.id, &setting));
+            }
             None => draft.tasks.push(Task {
                 remedy: REMEDY.id.to_owned(),
                 summary: format!(

@@ -19,6 +19,9 @@ const EACH_CPU: u32 = 3;
 /// Clients that may wait for one of them.
 const CLIENTS: u32 = 10_000;
 
+/// Files that PgBouncer has open besides connections: its own sockets, logs and libraries.
+const OTHER_FILES: u32 = 100;
+
 fn plan(case: &Case) -> Draft {
     let cpus = case.snapshot.host.cpu.value().map_or(2, |cpu| cpu.logical);
     let pool = (cpus * EACH_CPU).max(4);
@@ -62,7 +65,8 @@ fn configuration(database: &Database, pool: u32) -> String {
     let sockets = setting("unix_socket_directories", "/var/run/postgresql");
     let socket = sockets.split(',').next().unwrap_or_default().trim();
     format!(
-        "; For /etc/pgbouncer/pgbouncer.ini.\n\
+        "; For /etc/pgbouncer/pgbouncer.ini. What passes through takes PgBouncer's own CPU time:\n\
+         ; untax verify with --workload-applied says what it is worth to your clients.\n\
          [databases]\n\
          * = host={socket} port={port}\n\
          \n\
@@ -78,7 +82,10 @@ fn configuration(database: &Database, pool: u32) -> String {
          pool_mode = transaction\n\
          default_pool_size = {pool}\n\
          max_db_connections = {pool}\n\
+         ; Each client is an open file: the service needs LimitNOFILE={files} or more.\n\
          max_client_conn = {CLIENTS}\n\
-         max_prepared_statements = 200\n"
+         ; For clients that prepare statements; older versions do not start with this line.\n\
+         ; With PgBouncer 1.21 or newer: max_prepared_statements = 200\n",
+        files = CLIENTS + pool + OTHER_FILES
     )
 }

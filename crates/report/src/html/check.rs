@@ -1,6 +1,6 @@
 //! The page of `untax check`.
 
-use super::{document, fact_list, gap_in_words, head, line, moment, penalties};
+use super::{Part, fact_list, gap_in_words, head, line, moment, penalties};
 use crate::facts;
 use crate::format::{self, THIN, counted};
 use crate::{svg, tell};
@@ -11,6 +11,11 @@ use untax_core::{Finding, Reading, Tax};
 
 /// The result of a check as a self-contained page.
 pub fn check(check: &Check) -> String {
+    part(check).page()
+}
+
+/// What the page says.
+pub(super) fn part(check: &Check) -> Part {
     let title = tell::headline(check);
     let scale = tell::scale(check);
     let body = html! {
@@ -34,7 +39,7 @@ pub fn check(check: &Check) -> String {
         (unmeasured(check))
         (own(check))
     };
-    document(&title, &body, check)
+    Part::new(title, body, check)
 }
 
 fn conditions(check: &Check) -> Vec<String> {

@@ -1,6 +1,6 @@
 //! The page of `untax lab matrix`.
 
-use super::{document, head, line, moment};
+use super::{Part, head, line, moment};
 use crate::facts;
 use crate::format;
 use crate::terminal::{lab_columns, lab_time};
@@ -9,6 +9,11 @@ use untax_core::lab::{LabCell, LabMatrix};
 
 /// What was caused and what was found, as a self-contained page.
 pub fn lab(matrix: &LabMatrix) -> String {
+    part(matrix).page()
+}
+
+/// What the page says.
+pub(super) fn part(matrix: &LabMatrix) -> Part {
     let expected = matrix.runs.iter().filter(|run| run.as_expected()).count();
     let title = format!("{expected} of {} checks said what they should", matrix.runs.len());
     let conditions = [
@@ -26,7 +31,7 @@ pub fn lab(matrix: &LabMatrix) -> String {
         @if !matrix.skipped.is_empty() { (skipped(matrix)) }
         footer { p { "Run " code { (matrix.run) } ", order by seed " (matrix.seed) "." } }
     };
-    document(&title, &body, matrix)
+    Part::new(title, body, matrix)
 }
 
 fn table(cells: &[LabCell]) -> Markup {

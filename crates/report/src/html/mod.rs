@@ -15,16 +15,66 @@ use crate::facts::{self, Fact};
 use crate::format::{THIN, clean, clean_json};
 use maud::{DOCTYPE, Markup, html};
 use serde::Serialize;
-use untax_core::{Calibration, Reading};
+use untax_core::bench::PagesBench;
+use untax_core::lab::LabMatrix;
+use untax_core::verdict::Verification;
+use untax_core::{Calibration, Check, Reading};
 
 /// Forbids everything but the inline style sheet: the file is as harmless as it looks, even if
 /// escaping were to fail.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'";
 
+/// A saved result that has a page.
+pub enum Run {
+    /// Of `untax check`.
+    Check(Box<Check>),
+    /// Of `untax verify`.
+    Verification(Verification),
+    /// Of `untax bench pages`.
+    Pages(Box<PagesBench>),
+    /// Of `untax lab matrix`.
+    Lab(LabMatrix),
+}
+
+/// One page of several results, in this order.
+pub fn report(runs: &[Run]) -> String {
+    let parts = runs.iter().map(|run| match run {
+        Run::Check(result) => check::part(result),
+        Run::Verification(result) => verification::part(result),
+        Run::Pages(result) => pages::part(result),
+        Run::Lab(result) => lab::part(result),
+    });
+    let parts: Vec<Part> = parts.collect();
+    if let [one] = &parts[..] {
+        return one.page();
+    }
+    let body = html! { @for part in &parts { (part.body) } };
+    let records: Vec<&str> = parts.iter().map(|part| part.record.as_str()).collect();
+    let record = format!("[\n{}\n]", records.join(",\n"));
+    Part { title: "untax report".to_owned(), body, record }.page()
+}
+
+/// What a page says of one result, and the data that it was made from as JSON.
+struct Part {
+    title: String,
+    body: Markup,
+    record: String,
+}
+
+impl Part {
+    fn new(title: String, body: Markup, data: &impl Serialize) -> Self {
+        let record = serde_json::to_string_pretty(data)
+            .unwrap_or_else(|error| format!("\"The data could not be written: {error}\""));
+        Self { title, body, record }
+    }
+
+    fn page(&self) -> String {
+        document(&self.title, &self.body, &self.record)
+    }
+}
+
 /// The whole document around a body, with the data it was made from at the end.
-fn document(title: &str, body: &Markup, data: &impl Serialize) -> String {
-    let json = serde_json::to_string_pretty(data)
-        .unwrap_or_else(|error| format!("The data could not be written as JSON: {error}"));
+fn document(title: &str, body: &Markup, record: &str) -> String {
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -40,7 +90,7 @@ fn document(title: &str, body: &Markup, data: &impl Serialize) -> String {
                     (body)
                     details.record {
                         summary { "The complete record, as JSON" }
-                        pre #record { (clean_json(&json)) }
+                        pre #record { (clean_json(record)) }
                     }
                 }
             }

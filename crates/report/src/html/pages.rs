@@ -1,6 +1,6 @@
 //! The page of `untax bench pages`.
 
-use super::{document, head, line, moment, penalties};
+use super::{Part, head, line, moment, penalties};
 use crate::format::{self, page};
 use crate::svg::{self, Line, Panel, Point};
 use crate::{facts, tell};
@@ -10,6 +10,11 @@ use untax_core::bench::{Cell, PagesBench, RatioVerdict};
 
 /// The result of a page-size bench as a self-contained page.
 pub fn pages(bench: &PagesBench) -> String {
+    part(bench).page()
+}
+
+/// What the page says.
+pub(super) fn part(bench: &PagesBench) -> Part {
     let title = tell::pages_headline(bench);
     let conditions = [
         moment(&bench.taken_at.to_string()),
@@ -29,7 +34,7 @@ pub fn pages(bench: &PagesBench) -> String {
         (method(bench))
         footer { p { "Run " code { (bench.run) } ". Noise floor: " (tell::noise(bench)) "." } }
     };
-    document(&title, &body, bench)
+    Part::new(title, body, bench)
 }
 
 /// Row widths in order of appearance.

@@ -1,6 +1,6 @@
 //! The page of `untax verify`: every trial drawn, and what they show.
 
-use super::{document, head, moment};
+use super::{Part, head, moment};
 use crate::format;
 use maud::{Markup, html};
 use untax_core::Gain;
@@ -13,6 +13,11 @@ const MARGIN: f64 = 16.0;
 
 /// Trials with and without a plan, as a self-contained page.
 pub fn verification(result: &Verification) -> String {
+    part(result).page()
+}
+
+/// What the page says.
+pub(super) fn part(result: &Verification) -> Part {
     let word = match result.verdict.word {
         Word::Proven => "Proven",
         Word::Disproven => "Disproven",
@@ -32,6 +37,10 @@ pub fn verification(result: &Verification) -> String {
                 dd { (predicted.unwrap_or_else(|| format::NOT_MEASURED.to_owned())) }
                 dt { "Noise" }
                 dd { "such a median strays by up to " (format::percent(result.verdict.floor)) " without any change" }
+                @if let Some(power) = &result.power { dt { "Power" } dd { (format::power(power)) } }
+                @if let Some(receipt) = &result.receipt {
+                    dt { "Applied" } dd { "as before; " code { "untax undo " (receipt) } " takes it back" }
+                }
             }
         }
         section {
@@ -42,7 +51,7 @@ pub fn verification(result: &Verification) -> String {
         section { h2 { "The numbers" } div.scroll { (table(&result.trials)) } }
         footer { p { "Run " code { (result.run) } ", plan " code { (result.plan) } "." } }
     };
-    document(&title, &body, result)
+    Part::new(title, body, result)
 }
 
 fn drawn(trials: &[Trial]) -> Markup {

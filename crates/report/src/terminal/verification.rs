@@ -30,19 +30,32 @@ pub fn verification(result: &Verification, style: Style) -> String {
     say("Predicted", &predicted.unwrap_or_else(|| format::NOT_MEASURED.to_owned()));
     let floor = format::percent(verdict.floor);
     say("Noise", &format!("such a median strays by up to {floor} without any change"));
+    if let Some(power) = &result.power {
+        say("Power", &format::power(power));
+    }
     say("Next", &next(result));
     screen.finish()
 }
 
 fn next(result: &Verification) -> String {
-    match result.verdict.word {
-        Word::Proven => format!("untax apply {}", result.plan),
-        Word::Disproven => "leave it: the plan was undone, and the host is as before".to_owned(),
-        Word::Inconclusive if result.verdict.pairs < LEAST_PAIRS => {
+    match (result.verdict.word, &result.receipt) {
+        (Word::Proven, Some(receipt)) => {
+            format!("keep it: the plan is applied, as before; untax undo {receipt} takes it back")
+        }
+        (Word::Disproven, Some(receipt)) => {
+            format!("untax undo {receipt}: the plan is applied, as before, and it does harm")
+        }
+        (Word::Proven, None) => format!("untax apply {}", result.plan),
+        (Word::Disproven, None) => {
+            "leave it: the plan was undone, and the host is as before".to_owned()
+        }
+        (Word::Inconclusive, _) if result.verdict.pairs < LEAST_PAIRS => {
             format!("at least {LEAST_PAIRS} pairs are needed: --pairs, --budget")
         }
-        Word::Inconclusive => "more or longer trials, or a quieter machine; whatever it is worth, \
+        (Word::Inconclusive, _) => {
+            "more or longer trials, or a quieter machine; whatever it is worth, \
                                it is less than the noise"
-            .to_owned(),
+                .to_owned()
+        }
     }
 }

@@ -1,0 +1,60 @@
+//! `untax report`.
+
+use super::check::Saved;
+use crate::Outcome;
+use crate::screen::write_file;
+use crate::state::State;
+use anyhow::{Context, bail};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use std::path::PathBuf;
+use untax_core::{bench, lab, verdict};
+use untax_report::html::{self, Run};
+
+/// Writes saved results as one self-contained web page: checks, verifications, page-size benches
+/// and lab matrices, in the order in which they are named.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  \
+                        untax report check-20260101T101500000Z verify-20260101T111500000Z \
+                        -o report.html")]
+pub struct Args {
+    /// The results: saved runs, or their files
+    #[arg(value_name = "RUN", required = true)]
+    runs: Vec<String>,
+    /// The page
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+}
+
+/// Runs the command.
+pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
+    let runs = args.runs.iter().map(|run| {
+        let saved: Value = state.load_run(run)?;
+        page(saved).with_context(|| run.clone())
+    });
+    let runs: Vec<Run> = runs.collect::<anyhow::Result<_>>()?;
+    write_file(&args.output, &html::report(&runs))?;
+    Ok(Outcome::Clean)
+}
+
+/// A saved result by what it says that it is.
+fn page(saved: Value) -> anyhow::Result<Run> {
+    // A check is saved with its window, or printed without.
+    if saved.get("check").is_some() {
+        let Saved { check, .. } = read(saved)?;
+        return Ok(Run::Check(Box::new(check)));
+    }
+    let schema = saved["schema"].as_str().unwrap_or_default().to_owned();
+    Ok(match schema.as_str() {
+        untax_core::check::SCHEMA => Run::Check(Box::new(read(saved)?)),
+        verdict::SCHEMA => Run::Verification(read(saved)?),
+        bench::PAGES_SCHEMA => Run::Pages(Box::new(read(saved)?)),
+        lab::MATRIX_SCHEMA => Run::Lab(read(saved)?),
+        "" => bail!("it is no result of untax"),
+        other => bail!("{other} has no page; it prints itself with --json"),
+    })
+}
+
+fn read<T: DeserializeOwned>(saved: Value) -> anyhow::Result<T> {
+    serde_json::from_value(saved).context("it was saved by another version of untax")
+}

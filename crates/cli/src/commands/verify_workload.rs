@@ -1,0 +1,131 @@
+//! What a trial of `untax verify` runs, and what it achieved.
+
+use super::verify::{Args, shell};
+use crate::observe;
+use crate::screen::say;
+use anyhow::{Context, bail};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+use untax_core::{Bytes, Database, Plan};
+use untax_remedies::workload::{self, Rate};
+use untax_remedies::workloads::{Commands, Load, Workload};
+
+/// Data of a workload that makes its own: more than caches hold, made within seconds.
+const DATA: Bytes = Bytes::from_mib(256);
+
+/// What the trials of one verification measure.
+pub enum Measured {
+    /// Commands of a shell, without the plan and with it; and what cleans up after both.
+    Commands { without: String, with: String, clean: String },
+    /// What the databases serve anyway, for so long.
+    Passive(Duration),
+}
+
+impl Measured {
+    /// What the arguments ask for; a workload that is known by name is prepared.
+    pub fn prepare(args: &Args, plan: &Plan) -> anyhow::Result<Self> {
+        if let Some(time) = args.passive {
+            return Ok(Self::Passive(time));
+        }
+        let command = args.workload.clone().unwrap_or_default();
+        let Some(known) = Workload::find(&command) else {
+            let with = args.workload_applied.clone().unwrap_or_else(|| command.clone());
+            return Ok(Self::Commands { without: command, with, clean: String::new() });
+        };
+        let Commands { prepare, run, clean } = known_commands(known, args, plan)?;
+        if !prepare.is_empty() {
+            say(&format!("preparing {}", known.id));
+            shell(&prepare).with_context(|| format!("{} was not prepared", known.id))?;
+        }
+        Ok(Self::Commands { without: run.clone(), with: run, clean })
+    }
+
+    /// What one trial achieves.
+    pub fn rate(&self, applied: bool, stop: &AtomicBool) -> anyhow::Result<Rate> {
+        let command = match self {
+            Self::Passive(time) => return served(*time, stop),
+            Self::Commands { with, .. } if applied => with,
+            Self::Commands { without, .. } => without,
+        };
+        let began = Instant::now();
+        let output = shell(command)?;
+        workload::rate(&output, began.elapsed().as_secs_f64())
+            .context("the workload achieved nothing that could be compared")
+    }
+
+    /// Takes away what was prepared.
+    pub fn clean(&self) -> anyhow::Result<()> {
+        match self {
+            Self::Commands { clean, .. } if !clean.is_empty() => {
+                shell(clean).context("what the workload made is still there").map(|_| ())
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The commands of a workload for the one database of the plan that it is for.
+fn known_commands(known: &Workload, args: &Args, plan: &Plan) -> anyhow::Result<Commands> {
+    let look = observe::look()?;
+    let of_engine = || look.databases.iter().filter(|database| database.engine == known.engine);
+    let of_plan = |database: &&Database| {
+        let mut concerned = plan.steps.iter().flat_map(|step| &step.databases);
+        concerned.any(|id| *id == database.id)
+    };
+    let mut candidates: Vec<&Database> = of_engine().filter(of_plan).collect();
+    if candidates.is_empty() {
+        candidates = of_engine().collect();
+    }
+    let [database] = candidates[..] else {
+        bail!(
+            "{} needs one database of {}, and this host has {}; give --workload a whole command",
+            known.id,
+            known.engine,
+            candidates.len()
+        );
+    };
+    if database.container.is_some() {
+        bail!(
+            "{} runs in a container, whose socket {} cannot reach; give --workload a whole \
+             command, such as docker exec",
+            database.id,
+            known.id
+        );
+    }
+    let cpus = look.host.cpu.value().map_or(1, |cpu| cpu.logical);
+    let uid = database.uid.value().copied();
+    let load = Load {
+        clients: args.clients.unwrap_or(cpus * EACH_CPU),
+        seconds: u32::try_from(args.trial.as_secs()).unwrap_or(u32::MAX).max(1),
+        data: DATA,
+        become_uid: uid.filter(|_| rustix::process::geteuid().is_root()),
+    };
+    Ok((known.commands)(database, &load))
+}
+
+/// Connections for each CPU that keep all of them busy while some wait.
+const EACH_CPU: u32 = 4;
+
+/// What the databases of this host serve, by their own counters.
+fn served(time: Duration, stop: &AtomicBool) -> anyhow::Result<Rate> {
+    let served = || -> anyhow::Result<(f64, f64)> {
+        let look = observe::look()?;
+        let counts = look.databases.iter().map(|database| &database.counters.accesses);
+        let counts: Vec<u64> = counts.filter_map(|a| Some(a.value()?.count)).collect();
+        if counts.is_empty() {
+            bail!("no database here tells what it served; use --workload");
+        }
+        Ok((counts.iter().sum::<u64>() as f64, look.uptime_s))
+    };
+    let (before, since) = served()?;
+    let until = Instant::now() + time;
+    while Instant::now() < until && !stop.load(Ordering::Relaxed) {
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    let (after, now) = served()?;
+    let per_s = (after - before) / (now - since);
+    if per_s <= 0.0 {
+        bail!("the databases served nothing in {time:?}; use --workload");
+    }
+    Ok(Rate { per_s, measure: "accesses to cached data per second" })
+}

@@ -1,0 +1,327 @@
+//! Verdicts on plans, from trials on real servers: proven, disproven, and neither.
+
+#![allow(
+    clippy::disallowed_methods,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "a test looks at the machine by other ways than the code that it tests"
+)]
+
+mod support;
+
+use serde_json::Value;
+use std::path::Path;
+use support::restarts::Restarts;
+use support::{Untax, apply, database, plan, rules, settings_of_host, settle, text};
+use untax_lab::{
+    DirtyLimits, Disk, Group, HugePages, LabError, Limit, MariaDb, Neighbour, PgBouncer, Pgbench,
+    Place, Postgres, Redis, RedisBenchmark, Setup,
+};
+use untax_remedies::sealed;
+
+/// The factor that was measured, and what is concluded from it.
+fn told(verified: &Value) -> (f64, String) {
+    let verdict = &verified["verdict"];
+    println!("{verdict:#} power {:#} predicted {:#}", verified["power"], verified["predicted"]);
+    (verdict["measured"]["mid"].as_f64().unwrap(), verdict["word"].as_str().unwrap().to_owned())
+}
+
+/// PostgreSQL's own benchmark on a scratch server, with words for what it does.
+fn pgbench(postgres: &Postgres, port: u16, what: &str) -> String {
+    let (socket, user) = (postgres.socket_directory(), postgres.user());
+    format!("pgbench -n {what} -h {socket} -p {port} -U {user} postgres")
+}
+
+#[test]
+fn huge_pages_are_verified_where_they_are_applied_and_everything_comes_back() {
+    support::real(|| {
+        // Nothing of another program's is to change under this one.
+        let _pool = HugePages::reserve(0)?;
+        let mut postgres = Postgres::start(Place::Host, &[("shared_buffers", "1GB")])?;
+        postgres.sql("CREATE EXTENSION pg_prewarm")?;
+        postgres.pgbench_fill(55, 100)?;
+        let configuration = format!("{}/postgresql.conf", postgres.data_directory());
+        let before = settings_of_host(&[&configuration]);
+        let untax = Untax::new();
+        let load = Pgbench { clients: 64, seconds: 600, ..Pgbench::default() };
+        let running = postgres.pgbench(&load)?;
+        settle(postgres.pid().unwrap());
+        let check = untax.check(postgres.pid().unwrap());
+        drop(running);
+        assert!(rules(database(&check, postgres.pid().unwrap())).contains(&"small-pages"));
+
+        let (id, _) = plan(&untax, "small-pages", &["--configure"]);
+        let first = apply(&untax, &id);
+        assert!(text(&configuration).contains("huge_pages = on"));
+        let workload = pgbench(&postgres, postgres.port(), "-S -M prepared -c 64 -j 2 -T 3");
+        let restart = |postgres: &mut Postgres| -> Result<(), LabError> {
+            postgres.restart_as_it_is()?;
+            let warm = "SELECT pg_prewarm('pgbench_accounts'), pg_prewarm('pgbench_accounts_pkey')";
+            postgres.sql(warm).map(drop)
+        };
+        restart(&mut postgres)?;
+        let restarts = Restarts::new();
+        let command = restarts.command();
+        let page = untax.path("verdict.html");
+        let words = ["verify", &id, "--workload", &workload, "--restart", &command, "--json"];
+        let more = ["--warm-up", "0", "--pairs", "6", "--html", page.to_str().unwrap()];
+        let verified = restarts
+            .serve(|| restart(&mut postgres), || untax.run(&[&words[..], &more].concat()).json());
+        // How much it is worth depends on the machine; docs/results says what it was here.
+        let (factor, word) = told(&verified);
+        assert!(factor > 1.0 && word != "disproven", "{factor} {word}");
+        let page = text(page.to_str().unwrap());
+        assert_eq!(page.matches("<circle").count(), 12, "every trial is drawn");
+
+        // It was applied before, and so it is afterwards, under another receipt.
+        let receipt = verified["receipt"].as_str().unwrap();
+        assert!(receipt != first && text(&configuration).contains("huge_pages = on"));
+        let again = untax.check(postgres.pid().unwrap());
+        let found = database(&again, postgres.pid().unwrap());
+        assert_eq!(found["memory"]["page_size_bytes"], 2 << 20);
+        let undone = untax.run(&["undo", receipt]);
+        assert_eq!(undone.code, 0, "{}", undone.stderr);
+        postgres.stop();
+        assert_eq!(settings_of_host(&[&configuration]), before);
+        Ok(())
+    });
+}
+
+#[test]
+fn a_flood_of_dirty_pages_is_found_limited_and_verified() {
+    support::real(|| {
+        // Above what the plan sets, and little enough that the flood reaches it.
+        let _limits = DirtyLimits::set(1, 5)?;
+        let before = settings_of_host(&[]);
+        let group = Group::for_server()?;
+        let disk = Disk::make(4096)?;
+        let setup = Setup {
+            group: Some(&group),
+            disk: Some(disk.path()),
+            durable: true,
+            ..Setup::default()
+        };
+        let postgres = Postgres::start_as(&setup)?;
+        postgres.pgbench_fill(5, 100)?;
+        let _slow = disk.limit(&group, Limit::WriteBytes, 40 << 20)?;
+        let (_clearing, _flood) =
+            (disk.clearing("flood.*")?, Neighbour::flooding(disk.path(), 700, 2, None)?);
+        let pid = postgres.pid().unwrap();
+        let running =
+            postgres.pgbench(&Pgbench { writes: true, seconds: 600, ..Pgbench::default() })?;
+        let untax = Untax::new();
+        // It takes some seconds until so much is changed.
+        let found = (0..5).any(|_| {
+            let check = untax.check(pid);
+            let found = rules(database(&check, pid)).join(" ");
+            println!("found: {found}");
+            found.contains("dirty-burst")
+        });
+        assert!(found);
+        let (id, made) = plan(&untax, "dirty-burst", &[]);
+        let steps: Vec<&str> =
+            made["steps"].as_array().unwrap().iter().map(|s| s["id"].as_str().unwrap()).collect();
+        assert_eq!(steps, ["dirty-background", "dirty", "dirty-boot"]);
+        // The load goes on by itself: production's own traffic.
+        let words = ["verify", &id, "--passive", "4s", "--pairs", "6", "--json"];
+        let verified = untax.run(&words).json();
+        let (factor, word) = told(&verified);
+        assert!(factor > 0.0 && ["proven", "disproven", "inconclusive"].contains(&word.as_str()));
+        assert_eq!(verified["trials"].as_array().unwrap().len(), 12);
+        drop(running);
+        assert_eq!(settings_of_host(&[]), before);
+        Ok(())
+    });
+}
+
+#[test]
+fn three_hundred_connections_come_down_to_a_pool_of_a_real_pgbouncer() {
+    support::real(|| {
+        let postgres = Postgres::start(Place::Host, &[("shared_buffers", "256MB")])?;
+        postgres.pgbench_fill(10, 100)?;
+        let pid = postgres.pid().unwrap();
+        let untax = Untax::new();
+        let running =
+            postgres.pgbench(&Pgbench { clients: 300, seconds: 600, ..Pgbench::default() })?;
+        settle(pid);
+        let direct = untax.check(pid);
+        drop(running);
+        assert!(rules(database(&direct, pid)).contains(&"too-many-connections"));
+
+        let folder = untax.path("fix");
+        let folder = folder.to_str().unwrap();
+        let (id, made) = plan(&untax, "too-many-connections", &["-o", folder]);
+        let file = made["tasks"][0]["file"][0].as_str().unwrap();
+        let socket = postgres.socket_directory();
+        let socket = Path::new(&socket).join(".s.PGSQL.6432");
+        let file = Path::new(folder).join(file);
+        let pooler = PgBouncer::start(&file, postgres.user(), "secret", &socket)?;
+        // It says so of every line that it does not know or heed.
+        let said = pooler.said();
+        assert!(!said.contains("ERROR") && !said.contains("unknown"), "{said}");
+
+        // Clients that stand in each other's way: for reads alone, on a machine where the pooler
+        // has no CPU of its own, it only costs.
+        let script = untax.path("hot.sql");
+        let update = "UPDATE pgbench_branches SET bbalance = bbalance + 1 WHERE bid = 1;\n";
+        std::fs::write(&script, update).unwrap();
+        // Connecting, which costs a pooler's client a password, is within the time.
+        let what = format!("-c 100 -j 2 -T 5 -f {}", script.display());
+        let without = pgbench(&postgres, postgres.port(), &what);
+        let with = format!("PGPASSWORD=secret {}", pgbench(&postgres, 6432, &what));
+        let words = ["verify", &id, "--workload", &without, "--workload-applied", &with];
+        let more = ["--warm-up", "0", "--pairs", "6", "--json"];
+        let verified = untax.run(&[&words[..], &more].concat()).json();
+        let (factor, word) = told(&verified);
+        assert!(factor > 1.0 && word != "disproven", "{factor} {word}");
+
+        let load =
+            format!("PGPASSWORD=secret {}", pgbench(&postgres, 6432, "-S -c 300 -j 2 -T 600"));
+        let mut shell = std::process::Command::new("sh");
+        shell.args(["-c", &format!("exec env {load}")]);
+        let running = support::Bystander::start(shell);
+        std::thread::sleep(std::time::Duration::from_secs(3));
+        let through = untax.check(pid);
+        let backends = postgres
+            .sql("SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'pgbench%'")?;
+        drop(running);
+        let cpus = std::thread::available_parallelism().unwrap().get();
+        let backends: usize = backends.trim().parse().unwrap();
+        assert!((1..=(cpus * 3).max(4)).contains(&backends), "{backends}");
+        let found = rules(database(&through, pid));
+        assert!(!found.contains(&"too-many-connections"), "{found:?}");
+        let runs = [&direct, &through].map(|check| check["run"].as_str().unwrap());
+        let compared = untax.run(&["compare", runs[0], runs[1], "--json"]).json();
+        let causes = compared["databases"][0]["causes"].as_array().unwrap();
+        let cause = causes.iter().find(|cause| cause["rule"] == "too-many-connections").unwrap();
+        assert_eq!(cause["change"], "gone");
+        Ok(())
+    });
+}
+
+/// A plan that lowers a limit instead of raising it: somebody was wrong.
+fn wrong(made: &Value) -> untax_core::Plan {
+    let mut plan: untax_core::Plan = serde_json::from_value(made.clone()).unwrap();
+    let step = &mut plan.steps[0];
+    let from = step.from.clone().unwrap();
+    let mut words: Vec<String> = from.split(' ').map(str::to_owned).collect();
+    words[0] = (words[0].parse::<u64>().unwrap() / 3).to_string();
+    step.to = Some(words.join(" "));
+    sealed(plan)
+}
+
+#[test]
+fn a_plan_that_does_harm_is_disproven_and_offered_for_undo() {
+    support::real(|| {
+        let group = Group::for_server()?;
+        let _limit = group.limit_cpus(0.3)?;
+        let (_, directory) = group.directory("cpu", "cpu")?;
+        let files = ["cpu.max", "cpu.cfs_quota_us"].map(|name| format!("{directory}/{name}"));
+        let limit = || files.each_ref().map(|file| text(file)).concat();
+        let before = limit();
+        let redis = Redis::start_as(&Setup { group: Some(&group), ..Setup::default() })?;
+        let load = RedisBenchmark {
+            clients: 8,
+            requests: 1_000_000_000,
+            keys: 1000,
+            value_bytes: 100,
+            writes: false,
+        };
+        let untax = Untax::new();
+        let running = redis.benchmark(&load)?;
+        untax.check(redis.pid().unwrap());
+        drop(running);
+        let (_, made) = plan(&untax, "cpu-throttled", &[]);
+        let file = untax.path("wrong.json");
+        std::fs::write(&file, serde_json::to_string(&wrong(&made)).unwrap()).unwrap();
+        let id = file.to_str().unwrap();
+        let workload = format!("redis-benchmark -s {} -q -t get -n 10000 -c 8", redis.socket());
+        let words = ["verify", id, "--workload", &workload, "--pairs", "10"];
+        let verified = untax.run(&[&words[..], &["--json"]].concat());
+        let (factor, word) = told(&verified.json());
+        assert!(word == "disproven" && verified.code == 1, "{factor} {word}");
+        assert_eq!(limit(), before, "it is not left applied");
+
+        let applied = apply(&untax, id);
+        let harmed = limit();
+        assert_ne!(harmed, before);
+        let verified = untax.run(&words);
+        assert!(verified.stdout.contains("Disproven"), "{}", verified.stdout);
+        assert_eq!(limit(), harmed, "it stays as it was found, until its user decides");
+        let offered = verified.stdout.split("untax undo ").nth(1).unwrap();
+        let offered = offered.split(':').next().unwrap();
+        assert_ne!(offered, applied);
+        assert_eq!(untax.run(&["undo", offered]).code, 0);
+        assert_eq!(limit(), before);
+        Ok(())
+    });
+}
+
+#[test]
+fn pgbench_by_name_makes_its_own_data_and_drops_them() {
+    support::real(|| {
+        let postgres = Postgres::start(Place::Host, &[("shared_buffers", "64MB")])?;
+        let untax = Untax::new();
+        let databases = || postgres.sql("SELECT datname FROM pg_database ORDER BY 1");
+        let before = databases()?;
+        verified_by_name(&untax, postgres.pid().unwrap(), "pgbench", "transactions per second");
+        assert_eq!(databases()?, before);
+        Ok(())
+    });
+}
+
+#[test]
+fn sysbench_by_name_makes_its_own_data_and_drops_them() {
+    support::real(|| {
+        let mariadb = MariaDb::start(Place::Host, &[])?;
+        let untax = Untax::new();
+        let before = mariadb.sql("SHOW DATABASES")?;
+        verified_by_name(&untax, mariadb.pid().unwrap(), "sysbench", "transactions per second");
+        assert_eq!(mariadb.sql("SHOW DATABASES")?, before);
+        Ok(())
+    });
+}
+
+#[test]
+fn redis_benchmark_by_name_writes_nothing() {
+    support::real(|| {
+        let redis = Redis::start(Place::Host, &[])?;
+        let untax = Untax::new();
+        verified_by_name(&untax, redis.pid().unwrap(), "redis-benchmark", "requests per second");
+        assert_eq!(redis.command(["dbsize"])?.trim(), "0");
+        Ok(())
+    });
+}
+
+/// One pair of trials of a workload, on a plan whose only step is a file of the test's own.
+fn verified_by_name(untax: &Untax, pid: u32, workload: &str, measure: &str) {
+    untax.check(pid);
+    let mut made: untax_core::Plan =
+        serde_json::from_value(untax.run(&["plan", "--json"]).json()).unwrap();
+    let marker = untax.path("marker");
+    made.tasks.clear();
+    made.warnings.clear();
+    made.steps = vec![untax_core::plan::Step {
+        id: "marker".to_owned(),
+        remedy: "marker".to_owned(),
+        summary: "a file that changes nothing".to_owned(),
+        databases: Vec::new(),
+        target: untax_core::plan::Target::File { file: marker.to_str().unwrap().to_owned() },
+        from: None,
+        to: Some("here\n".to_owned()),
+        refresh: Vec::new(),
+        effect: untax_core::plan::Effect::Now,
+    }];
+    let file = untax.path("plan.json");
+    std::fs::write(&file, serde_json::to_string(&sealed(made)).unwrap()).unwrap();
+    let words = ["verify", file.to_str().unwrap(), "--workload", workload, "--trial", "1s"];
+    let more = ["--clients", "4", "--warm-up", "0", "--pairs", "2", "--json"];
+    let verified = untax.run(&[&words[..], &more].concat()).json();
+    assert_eq!(verified["measure"], measure);
+    assert_eq!(verified["trials"].as_array().unwrap().len(), 4);
+    let (_, word) = told(&verified);
+    assert_eq!(word, "inconclusive", "two pairs decide nothing");
+    assert!(!marker.exists());
+}
