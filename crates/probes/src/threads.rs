@@ -385,7 +385,7 @@ fn longest(total: &[u64]) -> Vec<Longest> {
 }
 
 /// The size of `struct thread` of threads.h: what `Fresh` says, and the time spent in each way.
-const FRESH: usize = 80 + 8 * Doing::ALL.len();
+const FRESH: usize = 88 + 8 * Doing::ALL.len();
 
 /// `struct thread` of threads.h, as it is before its first event.
 struct Fresh {

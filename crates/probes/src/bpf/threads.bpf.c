@@ -206,6 +206,8 @@ static __always_inline u8 polls(const volatile struct syscall *call, struct pt_r
 	return (s32)timeout < 0 ? FOREVER : TIMED;
 }
 
+#include "clients.h"
+
 /* Why a thread that is about to leave its CPU in this state, or has left it, does so. */
 static __always_inline u8 reason(struct thread *thread, struct task_struct *task, unsigned int state)
 {
@@ -220,11 +222,19 @@ static __always_inline u8 reason(struct thread *thread, struct task_struct *task
 		if (call->timeout) {
 			u8 polling = polls(call, regs);
 
-			if (polling > thread->polling)
+			if (polling > thread->polling) {
+				/* What it waited for before it served anybody was no lock. */
+				if (thread->polling == NEVER)
+					hand_over(thread);
 				thread->polling = polling;
+			}
 			/* Of all that poll, epoll alone has its time-out there. */
 			if (polling == FOREVER && call->timeout == 4)
 				thread->waits_in = ARGUMENT_1(regs) + 1;
+			if (call->timeout == 3)
+				remember_client(thread, task, regs);
+		} else if (call->sleeps == FUTEX) {
+			forget_closed(thread, task);
 		}
 		return call->sleeps;
 	}

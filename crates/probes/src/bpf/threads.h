@@ -94,7 +94,9 @@ struct thread {
 	u32 waits_in;
 	u32 clients_in;
 	u32 peers_in;
-	u32 unused;
+	/* The descriptor that it polled alone last, and the file that this was: its client's socket. */
+	u32 serves_in;
+	u64 serves;
 	/* Time (ns) that is not part of its database's total yet. */
 	u64 spent[DOINGS];
 };
