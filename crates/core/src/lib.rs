@@ -20,6 +20,7 @@ pub mod plan;
 pub mod pressure;
 pub mod reading;
 pub mod receipt;
+pub mod scalability;
 pub mod snapshot;
 pub mod stats;
 pub mod units;

@@ -7,7 +7,7 @@ use crate::stall::{self, Stall, WORTH, Words, percent};
 use untax_core::activity::Doing;
 use untax_core::database::Model;
 use untax_core::finding::Says;
-use untax_core::window::Pair;
+use untax_core::window::{Pair, request_count};
 use untax_core::{Diagnosis, Evidence, Finding, Reading, Severity, Window};
 
 pub const RULE: Rule = Rule {
@@ -94,15 +94,13 @@ fn charged_elsewhere(window: &Window, pair: &Pair, share: f64) -> f64 {
     small_pages::share_of_faults(window, pair) + share * contended * part
 }
 
-/// What an engine calls its connections and its requests so far.
-const COUNTS: [(&str, &str, &str); 2] = [
-    ("mysql", "Connections", "Questions"),
-    ("redis", "total_connections_received", "total_commands_processed"),
-];
+/// What an engine calls its connections so far.
+const COUNTS: [(&str, &str); 2] =
+    [("mysql", "Connections"), ("redis", "total_connections_received")];
 
 fn of_counts(pair: &Pair) -> Option<Says> {
-    let (_, connections, requests) =
-        COUNTS.iter().find(|(engine, ..)| *engine == pair.end.engine)?;
+    let (_, connections) = COUNTS.iter().find(|(engine, _)| *engine == pair.end.engine)?;
+    let requests = request_count(&pair.end.engine)?;
     // An engine that is not asked, or refuses, has said so with its settings already.
     let grown = |name: &str| pair.growth(name, |d| d.counters.told(name)).into_value();
     let (connected, asked) = (grown(connections)?, grown(requests)?);
@@ -118,7 +116,7 @@ fn of_counts(pair: &Pair) -> Option<Says> {
         fix: "keep connections open: a pool in the application, or a proxy that pools".to_owned(),
         evidence: vec![
             Evidence::new("connections", per_s, "1/s", *connections),
-            Evidence::new("requests", asked / pair.seconds, "1/s", *requests),
+            Evidence::new("requests", asked / pair.seconds, "1/s", requests),
         ],
         tax: None,
         gain: None,
