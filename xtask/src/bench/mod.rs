@@ -4,6 +4,8 @@
 //! interleaved trials, and save after each trial: run again with the same output file, a bench
 //! goes on where it was stopped.
 
+mod causes;
+mod gains;
 mod overhead;
 mod prediction;
 mod snapshot;
@@ -11,7 +13,7 @@ mod trials;
 
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -20,6 +22,8 @@ use std::process::{Child, Command, Stdio};
 pub enum Tool {
     /// The predicted against the measured gain of huge pages, for each load of pgbench.
     Prediction(prediction::Options),
+    /// The predicted against the measured gain of removing each cause that the lab can inject.
+    Causes(causes::Options),
     /// The throughput of pgbench with checks running back to back, against without.
     Overhead(overhead::Options),
     /// What one look at a busy host costs: time, memory.
@@ -31,6 +35,7 @@ impl Tool {
     pub fn run(&self) -> anyhow::Result<()> {
         match self {
             Self::Prediction(options) => prediction::run(options),
+            Self::Causes(options) => causes::run(options),
             Self::Overhead(options) => overhead::run(options),
             Self::Snapshot(options) => snapshot::run(options),
         }
@@ -97,4 +102,21 @@ fn finished(check: Child) -> anyhow::Result<Value> {
     let output = check.wait_with_output()?;
     serde_json::from_slice(&output.stdout)
         .with_context(|| format!("the check ended with {} and no result", output.status))
+}
+
+/// What a check of one server said of a rule, and what it stands on.
+fn essence(check: &Value, rule: &str) -> Value {
+    let database = &check["databases"][0];
+    let findings = || database["findings"].as_array().into_iter().flatten();
+    let finding = findings().find(|finding| finding["rule"] == rule);
+    json!({
+        "gain": finding.map(|f| &f["gain"]),
+        "tax": finding.map(|f| &f["tax"]),
+        "evidence": finding.map(|f| &f["evidence"]),
+        "found": findings().map(|f| &f["rule"]).collect::<Vec<_>>(),
+        "time": database["time"],
+        "page_table_bytes": database["memory"]["page_table_bytes"],
+        "unmeasured": database["unmeasured"],
+        "self": check["self"],
+    })
 }
