@@ -18,8 +18,9 @@ pub const RULE: Rule = Rule {
            every request pays all of it each time, and the database does little else.",
     measured: "Where each connection is a process of its own: the time of processes that were \
                started in the window until they waited for their first request, and after their \
-               last one, over active time (traced; what the main process does to start them is \
-               not in it, so this is a lower bound). Other engines: their own counts of \
+               last one, and of the main process while it started them, over active time \
+               (traced). Clients on this machine are taken to connect for as large a part of \
+               their time on CPU. Other engines: their own counts of \
                connections and requests; what a connection costs them is not measured.",
     fix: "Keep connections open: a pool in the application, or a pooler beside the database \
           (PgBouncer, ProxySQL).",
@@ -74,8 +75,8 @@ fn of_processes(window: &Window, pair: &Pair) -> Reading<Option<Says>> {
                     "scheduler's events",
                 )],
                 method: "time of new processes before their first request and after their last, \
-                     traced, less what small pages and neighbours are charged with, over active \
-                     time; a lower bound"
+                     and of who started them, traced, less what small pages and neighbours are \
+                     charged with, over active time"
                     .to_owned(),
                 remedy: Some("pooler"),
             },

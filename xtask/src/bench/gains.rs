@@ -25,10 +25,8 @@ pub fn table<'a>(trials: &Trials, loads: impl Iterator<Item = &'a str>) -> Strin
     for load in loads {
         let [predicted, measured, floor, error, right] = row(trials, load);
         // Writing to a string cannot fail.
-        let _ = writeln!(
-            text,
-            "| `{load}` | {predicted} | {measured} | {floor} | {error} | {right} |"
-        );
+        let _ =
+            writeln!(text, "| `{load}` | {predicted} | {measured} | {floor} | {error} | {right} |");
     }
     text
 }

@@ -82,6 +82,8 @@ struct thread {
 	u8 dying;
 	/* It serves a client and waits for what it writes. */
 	u8 writes;
+	/* It has started another since it polled last. */
+	u8 started;
 	/* What it spent (ns) since it polled last, sleep left out. */
 	u64 stretch;
 	/* When this wait began, and what its database's clock of such waits showed then: ns. */
@@ -105,7 +107,8 @@ struct thread {
 struct total {
 	u64 spent[POLLINGS][DOINGS];
 	u64 started;
-	/* Of threads that were born: until they polled twice, and after they polled last. */
+	/* Of threads that were born: until they polled twice, and after they polled last; and what
+	 * those took that started them. */
 	u64 connecting;
 	/*
 	 * A clock of the time in which a thread that serves a client waited for what it writes. One
