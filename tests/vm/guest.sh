@@ -36,6 +36,9 @@ empty_group() {
     wait "$pid" 2>/dev/null || true
 }
 
+# From which severity on a finding counts.
+severities='\(low\|medium\|high\)'
+
 # Checks process $pid for ${2:-4s}; says whether that "finds" or "does not find" rule $1.
 look() {
     "$untax" --state-dir "$work/state" check --pid "$pid" --window "${2:-4s}" --no-calibration \
@@ -45,8 +48,8 @@ look() {
     tr -d '\n' <"$work/check.json" >"$work/line.json"
     grep -q "refuses tracing" "$work/line.json" && fail "a program was not loaded"
     is=finds
-    grep -q "\"rule\": *\"$1\", *\"severity\": *\"\(low\|medium\|high\)\"" \
-        "$work/line.json" || is="does not find"
+    grep -q "\"rule\": *\"$1\", *\"severity\": *\"$severities\"" "$work/line.json" ||
+        is="does not find"
 }
 
 # Fails unless a check $1 ("finds" or "does not find") rule $2; $3 says why it should. A guest on a
