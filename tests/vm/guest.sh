@@ -43,10 +43,12 @@ severities='\(low\|medium\|high\)'
 look() {
     "$untax" --state-dir "$work/state" check --pid "$pid" --window "${2:-4s}" --no-calibration \
         --json >"$work/check.json" || [ $? -eq 1 ] || fail "untax check failed"
-    grep -q '"active_s": *[0-9]' "$work/check.json" || fail "threads were not traced"
     # No process substitution here: the guest has no /dev/fd.
     tr -d '\n' <"$work/check.json" >"$work/line.json"
     grep -q "refuses tracing" "$work/line.json" && fail "a program was not loaded"
+    is="does not trace for"
+    # Where the machine stands still, slices of the window do not stand for the whole.
+    grep -q '"active_s": *[0-9]' "$work/line.json" || return 0
     is=finds
     grep -q "\"rule\": *\"$1\", *\"severity\": *\"$severities\"" "$work/line.json" ||
         is="does not find"
@@ -57,7 +59,11 @@ look() {
 check() {
     look "$2" "${4:-}"
     for _ in 2 3 4; do
-        [ "$is" = "$1" ] || [ "$1" != finds ] || look "$2" "${4:-}"
+        case $is in
+        "$1") break ;;
+        finds) ;;
+        *) look "$2" "${4:-}" ;;
+        esac
     done
     [ "$is" = "$1" ] || fail "untax check $is $2: $3"
     say "untax check $is $2: $3"

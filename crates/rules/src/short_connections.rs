@@ -19,8 +19,9 @@ pub const RULE: Rule = Rule {
     measured: "Where each connection is a process of its own: the time of processes that were \
                started in the window until they waited for their first request, and after their \
                last one, and of the main process while it started them, over active time \
-               (traced). Clients on this machine are taken to connect for as large a part of \
-               their time on CPU. Other engines: their own counts of \
+               (traced). A lower bound: the first request of a new process fills its caches too, \
+               which is not told from its work. Clients on this machine are taken to connect for \
+               as large a part of their time on CPU. Other engines: their own counts of \
                connections and requests; what a connection costs them is not measured.",
     fix: "Keep connections open: a pool in the application, or a pooler beside the database \
           (PgBouncer, ProxySQL).",
@@ -76,7 +77,7 @@ fn of_processes(window: &Window, pair: &Pair) -> Reading<Option<Says>> {
                 )],
                 method: "time of new processes before their first request and after their last, \
                      and of who started them, traced, less what small pages and neighbours are \
-                     charged with, over active time"
+                     charged with, over active time; a lower bound"
                     .to_owned(),
                 remedy: Some("pooler"),
             },
