@@ -11,6 +11,7 @@ trap 'rm -rf "$tree"' EXIT
 cargo run --release --package untax-host --example synthetic_tree -- "$tree/host" 10000 300
 
 cargo xtask bench prediction
+cargo xtask bench causes
 cargo xtask bench overhead
 cargo xtask bench verdicts
 cargo xtask bench snapshot --tree "$tree/host"

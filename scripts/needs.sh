@@ -18,7 +18,7 @@ declare -A packages=(
         numactl=/usr/bin/numactl pgbouncer=/usr/sbin/pgbouncer"
     [bench]="postgresql=/usr/lib/postgresql/*/bin/pgbench time=/usr/bin/time"
     [vm]="postgresql=/usr/lib/postgresql/*/bin/pgbench qemu-system-x86=/usr/bin/qemu-system-x86_64
-        iproute2=/usr/*bin/ip mount=/usr/bin/mount debian-archive-keyring=/usr/share/keyrings/debian-archive-keyring.gpg"
+        iproute2=/usr/*bin/ip mount=/usr/bin/mount kmod=/usr/sbin/modprobe e2fsprogs=/usr/sbin/mkfs.ext4 debian-archive-keyring=/usr/share/keyrings/debian-archive-keyring.gpg"
 )
 
 # Services that these packages would start.

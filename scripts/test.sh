@@ -24,7 +24,7 @@ stage() {
 guest() {
     cargo build --package untax
     local test
-    for test in hugepage-limit limits numa pool-short; do
+    for test in hugepage-limit limits numa pool-short postgres; do
         cargo xtask vm run --timeout 900 -- "tests/vm/$test.sh" "$CARGO_TARGET_DIR/debug/untax"
     done
     # The first node has a hole below 4 GiB: with less, no aligned GiB of it is in one piece.

@@ -1,5 +1,6 @@
 #!/bin/bash
-# Prints the path of a kernel for the guest; fetches it first when the cache has none.
+# Prints the path of a kernel for the guest; fetches it, and its modules, first when the cache has
+# none. The modules are beside it, below modules/, where modprobe --dirname finds them.
 #
 # The kernel is the newest cloud kernel of trixie-backports: its drivers for virtiofs and the
 # virtio console are built in, and it has every cgroup v2 controller. The package is unpacked into
@@ -21,8 +22,15 @@ mirror() {
         awk '$2 == "Debian" && $3 !~ /security/ && !found++ { print $1 }'
 }
 
+# The newest kernel whose modules are there.
 newest() {
-    find "$cache" -maxdepth 1 -name 'vmlinuz-*' 2>/dev/null | sort --version-sort | tail -1
+    local kernel
+    for kernel in $(find "$cache" -maxdepth 1 -name 'vmlinuz-*' 2>/dev/null | sort --version-sort --reverse); do
+        if [ -e "$cache/modules/lib/modules/${kernel#*/vmlinuz-}/modules.dep" ]; then
+            echo "$kernel"
+            return
+        fi
+    done
 }
 
 fetch() {
@@ -42,12 +50,23 @@ APT::Sandbox::User "root";
 EOF
     export APT_CONFIG=$work/apt.conf
     apt-get --quiet --quiet update
-    local binary
+    local binary version
     binary=$(apt-cache depends --important linux-image-cloud-amd64 |
         sed -n 's/.*Depends: linux-image-\([0-9].*\)/linux-binary-\1/p')
     [ -n "$binary" ] || fail "$suite has no cloud kernel: name one with --kernel"
-    (cd "$work" && apt-get --quiet --quiet download "$binary" && dpkg-deb -x "$binary"_*.deb unpacked)
-    mv "$work"/unpacked/usr/lib/modules/*/vmlinuz "$cache/vmlinuz-${binary#linux-binary-}"
+    version=${binary#linux-binary-}
+    (
+        cd "$work"
+        for package in "$binary" "linux-modules-$version"; do
+            apt-get --quiet --quiet download "$package"
+            dpkg-deb -x "$package"_*.deb unpacked
+        done
+    )
+    mkdir -p "$cache/modules/lib/modules"
+    rm -rf "$cache/modules/lib/modules/$version"
+    mv "$work/unpacked/usr/lib/modules/$version/vmlinuz" "$cache/vmlinuz-$version"
+    mv "$work/unpacked/usr/lib/modules/$version" "$cache/modules/lib/modules"
+    depmod --basedir "$cache/modules" "$version"
 }
 
 if [ -z "$(newest)" ]; then

@@ -7,56 +7,21 @@
 # With hugetlb.2MB.max the server starts, works and dies of a bus error when its buffers fill:
 # `untax check` must say so while it still lives. With hugetlb.2MB.rsvd.max the kernel refuses at
 # once, and huge_pages=try falls back to small pages.
-set -euo pipefail
+. "$(dirname "$0")/guest.sh"
 
-untax=${1:-}
 buffers_mib=256
 limit_mib=96
-work=$(mktemp -d)
-chmod 755 "$work"
-bin=$(find /usr/lib/postgresql -mindepth 2 -maxdepth 2 -name bin | sort --version-sort | tail -1)
-cgroup=/sys/fs/cgroup/database
 
-say() { echo "hugepage-limit: $*"; }
-
-fail() {
-    say "FAILED: $*"
-    tail -n 20 "$work/log" || true
-    exit 1
-}
-
-as_postgres() { (cd "$work" && runuser -u postgres -- "$@"); }
-
-sql() { as_postgres psql --host "$work" --no-psqlrc --quiet --tuples-only --no-align -c "$1" postgres; }
-
-# Starts the server in the cgroup and waits until it answers.
 start() {
-    (
-        echo "$BASHPID" >"$cgroup/cgroup.procs"
-        as_postgres "$bin/postgres" -D "$work/data" -k "$work" -c listen_addresses= \
-            -c shared_buffers="${buffers_mib}MB" -c huge_pages="$1" -c autovacuum=off \
-            -c fsync=off -c max_wal_size=4GB >"$work/log" 2>&1
-    ) &
-    while kill -0 $! 2>/dev/null; do
-        if "$bin/pg_isready" --quiet --host "$work"; then
-            server=$(head -1 "$work/data/postmaster.pid")
-            return
-        fi
-        sleep 0.5
-    done
-    fail "the server with huge_pages=$1 did not start"
-}
-
-stop() {
-    as_postgres "$bin/pg_ctl" -D "$work/data" --mode immediate --silent stop
+    start_postgres shared_buffers="${buffers_mib}MB" huge_pages="$1" fsync=off max_wal_size=4GB
 }
 
 # The bytes of huge pages that the cgroup's processes have touched.
 touched() { cat "$cgroup/hugetlb.2MB.current"; }
 
-# Whether a check of the running server finds the rule.
+# Whether a check of the running server finds the rule: what may be, not what happens in a window.
 found() {
-    "$untax" --state-dir "$work/state" check --pid "$server" --window 0s --json \
+    "$untax" --state-dir "$work/state" check --pid "$pid" --window 0s --json \
         >"$work/check.json" || [ $? -eq 1 ] || fail "untax check failed"
     grep -q '"rule": *"hugepage-limit"' "$work/check.json"
 }
@@ -66,14 +31,11 @@ check_reports() {
     [ -n "$untax" ] || return 0
     local is=reports
     found || is="does not report"
-    [ "$is" = "$1" ] || { cat "$work/check.json"; fail "untax check $is hugepage-limit: $2"; }
+    [ "$is" = "$1" ] || fail "untax check $is hugepage-limit: $2"
     say "untax check $is hugepage-limit: $2"
 }
 
-chown postgres "$work"
-say "making a cluster"
-as_postgres "$bin/initdb" -D "$work/data" --auth trust --no-sync --no-locale >/dev/null
-mkdir "$cgroup"
+make_cluster
 echo $((buffers_mib * 3 / 4)) >/proc/sys/vm/nr_hugepages
 
 start on
@@ -93,7 +55,7 @@ if sql "insert into filler select repeat('x', 800) from generate_series(1, $((bu
 fi
 grep -q 'terminated by signal 7' "$work/log" || fail "no backend died of a bus error"
 say "filling the buffers killed a backend: $(grep -m1 -o 'was terminated by signal 7.*' "$work/log")"
-stop
+stop_postgres
 
 say "limit on pages reserved: hugetlb.2MB.rsvd.max = $limit_mib MiB"
 echo max >"$cgroup/hugetlb.2MB.max"
@@ -102,5 +64,5 @@ start try
 [ "$(touched)" = 0 ] || fail "the server has huge pages, though the limit forbids it"
 say "the server fell back to small pages"
 check_reports reports "the limit lies below what the server asks for"
-stop
+stop_postgres
 say passed

@@ -145,7 +145,9 @@ pub fn replay(start: &Host, end: &Host) -> anyhow::Result<Window> {
     let others = untax_probes::busiest(end, &opening, &closing);
     let groups = untax_probes::pressed(&opening, &closing);
     let (start, end) = (opening, closing);
-    Ok(Window { start, end, samples, activity, io, others, groups, calibration })
+    // A capture is of one window.
+    let loads = Vec::new();
+    Ok(Window { start, end, samples, activity, io, others, groups, loads, calibration })
 }
 
 fn missing<T>(what: &str) -> Reading<T> {

@@ -4,6 +4,7 @@ use crate::observe::{Observed, Watching};
 use crate::state::State;
 use anyhow::bail;
 use std::time::{Duration, Instant};
+use untax_core::window::{Loads, Pair};
 use untax_core::{Reading, Seconds, Snapshot, Window};
 use untax_engines::{Asker, Selection};
 use untax_host::Host;
@@ -12,6 +13,9 @@ use untax_probes::{Probes, Seen};
 /// How often the probes do what is due.
 const STEP: Duration = Duration::from_millis(100);
 
+/// How many windows' loads are kept of each database: some minutes of watching.
+const REMEMBERED: usize = 200;
+
 /// A window that is open, and what is needed to close it and to open others.
 pub struct Session<'a> {
     watching: &'a Watching,
@@ -19,6 +23,8 @@ pub struct Session<'a> {
     asker: Asker,
     selection: Selection,
     opening: Snapshot,
+    /// Of the windows before this one.
+    loads: Vec<Loads>,
     /// None for a window without length.
     probes: Option<Probes>,
 }
@@ -36,7 +42,8 @@ impl<'a> Session<'a> {
         }
         let window = watching.window;
         let probes = (!window.is_zero()).then(|| Probes::begin(&opening.databases, window));
-        Ok(Self { watching, state, asker, selection, opening, probes })
+        let loads = Vec::new();
+        Ok(Self { watching, state, asker, selection, opening, loads, probes })
     }
 
     /// Lets the window pass. `go_on` hears every 100 ms or so how much of it has passed, and may
@@ -76,6 +83,7 @@ impl<'a> Session<'a> {
         let probes = self.probes.take();
         self.probes = probes.map(|probes| probes.next(&closing.databases));
         let observed = self.observed(seen, closing, end, notes);
+        self.loads = loads_with(&observed.window);
         self.opening = observed.window.end.clone();
         Ok(observed)
     }
@@ -108,9 +116,26 @@ impl<'a> Session<'a> {
         let others = untax_probes::busiest(end, opening, &closing);
         let groups = untax_probes::pressed(opening, &closing);
         let (start, end) = (opening.clone(), closing);
-        let window = Window { start, end, samples, activity, io, others, groups, calibration };
+        let loads = self.loads.clone();
+        let window =
+            Window { start, end, samples, activity, io, others, groups, loads, calibration };
         Observed { window, tracing_s, notes }
     }
+}
+
+/// What the databases of a window were asked so far, this window included; those that ended are
+/// forgotten, and of the others the windows that are longest ago.
+fn loads_with(window: &Window) -> Vec<Loads> {
+    let of = |pair: Pair| {
+        let id = &pair.end.id;
+        let before =
+            window.loads.iter().find(|loads| loads.database == *id && pair.start.is_some());
+        let mut each = before.map(|loads| loads.each.clone()).unwrap_or_default();
+        each.extend(pair.load().into_value());
+        let old = each.len().saturating_sub(REMEMBERED);
+        Loads { database: id.clone(), each: each.split_off(old) }
+    };
+    window.databases().map(of).collect()
 }
 
 /// The snapshot, or why there is none.

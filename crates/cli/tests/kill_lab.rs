@@ -12,7 +12,7 @@
 )]
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 use untax_lab::{CAUSES, Cause, Engine, Turn};
@@ -98,24 +98,48 @@ fn kill_once(
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()?;
+    // While another has the turn there is nothing to be killed in the middle of.
+    while !has_begun(lab.id()) && lab.try_wait()?.is_none() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
     std::thread::sleep(after);
-    let there = things().len();
+    let there = things();
     lab.kill()?;
     let killed = Instant::now();
     lab.wait()?;
-    // Nobody else's lab is looked at.
+    // What was its own by name goes first: what stays may have the turn and never give it back.
+    let own = || things().into_iter().filter(|thing| there.contains(thing)).collect();
+    let took = match gone(killed, own) {
+        Ok(took) => took,
+        Err(left) => return Ok((there.len(), Err(left))),
+    };
+    // Then nothing at all may be left, and nobody else's lab is looked at.
     let _turn = Turn::wait()?;
+    let all = || {
+        let changed = settings().into_iter().filter(|setting| !before.contains(setting));
+        things().into_iter().chain(changed).collect()
+    };
+    Ok((there.len(), gone(Instant::now(), all).map(|_| took)))
+}
+
+/// How long after a moment nothing is left any more; what is, when that takes too long.
+fn gone(since: Instant, left: impl Fn() -> Vec<String>) -> Result<Duration, Vec<String>> {
     loop {
-        let mut left = things();
-        left.extend(settings().into_iter().filter(|setting| !before.contains(setting)));
+        let left = left();
         if left.is_empty() {
-            return Ok((there, Ok(killed.elapsed())));
+            return Ok(since.elapsed());
         }
-        if killed.elapsed() > WITHIN {
-            return Ok((there, Err(left)));
+        if since.elapsed() > WITHIN {
+            return Err(left);
         }
         std::thread::sleep(Duration::from_millis(100));
     }
+}
+
+/// Whether it has the turn: then it has started the first of its shells.
+fn has_begun(lab: u32) -> bool {
+    let children = fs::read_to_string(format!("/proc/{lab}/task/{lab}/children"));
+    children.is_ok_and(|children| !children.trim().is_empty())
 }
 
 /// The settings with their values; those that this machine does not have are left out.
@@ -139,12 +163,29 @@ fn things() -> Vec<String> {
     let backing = devices.map(|device| device.path().join("loop/backing_file"));
     let backing = backing.filter_map(|file| fs::read_to_string(file).ok());
     things.extend(backing.filter(|file| file.contains("untax-lab")));
-    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let lines = processes.filter_map(|process| fs::read(process.path().join("cmdline")).ok());
+    let lines = processes().filter_map(|process| fs::read(process.join("cmdline")).ok());
     let lines = lines.map(|line| String::from_utf8_lossy(&line).into_owned());
     let ours = lines.filter(|line| line.split('\0').any(is_ours));
     things.extend(ours.map(|line| line.replace('\0', " ")));
+    things.extend(at_home());
     things
+}
+
+fn processes() -> impl Iterator<Item = PathBuf> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.map(|entry| entry.path())
+}
+
+/// Processes whose working directory is the lab's, removed or not: what it started may go by any
+/// name, and has the turn for as long as it runs.
+fn at_home() -> Vec<String> {
+    let homes = processes().filter_map(|process| {
+        let home = fs::read_link(process.join("cwd")).ok()?;
+        let name = fs::read_to_string(process.join("comm")).ok()?;
+        let home = home.display().to_string();
+        Some(format!("{} in {}", name.trim(), home.trim_end_matches(" (deleted)")))
+    });
+    homes.filter(|home| home.contains("/untax-lab.")).collect()
 }
 
 /// Whether an argument is of a process of the lab: of one of its shells, or with a path of its

@@ -14,7 +14,9 @@ mod support;
 use serde_json::Value;
 use std::process::Command;
 use support::{Bystander, Untax, database};
-use untax_lab::{Group, MariaDb, Pgbench, Place, Postgres, Redis, RedisBenchmark, Sysbench};
+use untax_lab::{
+    Group, LabError, MariaDb, Pgbench, Place, Postgres, Redis, RedisBenchmark, Sysbench,
+};
 
 /// One part of the time of a database, seconds.
 fn part(database: &Value, name: &str) -> f64 {
@@ -109,7 +111,7 @@ fn clients_that_connect_while_a_check_begins_are_seen() {
                 let found = database(&check, pid);
                 let window_s = check["window_s"].as_f64().unwrap();
                 assert!(part(found, "active_s") > window_s, "{:#}", found["time"]);
-                Ok::<(), untax_lab::LabError>(())
+                Ok::<(), LabError>(())
             })?;
         }
         Ok(())
@@ -124,6 +126,40 @@ fn every_second_of_mariadb_is_accounted_for() {
         let load = Sysbench { threads: 8, seconds: MINUTES, rows: 50_000 };
         let _load = mariadb.sysbench_run(&load)?;
         accounted(mariadb.pid().unwrap());
+        Ok(())
+    });
+}
+
+#[test]
+fn threads_whose_clients_have_gone_wait_for_no_lock() {
+    const CLIENTS: u32 = 16;
+    support::real(|| {
+        let mariadb = MariaDb::start(Place::Host, &[])?;
+        let pid = mariadb.pid().unwrap();
+        // They come, ask for nothing dear and go again, and their threads stay for those to come.
+        let visits = || -> Result<(), LabError> {
+            std::thread::scope(|scope| {
+                let visit = |_| scope.spawn(|| mariadb.sql("select 1").map(drop));
+                let visits: Vec<_> = (0..CLIENTS).map(visit).collect();
+                visits.into_iter().try_for_each(|visit| visit.join().unwrap())
+            })
+        };
+        visits()?;
+        let check = std::thread::scope(|scope| {
+            let check = scope.spawn(|| Untax::new().check(pid));
+            while !check.is_finished() {
+                visits()?;
+                std::thread::sleep(std::time::Duration::from_millis(500));
+            }
+            Ok::<_, LabError>(check.join().unwrap())
+        })?;
+        let kept = mariadb.sql("show global status like 'Threads_cached'")?;
+        let kept: u32 = kept.split_whitespace().last().unwrap().parse().unwrap();
+        assert!(kept >= CLIENTS / 2, "{kept} threads are kept: nothing is tested");
+        let found = database(&check, pid);
+        assert!(part(found, "active_s") > 0.0, "the visits were seen: {:#}", found["time"]);
+        let slept_s = f64::from(kept) * check["window_s"].as_f64().unwrap();
+        assert!(part(found, "lock_s") < 0.05 * slept_s, "{:#}", found["time"]);
         Ok(())
     });
 }

@@ -180,7 +180,7 @@ pub struct Slice {
     /// What they did.
     pub spent: Vec<Spent>,
     /// The part of it that new server processes took until they waited for their first request,
-    /// and after their last one.
+    /// and after their last one, and that the main process took to start them.
     pub connecting_s: Seconds,
     /// Where those on a CPU were; none where stacks cannot be sampled.
     #[serde(default, skip_serializing_if = "Option::is_none")]

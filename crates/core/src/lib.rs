@@ -21,6 +21,7 @@ pub mod power;
 pub mod pressure;
 pub mod reading;
 pub mod receipt;
+pub mod scalability;
 pub mod snapshot;
 pub mod stats;
 pub mod units;

@@ -40,15 +40,20 @@ pub fn bootstrap(values: &[f64], statistic: impl Fn(&[f64]) -> Option<f64>) -> O
     if values.len() < 3 {
         return Some(Interval::new(quantile(values, 0.0)?, mid, quantile(values, 1.0)?));
     }
-    let mut rng = fastrand::Rng::with_seed(SEED);
-    let mut resample = vec![0.0; values.len()];
-    let estimates: Vec<f64> = (0..RESAMPLES)
-        .filter_map(|_| {
-            resample.fill_with(|| values[rng.usize(..values.len())]);
-            statistic(&resample)
-        })
-        .collect();
+    let estimates = resampled(values, statistic);
     Some(Interval::new(quantile(&estimates, 0.025)?, mid, quantile(&estimates, 0.975)?))
+}
+
+/// What an estimate is of samples drawn anew from the same pieces, as often as intervals take.
+pub fn resampled<P: Copy, E>(pieces: &[P], estimate: impl Fn(&[P]) -> Option<E>) -> Vec<E> {
+    let mut rng = fastrand::Rng::with_seed(SEED);
+    let mut resample = pieces.to_vec();
+    (0..RESAMPLES)
+        .filter_map(|_| {
+            resample.fill_with(|| pieces[rng.usize(..pieces.len())]);
+            estimate(&resample)
+        })
+        .collect()
 }
 
 /// The ratio of two sums over the same pieces (such as the slices of a window), with the interval

@@ -1,7 +1,8 @@
 //! What was seen between two moments.
 
-use crate::activity::Doing;
+use crate::activity::{Doing, Part, Polling, Spent};
 use crate::pressure::GroupMemory;
+use crate::scalability::Load;
 use crate::{Activity, Bytes, Calibration, Database, Io, Reading, Seconds, Snapshot};
 use serde::{Deserialize, Serialize};
 
@@ -22,6 +23,9 @@ pub struct Window {
     pub others: Vec<Other>,
     /// The control groups that were at their limits or took memory, those that took most first.
     pub groups: Reading<Vec<GroupMemory>>,
+    /// What the databases were asked in earlier windows of the same session, oldest first.
+    #[serde(default)]
+    pub loads: Vec<Loads>,
     /// What page faults and page walks cost on this host.
     pub calibration: Reading<Calibration>,
 }
@@ -69,6 +73,15 @@ impl Window {
     }
 }
 
+/// What one database was asked, window after window.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Loads {
+    /// The database's id.
+    pub database: String,
+    /// Each window.
+    pub each: Vec<Load>,
+}
+
 /// Threads that used so many times more of the CPUs than tracing saw were not all traced. Slices of
 /// a window are a sample, so a little more is no sign.
 const OVERLOOKED: f64 = 2.0;
@@ -98,6 +111,16 @@ pub struct Other {
     pub cpu_s: Seconds,
 }
 
+/// What an engine calls its requests so far, among the counts that it tells.
+pub fn request_count(engine: &str) -> Option<&'static str> {
+    const COUNTS: [(&str, &str); 3] = [
+        ("postgres", "transactions"),
+        ("mysql", "Questions"),
+        ("redis", "total_commands_processed"),
+    ];
+    COUNTS.iter().find(|(of, _)| *of == engine).map(|(_, count)| *count)
+}
+
 /// One database at both ends of a window.
 #[derive(Debug, Clone)]
 pub struct Pair<'a> {
@@ -112,6 +135,25 @@ pub struct Pair<'a> {
 }
 
 impl Pair<'_> {
+    /// How many requests were worked on at once, and how many were done: the time that threads
+    /// which serve clients were active, and the engine's own count.
+    pub fn load(&self) -> Reading<Load> {
+        let Some(count) = request_count(&self.end.engine) else {
+            return Reading::Absent(format!("{} does not count its requests", self.end.product));
+        };
+        let requests = self.growth(count, |database| database.counters.told(count));
+        requests.and_then(|requests| {
+            self.activity.clone().map(|activity| {
+                let model = self.end.model;
+                let serves = |spent: &Spent| {
+                    spent.polling != Polling::Never && spent.part(model) != Part::Idle
+                };
+                let at_once = activity.sum(serves).0 / self.seconds;
+                Load { at_once, per_s: requests / self.seconds }
+            })
+        })
+    }
+
     /// How much a growing counter grew over the window.
     ///
     /// A counter that went backwards (processes left and took their counts with them, or the

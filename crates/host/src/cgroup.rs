@@ -104,6 +104,21 @@ fn lineage(mount: &CgroupMount, path: &str) -> Option<Vec<Group>> {
     Some(up.map(group).collect())
 }
 
+/// The groups of process 7 on a host with these mounts, this `/proc/7/cgroup` and these files below
+/// `/sys/fs/cgroup`.
+#[cfg(test)]
+fn of_files(mounts: &str, group: &str, files: &[(&str, &str)]) -> Cgroup {
+    let record = crate::Record::default()
+        .with_file("/proc/self/mountinfo", mounts)
+        .with_file("/proc/7/cgroup", group);
+    let with = |record: crate::Record, (path, text): &(&str, &str)| {
+        record.with_file(&format!("/sys/fs/cgroup/{path}"), text)
+    };
+    let host = Host::replaying(files.iter().fold(record, with));
+    let layout = crate::facts::read_all(&host).cgroup.into_value().unwrap();
+    of_process(&host, &layout, 7).into_value().unwrap()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -202,7 +202,8 @@ load=$!
 count() { $asking | tr -d '\r' | sed -n 's/^total_commands_processed://p'; }
 sleep 0.3
 before=$(count) began=$(date +%s%N)
-sleep "$seconds"
+# In short sleeps: when this shell is killed, the one that goes on is the machine's for as long.
+while [ "$seconds" -gt 0 ]; do sleep 1; seconds=$((seconds - 1)); done
 after=$(count) ended=$(date +%s%N)
 kill -s KILL "$load"
 echo "$((after - before)) commands in $((ended - began)) ns"

@@ -395,7 +395,7 @@ fn configure(map: &mut OpenMapMut, room: u32) -> libbpf_rs::Result<()> {
 }
 
 /// The size of `struct thread` of threads.h: what `Fresh` says, and the time spent in each way.
-const FRESH: usize = 80 + 8 * Doing::ALL.len();
+const FRESH: usize = 88 + 8 * Doing::ALL.len();
 
 /// `struct thread` of threads.h, as it is before its first event.
 struct Fresh {

@@ -4,6 +4,7 @@
 //! end with them. Of the rest, a disk as anyone has it would take a part too; only what is above
 //! that is the platform's, and that is the storage's, the neighbours' or the device's own.
 
+use crate::stall::{Stall, WORTH};
 use untax_core::activity::{Doing, Part, Spent};
 use untax_core::database::Model;
 use untax_core::io::{Behind, Direction, Flow, Role};
@@ -38,6 +39,16 @@ pub struct Charged {
     /// time: a flush follows many of them, which the block layer makes on nobody's behalf, and a
     /// group with an I/O limit waits before there is a request.
     pub request_s: f64,
+}
+
+/// The waiting for block devices that is charged to one of these, when it is known and worth a
+/// finding.
+pub fn priced(window: &Window, pair: &Pair, part: fn(&Charged) -> Interval) -> Option<Stall> {
+    let model = pair.end.model;
+    let waiting = Stall::of(window, pair, |spent| waits(spent, model)).into_value().flatten();
+    let (mut stall, charged) = waiting.zip(Charged::of(window, pair).into_value())?;
+    stall.share = part_of(stall.share, part(&charged));
+    Some(stall).filter(|stall| stall.share.mid >= WORTH)
 }
 
 /// The device time of requests: from making to completion, summed.

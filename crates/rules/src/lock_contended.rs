@@ -2,9 +2,12 @@
 
 use crate::catalogue::Rule;
 use crate::stall::{self, Stall, WORTH, Words, percent};
+use crate::unpriced;
 use untax_core::activity::{Doing, Part};
+use untax_core::finding::Says;
+use untax_core::scalability::Scalability;
 use untax_core::window::Pair;
-use untax_core::{Activity, Diagnosis, Evidence, Window};
+use untax_core::{Activity, Diagnosis, Evidence, Interval, Window};
 
 pub const RULE: Rule = Rule {
     id: "lock-contended",
@@ -15,12 +18,16 @@ pub const RULE: Rule = Rule {
     measured: "Traced: time asleep in a futex or semaphore, in a page fault that reads nothing, \
                and, where processes serve clients, in waits that end by a signal of another \
                process of the same database (row locks of PostgreSQL), over active time. What \
-               clients wait for between their requests is no lock.",
+               clients wait for between their requests is no lock, nor what a thread sleeps whose \
+               client has gone (thread_cache_size). How it scales, by the universal scalability \
+               law: requests at once against requests done, window after window; only when the \
+               windows of untax watch differ enough.",
     fix: "Spread the hot rows or pages, shorten the transactions that hold them, and limit how \
           many connections work at once (a pooler).",
     sources: &[
         "postgresql.org: 28.2.3 pg_stat_activity, wait events LWLock and Lock",
         "kernel.org: futex(2), signal of a latch",
+        "N. J. Gunther: Guerrilla Capacity Planning, chapters 4 to 6 (the law)",
     ],
     privilege: "root (CAP_BPF and CAP_PERFMON)",
     minimum_kernel: "5.15 (bpf_task_pt_regs)",
@@ -29,10 +36,12 @@ pub const RULE: Rule = Rule {
 };
 
 fn evaluate(window: &Window) -> Vec<Diagnosis> {
-    stall::per_database(window, RULE.id, |pair| {
+    let found = stall::per_database(window, RULE.id, |pair| {
         let model = pair.end.model;
         Stall::of(window, pair, |spent| spent.part(model) == Part::Lock).map(|stall| {
             let stall = stall.filter(|stall| stall.share.mid >= WORTH)?;
+            let mut evidence = pair.activity.value().map(|a| parts(a, pair)).unwrap_or_default();
+            evidence.extend(scaling(window, pair).iter().flat_map(law));
             Some(stall::finding(RULE.id, &stall, Words {
                 summary: format!(
                     "{} of its time waiting for locks of its own",
@@ -40,18 +49,63 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
                 ),
                 fix: "shorten what holds the hot rows or pages; let fewer connections work at once"
                     .to_owned(),
-                evidence: pair.activity.value().map(|a| evidence(a, pair)).unwrap_or_default(),
+                evidence,
                 method: "time asleep in futexes, faults and waits for peers, traced, over active \
                          time"
                     .to_owned(),
                 remedy: None,
             }))
         })
-    })
+    });
+    let gaps = unfitted(window, &found);
+    found.into_iter().chain(gaps).collect()
+}
+
+/// Why those that were found have no fit of how they scale.
+fn unfitted(window: &Window, found: &[Diagnosis]) -> Vec<Diagnosis> {
+    let is_found = |pair: &Pair| {
+        let id = Some(&pair.end.id);
+        found.iter().any(|d| d.database.as_ref() == id && matches!(d.says, Says::Found(_)))
+    };
+    let pairs = window.databases().filter(is_found);
+    let gap = |pair: Pair| {
+        let why = format!("how it scales: {}", scaling(window, &pair).err()?);
+        Some(unpriced::unmeasured(RULE.id, Some(&pair.end.id), why))
+    };
+    pairs.filter_map(gap).flatten().collect()
+}
+
+/// The universal scalability law over the windows of this session, or why there is none.
+fn scaling(window: &Window, pair: &Pair) -> Result<Scalability, String> {
+    let own = pair.load();
+    let before = window.loads.iter().find(|loads| loads.database == pair.end.id);
+    let mut loads = before.map(|loads| loads.each.clone()).unwrap_or_default();
+    if let Some(why) = own.why() {
+        return Err(why);
+    }
+    loads.extend(own.into_value());
+    Scalability::fit(&loads)
+        .map_err(|why| format!("{why}; untax watch sees one load after the other"))
+}
+
+/// The fitted law as evidence.
+fn law(scaling: &Scalability) -> Vec<Evidence> {
+    let source = "universal scalability law over the windows watched";
+    let bounds = |name: &str, of: Interval| {
+        let name = format!("{name} ({:.4} … {:.4})", of.low, of.high);
+        Evidence::new(&name, of.mid, "share", source)
+    };
+    let mut evidence = vec![
+        bounds("contention, what one at a time does", scaling.contention),
+        bounds("coherency, what each pair takes to agree", scaling.coherency),
+    ];
+    let peak = "requests at once from which on less gets done";
+    evidence.extend(scaling.peak.map(|peak_at| Evidence::new(peak, peak_at, "count", source)));
+    evidence
 }
 
 /// Which locks: the parts, in seconds.
-fn evidence(activity: &Activity, pair: &Pair) -> Vec<Evidence> {
+fn parts(activity: &Activity, pair: &Pair) -> Vec<Evidence> {
     let part = |doing| {
         let counts = |s: &untax_core::activity::Spent| {
             s.doing == doing && s.part(pair.end.model) == Part::Lock
@@ -74,6 +128,8 @@ mod tests {
     use super::*;
     use crate::test_window::{self, found};
     use untax_core::Reading;
+    use untax_core::scalability::Load;
+    use untax_core::window::Loads;
 
     #[test]
     fn latches_and_row_locks_add_up() {
@@ -90,6 +146,38 @@ mod tests {
         let findings = found(evaluate(&window));
         assert!((findings[0].tax.as_ref().unwrap().share - 0.5).abs() < 1e-9);
         assert_eq!(findings[0].evidence.len(), 2);
+    }
+
+    /// Half of its time in row locks, and the count of transactions.
+    fn locked() -> Window {
+        let mut window = test_window::postgres();
+        test_window::trace(&mut window, &[(Doing::OnCpu, 5.0), (Doing::PollPeer, 5.0)]);
+        for (snapshot, count) in [(&mut window.start, 0), (&mut window.end, 1000)] {
+            let told = [("transactions".to_owned(), count)].into();
+            snapshot.databases[0].counters.told = Reading::Present(told);
+        }
+        window
+    }
+
+    #[test]
+    fn one_load_carries_no_fit_and_that_is_said() {
+        let said = evaluate(&locked());
+        assert_eq!(said.len(), 2);
+        let Says::Unmeasured(gap) = &said[1].says else { panic!("{said:?}") };
+        assert!(gap.why.starts_with("how it scales: 6 loads or more"), "{}", gap.why);
+    }
+
+    #[test]
+    fn many_loads_carry_one() {
+        let mut window = locked();
+        let load =
+            |at_once: f64| Load { at_once, per_s: 100.0 * at_once / (1.0 + 0.2 * (at_once - 1.0)) };
+        let each = (0..10).map(|i| load(1.4_f64.powi(i))).collect();
+        window.loads = vec![Loads { database: "postgres:7".to_owned(), each }];
+        let said = evaluate(&window);
+        let findings = found(said);
+        let has = |name: &str| findings[0].evidence.iter().any(|e| e.name.starts_with(name));
+        assert!(has("contention") && has("coherency"), "{:?}", findings[0].evidence);
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! `mysql-temp-files`: queries of MySQL or MariaDB spill to temporary files.
 
 use crate::catalogue::Rule;
-use crate::disk::{self, Charged};
-use crate::stall::{self, Stall, WORTH, Words, percent};
+use crate::disk;
+use crate::stall::{self, Words, percent};
 use untax_core::finding::Says;
 use untax_core::io::Role;
 use untax_core::window::Pair;
@@ -60,7 +60,6 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
 }
 
 fn found(window: &Window, pair: &Pair, rate: Option<f64>, bytes: Option<Bytes>) -> Says {
-    let model = pair.end.model;
     let mut evidence = Vec::new();
     let status = "SHOW GLOBAL STATUS, Created_tmp_disk_tables";
     evidence.extend(rate.map(|r| Evidence::new("temporary tables on disk", r, "1/s", status)));
@@ -76,12 +75,7 @@ fn found(window: &Window, pair: &Pair, rate: Option<f64>, bytes: Option<Bytes>) 
         _ => "temporary files".to_owned(),
     };
     let fix = "raise tmp_table_size, or give the queries an index; tmpdir on another disk";
-    let stall = Stall::of(window, pair, |spent| disk::waits(spent, model)).into_value().flatten();
-    let priced = stall.zip(Charged::of(window, pair).into_value()).map(|(mut stall, charged)| {
-        stall.share = disk::part_of(stall.share, charged.temporary);
-        stall
-    });
-    match priced.filter(|stall| stall.share.mid >= WORTH) {
+    match disk::priced(window, pair, |charged| charged.temporary) {
         Some(stall) => {
             let words = Words {
                 summary: format!("{amount}: {} of its time", percent(stall.share.mid)),

@@ -1,8 +1,8 @@
 //! `postgres-full-page-writes`: most of the log is images of whole pages.
 
 use crate::catalogue::Rule;
-use crate::disk::{self, Charged};
-use crate::stall::{self, Stall, WORTH, Words, percent};
+use crate::disk;
+use crate::stall::{self, Words, percent};
 use untax_core::finding::Says;
 use untax_core::io::{Direction, Role};
 use untax_core::window::Pair;
@@ -58,18 +58,12 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
 }
 
 fn found(window: &Window, pair: &Pair, images: f64, rate: f64) -> Says {
-    let model = pair.end.model;
     let mut evidence = evidence(window, pair);
     evidence.insert(0, Evidence::new("log", rate, "bytes/s", "pg_stat_wal.wal_bytes"));
     evidence.insert(0, Evidence::new("images of the log", images, "share", "pg_stat_wal.wal_fpi"));
     let fix = "wal_compression = lz4; a larger max_wal_size and checkpoint_timeout".to_owned();
     let what = format!("{} of the log is images of whole pages", percent(images));
-    let stall = Stall::of(window, pair, |spent| disk::waits(spent, model)).into_value().flatten();
-    let priced = stall.zip(Charged::of(window, pair).into_value()).map(|(mut stall, charged)| {
-        stall.share = disk::part_of(stall.share, charged.images);
-        stall
-    });
-    match priced.filter(|stall| stall.share.mid >= WORTH) {
+    match disk::priced(window, pair, |charged| charged.images) {
         Some(stall) => {
             let words = Words {
                 summary: format!("{what}: {} of its time", percent(stall.share.mid)),

@@ -7,7 +7,7 @@ use crate::stall::{self, Stall, WORTH, Words, percent};
 use untax_core::activity::Doing;
 use untax_core::database::Model;
 use untax_core::finding::Says;
-use untax_core::window::Pair;
+use untax_core::window::{Pair, request_count};
 use untax_core::{Diagnosis, Evidence, Finding, Reading, Severity, Window};
 
 pub const RULE: Rule = Rule {
@@ -18,8 +18,10 @@ pub const RULE: Rule = Rule {
            every request pays all of it each time, and the database does little else.",
     measured: "Where each connection is a process of its own: the time of processes that were \
                started in the window until they waited for their first request, and after their \
-               last one, over active time (traced; what the main process does to start them is \
-               not in it, so this is a lower bound). Other engines: their own counts of \
+               last one, and of the main process while it started them, over active time \
+               (traced). A lower bound: the first request of a new process fills its caches too, \
+               which is not told from its work. Clients on this machine are taken to connect for \
+               as large a part of their time on CPU. Other engines: their own counts of \
                connections and requests; what a connection costs them is not measured.",
     fix: "Keep connections open: a pool in the application, or a pooler beside the database \
           (PgBouncer, ProxySQL).",
@@ -74,8 +76,8 @@ fn of_processes(window: &Window, pair: &Pair) -> Reading<Option<Says>> {
                     "scheduler's events",
                 )],
                 method: "time of new processes before their first request and after their last, \
-                     traced, less what small pages and neighbours are charged with, over active \
-                     time; a lower bound"
+                     and of who started them, traced, less what small pages and neighbours are \
+                     charged with, over active time; a lower bound"
                     .to_owned(),
                 remedy: Some("pooler"),
             },
@@ -94,15 +96,13 @@ fn charged_elsewhere(window: &Window, pair: &Pair, share: f64) -> f64 {
     small_pages::share_of_faults(window, pair) + share * contended * part
 }
 
-/// What an engine calls its connections and its requests so far.
-const COUNTS: [(&str, &str, &str); 2] = [
-    ("mysql", "Connections", "Questions"),
-    ("redis", "total_connections_received", "total_commands_processed"),
-];
+/// What an engine calls its connections so far.
+const COUNTS: [(&str, &str); 2] =
+    [("mysql", "Connections"), ("redis", "total_connections_received")];
 
 fn of_counts(pair: &Pair) -> Option<Says> {
-    let (_, connections, requests) =
-        COUNTS.iter().find(|(engine, ..)| *engine == pair.end.engine)?;
+    let (_, connections) = COUNTS.iter().find(|(engine, _)| *engine == pair.end.engine)?;
+    let requests = request_count(&pair.end.engine)?;
     // An engine that is not asked, or refuses, has said so with its settings already.
     let grown = |name: &str| pair.growth(name, |d| d.counters.told(name)).into_value();
     let (connected, asked) = (grown(connections)?, grown(requests)?);
@@ -118,7 +118,7 @@ fn of_counts(pair: &Pair) -> Option<Says> {
         fix: "keep connections open: a pool in the application, or a proxy that pools".to_owned(),
         evidence: vec![
             Evidence::new("connections", per_s, "1/s", *connections),
-            Evidence::new("requests", asked / pair.seconds, "1/s", *requests),
+            Evidence::new("requests", asked / pair.seconds, "1/s", requests),
         ],
         tax: None,
         gain: None,

@@ -77,7 +77,10 @@ impl Stall {
                 let share = activity.share_connecting(model)?;
                 // It is time on CPU and waiting for one, in the proportion of all its time.
                 let saved_s = activity.part(Part::OnCpu, model).0 * share.mid;
-                Some(Self { share, saved_s, ..stall? })
+                // And there are two ends to it: clients connect for as large a part of their time.
+                let stall = stall?;
+                let clients_s = stall.clients_s * (1.0 - share.mid);
+                Some(Self { share, clients_s, saved_s, ..stall })
             })
         })
     }

@@ -117,6 +117,7 @@ pub fn unread() -> Window {
         io: gap(),
         others: Vec::new(),
         groups: gap(),
+        loads: Vec::new(),
         calibration: gap(),
     }
 }
@@ -248,6 +249,7 @@ pub fn postgres() -> Window {
         io: gap(),
         others: Vec::new(),
         groups: gap(),
+        loads: Vec::new(),
         calibration: Present(Calibration {
             taken_at: Timestamp::UNIX_EPOCH,
             cpu_model: "test".to_owned(),

@@ -4,6 +4,8 @@
 //! interleaved trials, and save after each trial: run again with the same output file, a bench
 //! goes on where it was stopped.
 
+mod causes;
+mod gains;
 mod overhead;
 mod prediction;
 mod snapshot;
@@ -12,7 +14,7 @@ mod verdicts;
 
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -21,6 +23,8 @@ use std::process::{Child, Command, Stdio};
 pub enum Tool {
     /// The predicted against the measured gain of huge pages, for each load of pgbench.
     Prediction(prediction::Options),
+    /// The predicted against the measured gain of removing each cause that the lab can inject.
+    Causes(causes::Options),
     /// The throughput of pgbench with checks running back to back, against without.
     Overhead(overhead::Options),
     /// What untax verify says where nothing changed, and how surely it would find a tenth.
@@ -34,6 +38,7 @@ impl Tool {
     pub fn run(&self) -> anyhow::Result<()> {
         match self {
             Self::Prediction(options) => prediction::run(options),
+            Self::Causes(options) => causes::run(options),
             Self::Overhead(options) => overhead::run(options),
             Self::Verdicts(options) => verdicts::run(options),
             Self::Snapshot(options) => snapshot::run(options),
@@ -101,4 +106,21 @@ fn finished(check: Child) -> anyhow::Result<Value> {
     let output = check.wait_with_output()?;
     serde_json::from_slice(&output.stdout)
         .with_context(|| format!("the check ended with {} and no result", output.status))
+}
+
+/// What a check of one server said of a rule, and what it stands on.
+fn essence(check: &Value, rule: &str) -> Value {
+    let database = &check["databases"][0];
+    let findings = || database["findings"].as_array().into_iter().flatten();
+    let finding = findings().find(|finding| finding["rule"] == rule);
+    json!({
+        "gain": finding.map(|f| &f["gain"]),
+        "tax": finding.map(|f| &f["tax"]),
+        "evidence": finding.map(|f| &f["evidence"]),
+        "found": findings().map(|f| &f["rule"]).collect::<Vec<_>>(),
+        "time": database["time"],
+        "page_table_bytes": database["memory"]["page_table_bytes"],
+        "unmeasured": database["unmeasured"],
+        "self": check["self"],
+    })
 }

@@ -6,13 +6,11 @@
 //! its own cost is in both; the prediction is what it says in arm A of the same pair.
 
 use super::trials::{Trial, Trials, order};
-use super::{Output, Untax, finished};
+use super::{Output, Untax, essence, finished, gains};
 use anyhow::Context;
 use clap::Args;
-use serde_json::{Value, json};
-use std::fmt::Write;
+use serde_json::Value;
 use std::path::Path;
-use untax_core::{Interval, stats};
 use untax_lab::{HugePages, Pgbench, Place, Postgres, Turn};
 
 /// What to measure.
@@ -97,82 +95,22 @@ fn trial(
     let check = untax.start_check(pid, &format!("{seconds}s"))?;
     let load = Pgbench { clients, seconds, reconnect, ..Pgbench::default() };
     let tps = postgres.pgbench(&load)?.finish()?;
-    Ok((tps, essence(&finished(check)?)))
-}
-
-/// What a check said of small pages, and what it stands on.
-fn essence(check: &Value) -> Value {
-    let database = &check["databases"][0];
-    let finding = database["findings"]
-        .as_array()
-        .and_then(|all| all.iter().find(|finding| finding["rule"] == "small-pages"));
-    json!({
-        "gain": finding.map(|f| &f["gain"]),
-        "tax": finding.map(|f| &f["tax"]),
-        "evidence": finding.map(|f| &f["evidence"]),
-        "time": database["time"],
-        "page_table_bytes": database["memory"]["page_table_bytes"],
-        "unmeasured": database["unmeasured"],
-        "self": check["self"],
-    })
-}
-
-/// The predictions of one load: the medians of the middles and of the bounds.
-fn predicted(trials: &Trials, load: &str) -> Option<Interval> {
-    let of = |bound: &str| -> Option<f64> {
-        let values: Vec<f64> = trials
-            .made
-            .iter()
-            .filter(|trial| trial.load == load && trial.arm == "A")
-            .filter_map(|trial| trial.check.as_ref()?["gain"][bound].as_f64())
-            .collect();
-        stats::median(&values)
-    };
-    Some(Interval::new(of("low")?, of("factor")?, of("high")?))
+    Ok((tps, essence(&finished(check)?, "small-pages")))
 }
 
 fn write_table(trials: &Trials, path: &Path) -> anyhow::Result<()> {
     let pairs = trials.made.iter().map(|trial| trial.pair).max().map_or(0, |last| last + 1);
-    let mut text = format!(
+    let text = format!(
         "# Predicted and measured gain of 2 MiB over 4 KiB pages\n\n\
          PostgreSQL under `pgbench -S -M prepared`, all data in shared buffers, {pairs} pairs in \
-         ABBA order, the server restarted and warmed for each block. Predicted: what `untax check` \
-         said during the 4 KiB trial, median of its estimate and of its bounds. Measured: median of \
-         the paired ratios of throughput with its 95 % bootstrap interval. Floor: the 95th \
-         percentile of the difference between neighbouring trials of the same arm.\n\n\
-         Machine: {}. Command: `{}`. Every trial: [prediction.json](prediction.json).\n\n\
-         | load | predicted | measured | floor | error, points | within 10 points or the noise |\n\
-         |---|---|---|---|---|---|\n",
-        trials.machine, trials.command
+         ABBA order, the server restarted and warmed for each block. {}\n\n\
+         Machine: {}. Command: `{}`. Every trial: [prediction.json](prediction.json).\n\n{}",
+        gains::LEGEND,
+        trials.machine,
+        trials.command,
+        gains::table(trials, LOADS.iter().map(|(load, ..)| *load))
     );
-    for (load, ..) in LOADS {
-        let (Some(predicted), Some(measured), Some(floor)) =
-            (predicted(trials, load), trials.ratio(load, "B", "A"), trials.floor(load))
-        else {
-            writeln!(text, "| `{load}` | not measured | | | | |")?;
-            continue;
-        };
-        let error = (predicted.mid - measured.mid) * 100.0;
-        let noise = (measured.low..=measured.high).contains(&predicted.mid);
-        let verdict = match (error.abs() <= 10.0, noise) {
-            (true, _) => "yes",
-            (false, true) => "yes, inside the interval",
-            (false, false) => "no",
-        };
-        writeln!(
-            text,
-            "| `{load}` | {} | {} | ±{:.1} % | {error:+.1} | {verdict} |",
-            gain(predicted),
-            gain(measured),
-            floor * 100.0
-        )?;
-    }
     std::fs::write(path, text).with_context(|| path.display().to_string())?;
     eprintln!("{}", path.display());
     Ok(())
-}
-
-fn gain(factor: Interval) -> String {
-    let percent = factor.map(|f| (f - 1.0) * 100.0);
-    format!("{:+.1} % ({:+.1} … {:+.1})", percent.mid, percent.low, percent.high)
 }

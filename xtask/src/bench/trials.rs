@@ -55,6 +55,17 @@ impl Trials {
         serde_json::from_str(&text).with_context(|| path.display().to_string())
     }
 
+    /// The loads that there are trials of, in the order in which they were made first.
+    pub fn loads(&self) -> Vec<&str> {
+        let mut loads: Vec<&str> = Vec::new();
+        for trial in &self.made {
+            if !loads.contains(&trial.load.as_str()) {
+                loads.push(&trial.load);
+            }
+        }
+        loads
+    }
+
     /// Whether a trial was made already.
     pub fn has(&self, pair: u32, load: &str, arm: &str) -> bool {
         self.made.iter().any(|t| t.pair == pair && t.load == load && t.arm == arm)

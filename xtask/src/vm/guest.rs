@@ -171,7 +171,7 @@ fn emulate(
     socket: &Path,
     ports: &Ports,
 ) -> Result<Child> {
-    let words = run.kernel_words(&directory.to_string_lossy());
+    let words = run.kernel_words(kernel, &directory.to_string_lossy());
     let mut command = mortal("qemu-system-x86_64");
     command.args(["-nodefaults", "-no-user-config", "-no-reboot", "-display", "none"]);
     // One thread for all processors: with more, kernels die now and then while they change their

@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
 use guest::Guest;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
 #[derive(Debug, Subcommand)]
@@ -95,14 +95,20 @@ impl Run {
         }
     }
 
-    /// The kernel's command line; `init` is given `directory` as its argument.
-    fn kernel_words(&self, directory: &str) -> String {
+    /// The kernel's command line; `init` is given `directory` as its argument, and in its
+    /// environment where the modules of `kernel` are.
+    fn kernel_words(&self, kernel: &Path, directory: &str) -> String {
         let pages = match self.hugepages_1g {
             0 => String::new(),
             n => format!("hugepagesz=1G hugepages={n}"),
         };
         let more = &self.cmdline;
-        format!("{KERNEL_WORDS} {pages} {more} init={directory}/init -- {directory}")
+        let modules = kernel.with_file_name("modules");
+        let modules = modules.display();
+        format!(
+            "{KERNEL_WORDS} {pages} {more} UNTAX_MODULES={modules} init={directory}/init -- \
+             {directory}"
+        )
     }
 
     /// Processors and memory, a node at a time.

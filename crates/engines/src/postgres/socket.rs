@@ -79,10 +79,12 @@ where
     Ok(Answer { version, product: None, connections: None, accesses, counts, settings })
 }
 
-/// What the rules read of the log and of checkpoints. Each version has its own views: a query that
+/// What the rules read of transactions, of the log and of checkpoints. Each version has its own views: a query that
 /// fails leaves out its counts alone.
 async fn counts(client: &tokio_postgres::Client) -> BTreeMap<String, u64> {
-    const QUERIES: [&str; 3] = [
+    const QUERIES: [&str; 4] = [
+        "SELECT sum(xact_commit + xact_rollback)::bigint AS transactions \
+         FROM pg_catalog.pg_stat_database",
         "SELECT wal_records, wal_fpi, wal_bytes::bigint FROM pg_catalog.pg_stat_wal",
         "SELECT checkpoints_timed, checkpoints_req FROM pg_catalog.pg_stat_bgwriter",
         "SELECT num_timed AS checkpoints_timed, num_requested AS checkpoints_req \

@@ -87,20 +87,11 @@ fn statistics(host: &Host, group: &Group) -> Reading<(u64, u64)> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::of_process;
+    use super::super::of_files;
     use super::*;
-    use crate::{Record, facts};
 
     fn limits_of(mounts: &str, group: &str, files: &[(&str, &str)]) -> Reading<Vec<CpuLimit>> {
-        let record = Record::default()
-            .with_file("/proc/self/mountinfo", mounts)
-            .with_file("/proc/7/cgroup", group);
-        let with = |record: Record, (path, text): &(&str, &str)| {
-            record.with_file(&format!("/sys/fs/cgroup/{path}"), text)
-        };
-        let host = Host::replaying(files.iter().fold(record, with));
-        let layout = facts::read_all(&host).cgroup.into_value().unwrap();
-        of_process(&host, &layout, 7).into_value().unwrap().cpu
+        of_files(mounts, group, files).cpu
     }
 
     const V2: &str = "35 24 0:30 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n";

@@ -149,28 +149,13 @@ pub(super) fn limit(host: &Host, path: &str) -> Reading<Bytes> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::of_process;
+    use super::super::of_files;
     use super::*;
-    use crate::{Record, facts};
-    use untax_core::database::Cgroup;
 
     const V2_MOUNT: &str = "35 24 0:30 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n";
     const V1_MOUNTS: &str = "33 31 0:33 / /sys/fs/cgroup/hugetlb rw - cgroup cgroup rw,hugetlb\n\
          35 31 0:35 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n\
          41 31 0:38 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n";
-
-    /// The groups of process 7 on a host with these mounts, in these groups, with these files.
-    fn cgroup(mounts: &str, groups: &str, files: &[(&str, &str)]) -> Cgroup {
-        let record = Record::default()
-            .with_file("/proc/self/mountinfo", mounts)
-            .with_file("/proc/7/cgroup", groups);
-        let record = files.iter().fold(record, |record, (path, text)| {
-            record.with_file(&format!("/sys/fs/cgroup/{path}"), text)
-        });
-        let host = Host::replaying(record);
-        let layout = facts::read_all(&host).cgroup.into_value().unwrap();
-        of_process(&host, &layout, 7).into_value().unwrap()
-    }
 
     fn shown(limits: &Reading<Vec<HugetlbLimit>>) -> Vec<String> {
         let number = |reading: &Reading<Bytes>| match reading {
@@ -187,7 +172,7 @@ mod tests {
 
     #[test]
     fn v2_limits_up_to_the_root_nearest_first() {
-        let cgroup = cgroup(
+        let cgroup = of_files(
             V2_MOUNT,
             "0::/db.slice/pg.scope\n",
             &[
@@ -219,7 +204,7 @@ mod tests {
 
     #[test]
     fn v1_calls_a_huge_number_unlimited() {
-        let cgroup = cgroup(
+        let cgroup = of_files(
             V1_MOUNTS,
             "8:hugetlb:/docker/x\n4:memory:/docker/x\n0::/\n",
             &[
@@ -244,21 +229,21 @@ mod tests {
     #[test]
     fn no_controller_is_absent_with_the_reason() {
         let v1 = "32 31 0:29 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n";
-        let bare = cgroup(v1, "1:cpu:/\n", &[]);
+        let bare = of_files(v1, "1:cpu:/\n", &[]);
         assert!(matches!(bare.hugetlb, Absent(why) if why.contains("no hugetlb controller")));
         assert!(matches!(bare.memory_limit_bytes, Absent(_)));
 
-        let off = cgroup(V2_MOUNT, "0::/a\n", &[("a/cgroup.controllers", "memory\n")]);
+        let off = of_files(V2_MOUNT, "0::/a\n", &[("a/cgroup.controllers", "memory\n")]);
         assert!(matches!(off.hugetlb, Absent(why) if why.contains("on for none")));
 
-        let outside = cgroup(V2_MOUNT, "0::/../a\n", &[]);
+        let outside = of_files(V2_MOUNT, "0::/../a\n", &[]);
         assert!(matches!(outside.hugetlb, Absent(why) if why.contains("not to be seen")));
     }
 
     #[test]
     fn a_memory_limit_that_cannot_be_read_is_not_skipped() {
         let files = [("a/memory.max", "x\n"), ("memory.max", "7\n")];
-        assert!(matches!(cgroup(V2_MOUNT, "0::/a\n", &files).memory_limit_bytes, Failed(_)));
+        assert!(matches!(of_files(V2_MOUNT, "0::/a\n", &files).memory_limit_bytes, Failed(_)));
     }
 
     #[test]

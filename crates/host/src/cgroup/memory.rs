@@ -55,20 +55,11 @@ pub(super) fn number_after(text: &str, name: &str) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::of_process;
+    use super::super::of_files;
     use super::*;
-    use crate::{Record, facts};
 
     fn groups_of(mounts: &str, group: &str, files: &[(&str, &str)]) -> Vec<MemoryGroup> {
-        let record = Record::default()
-            .with_file("/proc/self/mountinfo", mounts)
-            .with_file("/proc/7/cgroup", group);
-        let with = |record: Record, (path, text): &(&str, &str)| {
-            record.with_file(&format!("/sys/fs/cgroup/{path}"), text)
-        };
-        let host = Host::replaying(files.iter().fold(record, with));
-        let layout = facts::read_all(&host).cgroup.into_value().unwrap();
-        of_process(&host, &layout, 7).into_value().unwrap().memory.into_value().unwrap()
+        of_files(mounts, group, files).memory.into_value().unwrap()
     }
 
     #[test]

@@ -39,20 +39,33 @@ struct sched_entity {
 	struct cfs_rq *cfs_rq;
 };
 
+struct file;
+
+struct fdtable {
+	unsigned int max_fds;
+	struct file **fd;
+};
+
+struct files_struct {
+	struct fdtable *fdt;
+};
+
 struct task_struct {
 	int pid;
 	unsigned int __state;
 	struct sched_entity se;
+	struct files_struct *files;
 	unsigned int in_iowait : 1;
 	unsigned int in_memstall : 1;
 };
 
 #if defined(__TARGET_ARCH_x86)
 struct pt_regs {
-	unsigned long r10, r8, dx, di, orig_ax;
+	unsigned long r10, r8, dx, si, di, orig_ax;
 };
 #define SYSCALL_NUMBER(registers) ((registers)->orig_ax)
 #define ARGUMENT_1(registers) ((registers)->di)
+#define ARGUMENT_2(registers) ((registers)->si)
 #define ARGUMENT_3(registers) ((registers)->dx)
 #define ARGUMENT_4(registers) ((registers)->r10)
 #define ARGUMENT_5(registers) ((registers)->r8)
@@ -63,6 +76,7 @@ struct pt_regs {
 };
 #define SYSCALL_NUMBER(registers) ((u64)(registers)->syscallno)
 #define ARGUMENT_1(registers) ((registers)->regs[0])
+#define ARGUMENT_2(registers) ((registers)->regs[1])
 #define ARGUMENT_3(registers) ((registers)->regs[2])
 #define ARGUMENT_4(registers) ((registers)->regs[3])
 #define ARGUMENT_5(registers) ((registers)->regs[4])

@@ -69,13 +69,14 @@ static __always_inline void charge(struct thread *thread, u8 doing, u64 ns)
 
 /*
  * A stretch between two polls ends. The first ones of a new server process are the way to its
- * first request, the last one is its end: what a connection costs beside what it is for.
+ * first request, the last one is its end, and one in which a thread started another is the way to
+ * that: what a connection costs beside what it is for.
  */
 static __always_inline void end_stretch(struct thread *thread, bool dies)
 {
 	u32 database = thread->database;
 
-	if (thread->born && (dies || thread->polls < 2)) {
+	if (thread->started || (thread->born && (dies || thread->polls < 2))) {
 		struct total *total = bpf_map_lookup_elem(&totals, &database);
 
 		if (total)
@@ -83,6 +84,7 @@ static __always_inline void end_stretch(struct thread *thread, bool dies)
 	}
 	if (thread->polls < 2)
 		thread->polls++;
+	thread->started = 0;
 	thread->stretch = 0;
 }
 
@@ -206,6 +208,8 @@ static __always_inline u8 polls(const volatile struct syscall *call, struct pt_r
 	return (s32)timeout < 0 ? FOREVER : TIMED;
 }
 
+#include "clients.h"
+
 /* Why a thread that is about to leave its CPU in this state, or has left it, does so. */
 static __always_inline u8 reason(struct thread *thread, struct task_struct *task, unsigned int state)
 {
@@ -220,11 +224,19 @@ static __always_inline u8 reason(struct thread *thread, struct task_struct *task
 		if (call->timeout) {
 			u8 polling = polls(call, regs);
 
-			if (polling > thread->polling)
+			if (polling > thread->polling) {
+				/* What it waited for before it served anybody was no lock. */
+				if (thread->polling == NEVER)
+					hand_over(thread);
 				thread->polling = polling;
+			}
 			/* Of all that poll, epoll alone has its time-out there. */
 			if (polling == FOREVER && call->timeout == 4)
 				thread->waits_in = ARGUMENT_1(regs) + 1;
+			if (call->timeout == 3)
+				remember_client(thread, task, regs);
+		} else if (call->sleeps == FUTEX) {
+			forget_closed(thread, task);
 		}
 		return call->sleeps;
 	}
@@ -363,6 +375,7 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	if (!thread)
 		return 0;
 	database = thread->database;
+	thread->started = 1;
 	total = bpf_map_lookup_elem(&totals, &database);
 	if (total)
 		__sync_fetch_and_add(&total->started, 1);

@@ -82,6 +82,10 @@ struct thread {
 	u8 dying;
 	/* It serves a client and waits for what it writes. */
 	u8 writes;
+	/* It has started another since it polled last. */
+	u8 started;
+	/* Whether its last page fault was on the memory that holds the data. */
+	u8 faults_on_data;
 	/* What it spent (ns) since it polled last, sleep left out. */
 	u64 stretch;
 	/* When this wait began, and what its database's clock of such waits showed then: ns. */
@@ -94,8 +98,9 @@ struct thread {
 	u32 waits_in;
 	u32 clients_in;
 	u32 peers_in;
-	/* Whether its last page fault was on the memory that holds the data. */
-	u32 faults_on_data;
+	/* The descriptor that it polled alone last, and the file that this was: its client's socket. */
+	u32 serves_in;
+	u64 serves;
 	/* Time (ns) that is not part of its database's total yet. */
 	u64 spent[DOINGS];
 };
@@ -104,7 +109,8 @@ struct thread {
 struct total {
 	u64 spent[POLLINGS][DOINGS];
 	u64 started;
-	/* Of threads that were born: until they polled twice, and after they polled last. */
+	/* Of threads that were born: until they polled twice, and after they polled last; and what
+	 * those took that started them. */
 	u64 connecting;
 	/*
 	 * A clock of the time in which a thread that serves a client waited for what it writes. One
