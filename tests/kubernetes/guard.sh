@@ -1,0 +1,62 @@
+#!/bin/bash
+# Puts the machine back as it was before the cluster, when its standard input ends.
+#
+#   tests/kubernetes/guard.sh     as cluster.sh starts it: RUN and GROUP are its directory and the
+#                                 name of its control groups
+#
+# The input ends with cluster.sh, however that ends, and the kernel ends the node then. Where this
+# was killed as well, `guard.sh now` before the next cluster removes what was left.
+set -euo pipefail
+trap '' HUP INT TERM
+
+# Every hierarchy of control groups.
+hierarchies() { findmnt --noheadings --list --output TARGET --types cgroup,cgroup2; }
+
+# The pools of huge pages, one of each size on each node: DIRECTORY PAGES SURPLUS.
+pools() {
+    local pool
+    for pool in /sys/devices/system/node/node*/hugepages/hugepages-*; do
+        echo "$pool $(<"$pool/nr_hugepages") $(<"$pool/surplus_hugepages")"
+    done
+}
+
+# Pages that processes still have become surplus when a pool shrinks, and go when it is told again.
+put_pools_back() {
+    local pool pages
+    while read -r pool pages _; do
+        [ "$(<"$pool/nr_hugepages")" = "$pages" ] || echo "$pages" >"$pool/nr_hugepages"
+    done <<<"$prior"
+    [ "$(pools)" = "$prior" ]
+}
+
+# Fails while processes are in the groups.
+remove_groups() {
+    local hierarchy
+    for hierarchy in $(hierarchies); do
+        [ ! -d "$hierarchy/$GROUP" ] || find "$hierarchy/$GROUP" -depth -type d -exec rmdir {} +
+    done
+}
+
+# The place where cluster.sh mounted a hierarchy for huge pages.
+remove_hierarchy() {
+    local place=/sys/fs/cgroup/hugetlb
+    [ -e "$RUN/hierarchy" ] || return 0
+    ! mountpoint --quiet "$place" || umount "$place"
+    rmdir "$place"
+}
+
+if [ "${1:-}" = now ]; then
+    remove_groups
+    exit
+fi
+prior=$(pools)
+echo ready
+read -r _ || true
+for _ in {1..300}; do
+    put_pools_back && remove_groups 2>/dev/null && break
+    sleep 0.1
+done
+put_pools_back || echo "guard.sh: the pools of huge pages are not as they were" >&2
+remove_groups || echo "guard.sh: control groups called $GROUP are left" >&2
+remove_hierarchy
+rm -rf "$RUN"
