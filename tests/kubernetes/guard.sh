@@ -37,10 +37,17 @@ remove_groups() {
     done
 }
 
-# The place where cluster.sh mounted a hierarchy for huge pages.
+# Where cluster.sh mounted a hierarchy for huge pages. The kernel keeps one whose last groups are
+# still going when it is unmounted: then it is unmounted once more.
 remove_hierarchy() {
     local place=/sys/fs/cgroup/hugetlb
     [ -e "$RUN/hierarchy" ] || return 0
+    for _ in {1..50}; do
+        ! mountpoint --quiet "$place" || umount "$place"
+        sleep 0.2
+        [ "$(awk '$1 == "hugetlb" { print $2 }' /proc/cgroups)" != 0 ] || break
+        mount -t cgroup -o hugetlb untax "$place"
+    done
     ! mountpoint --quiet "$place" || umount "$place"
     rmdir "$place"
 }

@@ -72,6 +72,7 @@ start_control_plane() {
     start etcd etcd --data-dir "$RUN/etcd" --unsafe-no-fsync
     start kube-apiserver kube-apiserver --etcd-servers=http://127.0.0.1:2379 \
         --advertise-address="$address" --cert-dir="$RUN/certificates" \
+        --kubelet-preferred-address-types=InternalIP \
         --service-cluster-ip-range="$services" --authorization-mode=Node,RBAC \
         --token-auth-file="$RUN/tokens" --service-account-issuer=https://untax.invalid \
         --service-account-key-file="$RUN/accounts.key" \
@@ -91,6 +92,8 @@ version = 2
 root = "$RUN/containerd"
 [plugins."io.containerd.grpc.v1.cri"]
   sandbox_image = "untax.invalid/pause:1"
+  # Where root itself may not protect a process from being killed first.
+  restrict_oom_score_adj = true
 [plugins."io.containerd.grpc.v1.cri".cni]
   bin_dir = "$PROGRAMS/cni"
   conf_dir = "$RUN/cni"
