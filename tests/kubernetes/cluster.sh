@@ -86,9 +86,11 @@ wait_for_node() {
 }
 
 finish() {
-    [ -z "${node:-}" ] || kill -KILL "$node" 2>/dev/null || true
+    if [ -n "${node:-}" ]; then
+        { kill -KILL "$node" && wait "$node"; } 2>/dev/null || true
+    fi
     exec {input}>&-
-    wait "$guard" || true
+    wait "$guard" || fail "the machine is not as it was"
 }
 
 # What a run left whose guard was killed as well.

@@ -4,7 +4,8 @@
 #   tests/kubernetes/guard.sh     as cluster.sh starts it: RUN and GROUP are its directory and the
 #                                 name of its control groups
 #
-# The input ends with cluster.sh, however that ends, and the kernel ends the node then. Where this
+# The input ends with cluster.sh, however that ends, and the kernel ends the node then. Fails where
+# the machine is not as it was. Where this
 # was killed as well, `guard.sh now` before the next cluster removes what was left.
 set -euo pipefail
 trap '' HUP INT TERM
@@ -63,7 +64,9 @@ for _ in {1..300}; do
     put_pools_back && remove_groups 2>/dev/null && break
     sleep 0.1
 done
-put_pools_back || echo "guard.sh: the pools of huge pages are not as they were" >&2
-remove_groups || echo "guard.sh: control groups called $GROUP are left" >&2
-remove_hierarchy
-rm -rf "$RUN"
+failed=0
+put_pools_back || { echo "guard.sh: the pools of huge pages are not as they were" >&2; failed=1; }
+remove_groups || { echo "guard.sh: control groups called $GROUP are left" >&2; failed=1; }
+remove_hierarchy || { echo "guard.sh: a hierarchy for huge pages is left" >&2; failed=1; }
+rm -rf "$RUN" || failed=1
+exit "$failed"

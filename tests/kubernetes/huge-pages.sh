@@ -81,7 +81,7 @@ refused_on
 say "with huge_pages=on the same pod does not start"
 
 "$untax" --state-dir "$work/state" plan --from "$(jq --raw-output .run "$work/before.json")" \
-    --page 2m -o "$work/plan" >/dev/null
+    --page 2m -o "$work/plan" >/dev/null 2>&1
 patch=$(find "$work/plan" -name '*-pod-patch.yaml')
 pages=$(jq '.sizing.databases[0].huge_pages["2m"]' "$work/plan/plan.json")
 "$here/manifests.sh" "$work/plan"
@@ -95,6 +95,10 @@ say "the kubelet offers hugepages-2Mi: $offered"
 
 kubectl patch statefulset database --patch-file "$patch" >/dev/null
 kubectl set env statefulset/database HUGE_PAGES=on >/dev/null
+# There is no other node that could have taken it: as the patch says.
+[ "$(kubectl get pod "$pod" --output jsonpath='{.status.phase}')" = Pending ] ||
+    fail "the drained pod runs somewhere"
+kubectl delete pod "$pod" >/dev/null
 ready "the patched pod does not start"
 [ "$(sql 'show huge_pages')" = on ] || fail "the server does not run with huge_pages=on"
 # One row to a page of the database, until the buffers are full: no limit may be in the way.
