@@ -20,3 +20,4 @@ tests/kubernetes/cluster.sh "$cache" bash -euc '
     tests/kubernetes/manifests.sh crates/remedies/tests/kubernetes
     tests/kubernetes/huge-pages.sh "$CARGO_TARGET_DIR/debug/untax"
 '
+tests/kubernetes/killed.sh "$cache"

@@ -267,6 +267,7 @@ fn a_sandbox_is_answered_with_a_runtime_class() {
 /// What tests/kubernetes/manifests.sh shows to an API server is what plans write.
 /// `UNTAX_BLESS=1` writes it anew.
 #[test]
+#[expect(clippy::disallowed_methods, reason = "these are files of the project, not the host's")]
 fn the_server_is_shown_what_plans_write() {
     let place = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/kubernetes");
     let sandboxed = check(&node(), "sandboxed-runtime", "runtime-class");
