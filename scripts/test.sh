@@ -43,6 +43,7 @@ stage "lints" cargo clippy --workspace --all-targets -- -D warnings
 stage "tidiness" cargo xtask tidy
 stage "fresh documents" cargo xtask docs --check
 stage "limits of cgroup v2, and a boot, in a guest machine" guest
+stage "a Kubernetes cluster" scripts/kubernetes.sh --if-built
 stage "tests, on real servers too" tests
 
 echo

@@ -73,7 +73,7 @@ impl Watching {
             return Ok(Selection::Container(id.clone()));
         }
         match &self.pod {
-            Some(name) => Ok(Selection::Pod(pod_uid(host, name)?)),
+            Some(name) => Ok(Selection::Pod(pod_uids(host, name)?)),
             None => Ok(Selection::All),
         }
     }
@@ -168,22 +168,27 @@ fn holds_here(saved: &Calibration, snapshot: &Snapshot) -> bool {
         && host.kernel.value().is_some_and(|kernel| kernel.release == saved.kernel_release)
 }
 
-/// The uid of a pod on this node, from the folders in which the kubelet keeps its logs.
-fn pod_uid(host: &Host, name: &str) -> anyhow::Result<String> {
+/// The uids of a pod on this node, from the folders in which the kubelet keeps its logs. A pod of
+/// a StatefulSet has the name of those before it, whose logs stay for a while.
+fn pod_uids(host: &Host, name: &str) -> anyhow::Result<Vec<String>> {
     let Some((namespace, pod)) = name.split_once('/') else {
         return Err(crate::Usage(format!("--pod wants NAMESPACE/NAME, not {name}")).into());
     };
     let folders = host.names("/var/log/pods");
-    let why = folders.why();
-    let prefix = format!("{namespace}_{pod}_");
-    let found = folders.into_value().and_then(|folders| {
-        folders.iter().find_map(|folder| folder.strip_prefix(&prefix).map(str::to_owned))
-    });
-    match (found, why) {
-        (Some(uid), _) => Ok(uid),
-        (None, Some(why)) => bail!("pods of this node are not known: {why}"),
-        (None, None) => bail!("no pod {name} on this node; kubectl get pods -o wide says where"),
+    if let Some(why) = folders.why() {
+        bail!("pods of this node are not known: {why}");
     }
+    let prefix = format!("{namespace}_{pod}_");
+    let folders = folders.into_value().unwrap_or_default();
+    let uids: Vec<String> = folders
+        .iter()
+        .filter_map(|folder| folder.strip_prefix(&prefix))
+        .map(str::to_owned)
+        .collect();
+    if uids.is_empty() {
+        bail!("no pod {name} on this node; kubectl get pods -o wide says where");
+    }
+    Ok(uids)
 }
 
 /// A time such as `10s`.
@@ -205,6 +210,20 @@ pub fn duration(text: &str) -> Result<Duration, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_pod_with_the_name_of_one_before_it_is_found() {
+        let record = untax_host::Record::default()
+            .with_file("/var/log/pods/db_pg-0_old/postgres/0.log", "")
+            .with_file("/var/log/pods/db_pg-0_new/postgres/0.log", "")
+            .with_file("/var/log/pods/db_pg-01_other/postgres/0.log", "");
+        let host = Host::replaying(record);
+        assert_eq!(pod_uids(&host, "db/pg-0").unwrap(), ["new", "old"]);
+        assert!(pod_uids(&host, "db/none").unwrap_err().to_string().contains("no pod db/none"));
+        assert!(pod_uids(&host, "pg-0").is_err());
+        let elsewhere = pod_uids(&Host::replaying(untax_host::Record::default()), "db/pg-0");
+        assert!(elsewhere.unwrap_err().to_string().contains("not known"));
+    }
 
     #[test]
     fn times_have_units() {

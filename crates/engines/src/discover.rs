@@ -26,8 +26,8 @@ pub enum Selection {
     Pid(u32),
     /// Those in the container with this id, or whose id starts so.
     Container(String),
-    /// Those in the pod with this uid.
-    Pod(String),
+    /// Those in a pod with one of these uids.
+    Pod(Vec<String>),
 }
 
 /// A main process that was chosen, and where it sits.
@@ -119,9 +119,10 @@ fn choose(
             let inside = |f: &Found| f.container.as_ref().is_some_and(|c| c.id.starts_with(id));
             some(table.mains().filter_map(found).filter(inside), &format!("a container {id}"))
         }
-        Selection::Pod(uid) => {
-            let inside = |f: &Found| f.pod.as_ref().is_some_and(|pod| pod.uid == *uid);
-            some(table.mains().filter_map(found).filter(inside), &format!("a pod {uid}"))
+        Selection::Pod(uids) => {
+            let inside = |f: &Found| f.pod.as_ref().is_some_and(|pod| uids.contains(&pod.uid));
+            let place = format!("a pod {}", uids.join(" or "));
+            some(table.mains().filter_map(found).filter(inside), &place)
         }
     }
 }

@@ -263,3 +263,32 @@ fn a_sandbox_is_answered_with_a_runtime_class() {
     let name = class["metadata"]["name"].as_str().unwrap();
     assert!(plan.tasks[0].summary.contains(&format!("runtimeClassName: {name}")));
 }
+
+/// What tests/kubernetes/manifests.sh shows to an API server is what plans write.
+/// `UNTAX_BLESS=1` writes it anew.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "these are files of the project, not the host's")]
+fn the_server_is_shown_what_plans_write() {
+    let place = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/kubernetes");
+    let sandboxed = check(&node(), "sandboxed-runtime", "runtime-class");
+    let wish = untax_remedies::Wish::default();
+    let sandboxed = untax_remedies::plan("a-plan".to_owned(), &sandboxed, &node(), &wish).unwrap();
+    let plans = [("2m", plan(&node(), "2m")), ("1g", plan(&node(), "1g")), ("runtime", sandboxed)];
+    let mut written = Vec::new();
+    for (folder, plan) in &plans {
+        for (name, text) in files(plan, ".yaml") {
+            let path = place.join(folder).join(name);
+            if std::env::var_os("UNTAX_BLESS").is_some() {
+                fs::create_dir_all(path.parent().unwrap()).unwrap();
+                fs::write(&path, &text).unwrap();
+            }
+            let shown = fs::read_to_string(&path).unwrap_or_default();
+            assert_eq!(shown, text, "{}: with UNTAX_BLESS=1 it is written anew", path.display());
+            written.push(path);
+        }
+    }
+    let folders = plans.iter().flat_map(|(folder, _)| fs::read_dir(place.join(folder)).unwrap());
+    for entry in folders {
+        assert!(written.contains(&entry.unwrap().path()), "nothing writes it any more");
+    }
+}

@@ -59,6 +59,15 @@ fn plan(case: &Case) -> Draft {
         .filter_map(|database| need(case, database))
         .collect();
     let mut draft = Draft::default();
+    let mut sizes: Vec<Page> = needs.iter().map(|(_, page, _)| *page).collect();
+    sizes.sort_unstable();
+    sizes.dedup();
+    // A patched pod finds no node before there is one.
+    for page in sizes {
+        let of_size = needs.iter().filter(|(_, size, _)| *size == page);
+        let pages = of_size.map(|(_, _, pages)| pages).sum();
+        draft.tasks.extend(kubernetes_node::tasks(case, page, pages));
+    }
     for (database, page, pages) in &needs {
         draft.tasks.push(Task {
             remedy: REMEDY.id.to_owned(),
@@ -74,14 +83,6 @@ fn plan(case: &Case) -> Draft {
                 patch(case, database, *page, *pages),
             )),
         });
-    }
-    let mut sizes: Vec<Page> = needs.iter().map(|(_, page, _)| *page).collect();
-    sizes.sort_unstable();
-    sizes.dedup();
-    for page in sizes {
-        let of_size = needs.iter().filter(|(_, size, _)| *size == page);
-        let pages = of_size.map(|(_, _, pages)| pages).sum();
-        draft.tasks.extend(kubernetes_node::tasks(case, page, pages));
     }
     draft
 }
@@ -113,6 +114,8 @@ fn patch(case: &Case, database: &Database, page: Page, pages: u64) -> String {
     let mut text = format!(
         "# Made by untax: kubectl patch statefulset NAME --patch-file THIS-FILE\n\
          # Where an operator owns the pods, put these fields into its resource instead.\n\
+         # Prepare a node first. A pod that no other node took meanwhile is Pending, and stays as it\n\
+         # was when its StatefulSet is patched: kubectl delete pod NAME-0 then.\n\
          # Huge pages: request and limit must be equal, and a multiple of the page.\n\
          # memory is what is left beside them: they do not count in it{}.\n\
          # A list of tolerations is replaced by this one: add those that the pod has.\n",
