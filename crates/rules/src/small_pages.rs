@@ -246,7 +246,7 @@ fn fault_part(window: &Window, pair: &Pair) -> Reading<Part> {
         Ok(Part {
             taken_s: faulting_s.plus(unmapping_s),
             how: how.to_owned(),
-            evidence: [fault_evidence(pair, faults, shared.mid), evidence].concat(),
+            evidence: [evidence, fault_evidence(pair, faults, shared.mid)].concat(),
         })
     };
     part().into()
