@@ -167,7 +167,7 @@ fn holds_here(saved: &Calibration, snapshot: &Snapshot) -> bool {
 }
 
 /// The uids of a pod on this node, from the folders in which the kubelet keeps its logs. A pod of
-/// a StatefulSet has the name of those before it, whose logs stay for a while.
+/// a `StatefulSet` has the name of those before it, whose logs stay for a while.
 fn pod_uids(host: &Host, name: &str) -> anyhow::Result<Vec<String>> {
     let Some((namespace, pod)) = name.split_once('/') else {
         return Err(crate::Usage(format!("--pod wants NAMESPACE/NAME, not {name}")).into());
