@@ -49,8 +49,9 @@ make_mounts() {
         mkdir /sys/fs/cgroup/hugetlb
         mount -t cgroup -o hugetlb untax /sys/fs/cgroup/hugetlb
     fi
+    # One hierarchy may be mounted in several places.
     for hierarchy in $(findmnt --noheadings --list --output TARGET --types cgroup,cgroup2); do
-        mkdir "$hierarchy/$GROUP"
+        mkdir -p "$hierarchy/$GROUP"
     done
 }
 
