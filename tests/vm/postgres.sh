@@ -5,6 +5,10 @@
 #   tests/vm/postgres.sh UNTAX     UNTAX is the program to test
 . "$(dirname "$0")/guest.sh"
 
+# A server that switches often is traced in slices, because an event is dear here: it takes some of
+# them to stand for the whole.
+window=10s
+
 # Clients in the background, until they are stopped: a prefix to run them with, and the arguments of
 # pgbench.
 start_load() {
