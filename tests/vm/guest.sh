@@ -38,10 +38,12 @@ empty_group() {
 
 # From which severity on a finding counts.
 severities='\(low\|medium\|high\)'
+# How long a check looks.
+window=4s
 
-# Checks process $pid for ${2:-4s}; says whether that "finds" or "does not find" rule $1.
+# Checks process $pid; says whether that "finds" or "does not find" rule $1.
 look() {
-    "$untax" --state-dir "$work/state" check --pid "$pid" --window "${2:-4s}" --no-calibration \
+    "$untax" --state-dir "$work/state" check --pid "$pid" --window "$window" --no-calibration \
         --json >"$work/check.json" || [ $? -eq 1 ] || fail "untax check failed"
     # No process substitution here: the guest has no /dev/fd.
     tr -d '\n' <"$work/check.json" >"$work/line.json"
@@ -57,12 +59,12 @@ look() {
 # Fails unless a check $1 ("finds" or "does not find") rule $2; $3 says why it should. A guest on a
 # busy machine may stand still for most of a window, so a cause may be looked for four times.
 check() {
-    look "$2" "${4:-}"
+    look "$2"
     for _ in 2 3 4; do
         case $is in
         "$1") break ;;
         finds) ;;
-        *) look "$2" "${4:-}" ;;
+        *) look "$2" ;;
         esac
     done
     [ "$is" = "$1" ] || fail "untax check $is $2: $3"

@@ -48,7 +48,8 @@ nodes=("$(cat /sys/devices/system/node/node0/cpulist)" "$(cat /sys/devices/syste
 say "moving it between CPUs ${nodes[0]} and ${nodes[1]} of 0-$all"
 (while :; do for cpus in "${nodes[@]}"; do taskset -pc "$cpus" "$pid" >/dev/null || exit; sleep 2; done; done) &
 mover=$!
-check finds numa-churn "its threads are never where its memory is" 6s
+window=6s
+check finds numa-churn "its threads are never where its memory is"
 kill "$mover"
 grep -o '"summary": *"NUMA balancing moves[^"]*"' "$work/line.json"
 empty_group

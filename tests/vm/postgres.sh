@@ -5,13 +5,17 @@
 #   tests/vm/postgres.sh UNTAX     UNTAX is the program to test
 . "$(dirname "$0")/guest.sh"
 
+# Of a load that is light enough to be traced all the time, though an event is dear here.
+window=8s
+rate=25
+
 # Clients in the background, until they are stopped: a prefix to run them with, and the arguments of
 # pgbench.
 start_load() {
     local prefix=$1
     shift
     # shellcheck disable=SC2086
-    $prefix "$bin/pgbench" --no-vacuum --client 4 --time 3600 --username postgres "$@" postgres \
+    $prefix "$bin/pgbench" --no-vacuum --client 4 --rate "$rate" --time 3600 --username postgres "$@" postgres \
         >"$work/load" 2>&1 &
     load=$!
     sleep 3

@@ -2,7 +2,7 @@
 
 use crate::progress::Bar;
 use crate::screen::say_all;
-use crate::session::{Session, closing_or_gone, taken};
+use crate::session::{Session, clients_of, closing_or_gone, taken};
 use crate::state::State;
 use anyhow::bail;
 use clap::Args;
@@ -142,7 +142,7 @@ pub fn replay(start: &Host, end: &Host) -> anyhow::Result<Window> {
     let activity = end.observe("activity", || missing("activity of threads"));
     let io = end.observe("io", || missing("input and output"));
     let samples = end.observe("samples", || missing("samples")).into_value().unwrap_or_default();
-    let others = untax_probes::busiest(end, &opening, &closing);
+    let others = untax_probes::busiest(end, &opening, &closing, &clients_of(&activity));
     let groups = untax_probes::pressed(&opening, &closing);
     let (start, end) = (opening, closing);
     // A capture is of one window.

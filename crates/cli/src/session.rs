@@ -5,7 +5,7 @@ use crate::state::State;
 use anyhow::bail;
 use std::time::{Duration, Instant};
 use untax_core::window::{Loads, Pair};
-use untax_core::{Reading, Seconds, Snapshot, Window};
+use untax_core::{Activity, Reading, Seconds, Snapshot, Window};
 use untax_engines::{Asker, Selection};
 use untax_host::Host;
 use untax_probes::{Probes, Seen};
@@ -113,7 +113,7 @@ impl<'a> Session<'a> {
         let calibration = end.observe("calibration", calibrated);
         // Captures made by hand may have no samples; the snapshots stand for themselves.
         let samples = samples.into_value().unwrap_or_default();
-        let others = untax_probes::busiest(end, opening, &closing);
+        let others = untax_probes::busiest(end, opening, &closing, &clients_of(&activity));
         let groups = untax_probes::pressed(opening, &closing);
         let (start, end) = (opening.clone(), closing);
         let loads = self.loads.clone();
@@ -159,4 +159,10 @@ pub fn closing_or_gone(
     let alone = untax_probes::snapshot_of_host(end).into_value();
     // Older captures do not hold when that was.
     Ok(alone.unwrap_or_else(|| Snapshot { databases: Vec::new(), ..opening.clone() }))
+}
+
+/// The processes that sent to any of the databases.
+pub fn clients_of(activity: &Reading<Vec<Activity>>) -> Vec<u32> {
+    let all = activity.value().into_iter().flatten();
+    all.flat_map(|activity| activity.clients.iter().copied()).collect()
 }

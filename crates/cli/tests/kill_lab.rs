@@ -61,7 +61,8 @@ fn run(times: u64, rng: &mut fastrand::Rng) -> Outcome<bool> {
         .flat_map(|cause| Engine::ALL.map(|engine| (cause, engine)))
         .filter(|(cause, engine)| cause.impossible(*engine).is_none())
         .collect();
-    let before = settings();
+    // Not while another has changed them.
+    let before = Turn::wait().map(|_turn| settings())?;
     let (mut failed, mut caught) = (0, 0);
     for time in 1..=times {
         let (cause, engine) = *rng.choice(&possible).ok_or("no cause is possible here")?;

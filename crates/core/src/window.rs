@@ -19,7 +19,8 @@ pub struct Window {
     pub activity: Reading<Vec<Activity>>,
     /// What the disks did between the two.
     pub io: Reading<Io>,
-    /// The processes that used the CPUs most, those of the databases left out; the busiest first.
+    /// The processes that used the CPUs most, those of the databases left out, and all clients; the
+    /// busiest first.
     pub others: Vec<Other>,
     /// The control groups that were at their limits or took memory, those that took most first.
     pub groups: Reading<Vec<GroupMemory>>,
