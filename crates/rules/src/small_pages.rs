@@ -234,20 +234,22 @@ fn fault_part(window: &Window, pair: &Pair) -> Reading<Part> {
             let on_cpu_s = activity.part(activity::Part::OnCpu, pair.end.model).0;
             Some((activity.share_faulting_on_data()?, on_cpu_s))
         });
+        let counted = fault_evidence(pair, faults, shared.mid);
         let (faulting_s, how, evidence) = match sampled {
-            Some((share, on_cpu_s)) => (share.scale(on_cpu_s), SAMPLED, sampled_evidence(share)),
-            None => calculated(window, pair, faults, shared)?,
+            Some((share, on_cpu_s)) => {
+                (share.scale(on_cpu_s), SAMPLED, [sampled_evidence(share), counted].concat())
+            }
+            None => {
+                let (faulting_s, penalty) = calculated(window, pair, faults, shared)?;
+                (faulting_s, CALCULATED, [counted, penalty].concat())
+            }
         };
         // What a process mapped is unmapped again when it ends: connections that stay never pay.
         let unmap_ns = window.calibration.value().and_then(|calibration| calibration.unmap_ns);
         let ended =
             pair.growth("faults of ended processes", ended_faults).into_value().unwrap_or_default();
         let unmapping_s = unmap_ns.unwrap_or(Interval::exact(0.0)).times(shared).scale(ended / 1e9);
-        Ok(Part {
-            taken_s: faulting_s.plus(unmapping_s),
-            how: how.to_owned(),
-            evidence: [evidence, fault_evidence(pair, faults, shared.mid)].concat(),
-        })
+        Ok(Part { taken_s: faulting_s.plus(unmapping_s), how: how.to_owned(), evidence })
     };
     part().into()
 }
@@ -261,7 +263,7 @@ fn calculated(
     pair: &Pair,
     faults: f64,
     shared: Interval,
-) -> Result<(Interval, &'static str, Vec<Evidence>), Gap> {
+) -> Result<(Interval, Vec<Evidence>), Gap> {
     let penalty = window.calibration.as_ref().map(|c| c.minor_fault_ns).into_result()?;
     let system_s =
         pair.growth("system time", |d| d.counters.system_s.clone().map(|s| s.0)).into_result()?;
@@ -269,7 +271,7 @@ fn calculated(
     let taken_s = shared.times(penalty).scale(faults / 1e9).clamp(0.0, system_s);
     let evidence =
         Evidence::new("penalty of one minor fault", penalty.mid / 1e9, "s", "calibrated here");
-    Ok((taken_s, CALCULATED, vec![evidence]))
+    Ok((taken_s, vec![evidence]))
 }
 
 fn sampled_evidence(share: Interval) -> Vec<Evidence> {
