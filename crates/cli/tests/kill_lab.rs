@@ -164,10 +164,13 @@ fn things() -> Vec<String> {
     let backing = devices.map(|device| device.path().join("loop/backing_file"));
     let backing = backing.filter_map(|file| fs::read_to_string(file).ok());
     things.extend(backing.filter(|file| file.contains("untax-lab")));
-    let lines = processes().filter_map(|process| fs::read(process.join("cmdline")).ok());
-    let lines = lines.map(|line| String::from_utf8_lossy(&line).into_owned());
-    let ours = lines.filter(|line| line.split('\0').any(is_ours));
-    things.extend(ours.map(|line| line.replace('\0', " ")));
+    things.extend(processes().filter_map(|process| {
+        let line = fs::read(process.join("cmdline")).ok()?;
+        let line = String::from_utf8_lossy(&line).into_owned();
+        // By number too: another lab's shells have the same words.
+        let ours = line.split('\0').any(is_ours);
+        ours.then(|| format!("{}: {}", process.display(), line.replace('\0', " ")))
+    }));
     things.extend(at_home());
     things
 }
@@ -184,7 +187,12 @@ fn at_home() -> Vec<String> {
         let home = fs::read_link(process.join("cwd")).ok()?;
         let name = fs::read_to_string(process.join("comm")).ok()?;
         let home = home.display().to_string();
-        Some(format!("{} in {}", name.trim(), home.trim_end_matches(" (deleted)")))
+        Some(format!(
+            "{}: {} in {}",
+            process.display(),
+            name.trim(),
+            home.trim_end_matches(" (deleted)")
+        ))
     });
     homes.filter(|home| home.contains("/untax-lab.")).collect()
 }

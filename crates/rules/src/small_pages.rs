@@ -235,14 +235,11 @@ fn fault_part(window: &Window, pair: &Pair) -> Reading<Part> {
             Some((activity.share_faulting_on_data()?, on_cpu_s))
         });
         let counted = fault_evidence(pair, faults, shared.mid);
-        let (faulting_s, how, evidence) = match sampled {
-            Some((share, on_cpu_s)) => {
-                (share.scale(on_cpu_s), SAMPLED, [sampled_evidence(share), counted].concat())
-            }
-            None => {
-                let (faulting_s, penalty) = calculated(window, pair, faults, shared)?;
-                (faulting_s, CALCULATED, [counted, penalty].concat())
-            }
+        let (faulting_s, how, evidence) = if let Some((share, on_cpu_s)) = sampled {
+            (share.scale(on_cpu_s), SAMPLED, [sampled_evidence(share), counted].concat())
+        } else {
+            let (faulting_s, penalty) = calculated(window, pair, faults, shared)?;
+            (faulting_s, CALCULATED, [counted, penalty].concat())
         };
         // What a process mapped is unmapped again when it ends: connections that stay never pay.
         let unmap_ns = window.calibration.value().and_then(|calibration| calibration.unmap_ns);
