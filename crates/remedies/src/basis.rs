@@ -1,7 +1,7 @@
 //! The facts that a plan stands on: where one of them is another by now, it is refused.
 
 use std::collections::BTreeMap;
-use untax_core::{Bytes, Reading, Snapshot};
+use untax_core::{Bytes, Database, Snapshot};
 
 /// The facts of a snapshot that every plan stands on, by name. What steps change themselves is
 /// not among them: each step compares its own value.
@@ -25,14 +25,22 @@ pub fn basis(snapshot: &Snapshot) -> BTreeMap<String, String> {
     // A program that is no database has no need that could have changed.
     for database in snapshot.databases.iter().filter(|database| database.engine != "generic") {
         let place = database.data_directory.value().unwrap_or(&database.id);
-        let needs = database.huge_pages.as_ref().and_then(|use_of| use_of.needed_pages.clone());
-        let needs = match needs {
-            Reading::Present(pages) => format!("{pages} huge pages"),
-            _ => "huge pages not known".to_owned(),
-        };
+        let needs = pool_setting(database).or_else(|| {
+            let needs = database.huge_pages.as_ref().and_then(|u| u.needed_pages.clone());
+            Some(format!("{} huge pages", needs.into_value()?))
+        });
+        let needs = needs.unwrap_or_else(|| "huge pages not known".to_owned());
         add(&format!("{} at {place}", database.engine), Some(needs));
     }
     basis
+}
+
+/// What sizes the memory of MySQL and MariaDB. What they map beside it comes and goes by a few pages
+/// while they run.
+fn pool_setting(database: &Database) -> Option<String> {
+    const NAME: &str = "innodb_buffer_pool_size";
+    let settings = database.settings.value().filter(|_| database.engine == "mysql")?;
+    Some(format!("{NAME} = {}", settings.values.get(NAME)?))
 }
 
 /// In what a host differs from what a plan stands on, in words; empty when in nothing.
