@@ -13,10 +13,11 @@ mod support;
 use jiff::Timestamp;
 use std::fs;
 use std::sync::atomic::AtomicBool;
+use support::limited::Limited;
 use support::{Untax, apply, database, plan, rules, settle, text};
 use untax_core::plan::{Effect, Step, Target};
 use untax_core::receipt::Header;
-use untax_lab::{Group, HugePages, Pgbench, Place, Postgres, Redis, RedisBenchmark, Setup, Thp};
+use untax_lab::{HugePages, Pgbench, Place, Postgres, Redis, Thp};
 use untax_remedies::{Tree, executor};
 
 const POOL: &str = "/proc/sys/vm/nr_hugepages";
@@ -68,32 +69,17 @@ fn huge_pages_are_planned_applied_used_and_given_back() {
 #[test]
 fn a_cpu_limit_is_raised_and_proven_to_have_cost() {
     support::real(|| {
-        let group = Group::for_server()?;
-        let _limit = group.limit_cpus(0.25)?;
-        let (_, directory) = group.directory("cpu", "cpu")?;
-        let files = ["cpu.max", "cpu.cfs_quota_us"].map(|name| format!("{directory}/{name}"));
-        let limit = || files.each_ref().map(|file| text(file)).concat();
-        let before = limit();
-        let redis = Redis::start_as(&Setup { group: Some(&group), ..Setup::default() })?;
-        let load = RedisBenchmark {
-            clients: 8,
-            requests: 1_000_000_000,
-            keys: 1000,
-            value_bytes: 100,
-            writes: false,
-        };
+        let server = Limited::start(0.25)?;
+        let before = server.limit();
         let untax = Untax::new();
-        let running = redis.benchmark(&load)?;
-        untax.check(redis.pid().unwrap());
-        drop(running);
-        let (id, made) = plan(&untax, "cpu-throttled", &[]);
+        let (id, made) = server.planned(&untax)?;
         assert_eq!(made["steps"].as_array().unwrap().len(), 1, "{made:#}");
-        let workload = format!("redis-benchmark -s {} -q -t get -n 30000 -c 8", redis.socket());
+        let workload = server.workload(30_000);
         let verified =
             untax.run(&["verify", &id, "--workload", &workload, "--pairs", "10", "--json"]);
         let verdict = &verified.json()["verdict"];
         assert_eq!(verdict["word"], "proven", "{verdict:#}");
-        assert_eq!(limit(), before, "verifying leaves nothing");
+        assert_eq!(server.limit(), before, "verifying leaves nothing");
         Ok(())
     });
 }

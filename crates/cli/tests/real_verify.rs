@@ -13,11 +13,12 @@ mod support;
 
 use serde_json::Value;
 use std::path::Path;
+use support::limited::Limited;
 use support::restarts::Restarts;
 use support::{Untax, apply, database, plan, rules, settings_of_host, settle, text};
 use untax_lab::{
     DirtyLimits, Disk, Group, HugePages, LabError, Limit, MariaDb, Neighbour, PgBouncer, Pgbench,
-    Place, Postgres, Redis, RedisBenchmark, Setup,
+    Place, Postgres, Redis, Setup,
 };
 use untax_remedies::sealed;
 
@@ -225,46 +226,31 @@ fn wrong(made: &Value) -> untax_core::Plan {
 #[test]
 fn a_plan_that_does_harm_is_disproven_and_offered_for_undo() {
     support::real(|| {
-        let group = Group::for_server()?;
-        let _limit = group.limit_cpus(0.3)?;
-        let (_, directory) = group.directory("cpu", "cpu")?;
-        let files = ["cpu.max", "cpu.cfs_quota_us"].map(|name| format!("{directory}/{name}"));
-        let limit = || files.each_ref().map(|file| text(file)).concat();
-        let before = limit();
-        let redis = Redis::start_as(&Setup { group: Some(&group), ..Setup::default() })?;
-        let load = RedisBenchmark {
-            clients: 8,
-            requests: 1_000_000_000,
-            keys: 1000,
-            value_bytes: 100,
-            writes: false,
-        };
+        let server = Limited::start(0.3)?;
+        let before = server.limit();
         let untax = Untax::new();
-        let running = redis.benchmark(&load)?;
-        untax.check(redis.pid().unwrap());
-        drop(running);
-        let (_, made) = plan(&untax, "cpu-throttled", &[]);
+        let (_, made) = server.planned(&untax)?;
         let file = untax.path("wrong.json");
         std::fs::write(&file, serde_json::to_string(&wrong(&made)).unwrap()).unwrap();
         let id = file.to_str().unwrap();
-        let workload = format!("redis-benchmark -s {} -q -t get -n 10000 -c 8", redis.socket());
+        let workload = server.workload(10_000);
         let words = ["verify", id, "--workload", &workload, "--pairs", "10"];
         let verified = untax.run(&[&words[..], &["--json"]].concat());
         let (factor, word) = told(&verified.json());
         assert!(word == "disproven" && verified.code == 1, "{factor} {word}");
-        assert_eq!(limit(), before, "it is not left applied");
+        assert_eq!(server.limit(), before, "it is not left applied");
 
         let applied = apply(&untax, id);
-        let harmed = limit();
+        let harmed = server.limit();
         assert_ne!(harmed, before);
         let verified = untax.run(&words);
         assert!(verified.stdout.contains("Disproven"), "{}", verified.stdout);
-        assert_eq!(limit(), harmed, "it stays as it was found, until its user decides");
+        assert_eq!(server.limit(), harmed, "it stays as it was found, until its user decides");
         let offered = verified.stdout.split("untax undo ").nth(1).unwrap();
         let offered = offered.split(':').next().unwrap();
         assert_ne!(offered, applied);
         assert_eq!(untax.run(&["undo", offered]).code, 0);
-        assert_eq!(limit(), before);
+        assert_eq!(server.limit(), before);
         Ok(())
     });
 }

@@ -187,6 +187,10 @@ pub struct Slice {
     pub sampled: Option<Sampled>,
 }
 
+/// With fewer samples, none in a page fault could still mean more than 3 % of the time (the rule of
+/// three: 3 / n is the 95 % bound).
+const FEWEST_SAMPLES: f64 = 100.0;
+
 /// Samples of what the threads on a CPU executed, at equal steps of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sampled {
@@ -276,13 +280,14 @@ impl Activity {
     }
 
     /// The share of their time on a CPU that the threads spent in page faults on the memory that
-    /// holds the data, with the interval that the differences between slices give. `None` when
-    /// nothing was sampled.
+    /// holds the data, with the interval that the differences between slices give. `None` when too
+    /// little was sampled.
     pub fn share_faulting_on_data(&self) -> Option<Interval> {
         let sampled = self.slices.iter().filter_map(|slice| slice.sampled);
         let pairs: Vec<(f64, f64)> =
             sampled.map(|s| (s.faulting_on_data as f64, s.on_cpu as f64)).collect();
-        stats::bootstrap_ratio(&pairs)
+        let all: f64 = pairs.iter().map(|(_, on_cpu)| on_cpu).sum();
+        if all < FEWEST_SAMPLES { None } else { stats::bootstrap_ratio(&pairs) }
     }
 
     fn share_of(&self, model: Model, part: impl Fn(&Slice) -> f64) -> Option<Interval> {
@@ -334,6 +339,10 @@ mod tests {
         }
         let share = activity.share_faulting_on_data().unwrap();
         assert_eq!((share.low, share.mid, share.high), (0.1, 0.2, 0.3));
+        for slice in &mut activity.slices {
+            slice.sampled = Some(Sampled { on_cpu: 40, faulting: 0, faulting_on_data: 0 });
+        }
+        assert_eq!(activity.share_faulting_on_data(), None, "too few to say zero");
     }
 
     #[test]

@@ -134,7 +134,7 @@ impl Running {
         Ok(())
     }
 
-    /// Runs one of its functions on each of these CPUs, so many times a second.
+    /// Runs one of its functions on each of these CPUs, so many times a second; on all or none.
     pub fn sample(
         &mut self,
         name: &str,
@@ -143,14 +143,21 @@ impl Running {
     ) -> libbpf_rs::Result<()> {
         let program = self.object.progs_mut().find(|program| program.name() == name);
         let program = program.ok_or_else(|| libbpf_rs::Error::from_raw_os_error(libc::ENOENT))?;
-        for cpu in cpus {
-            // From here on the link closes it.
+        let link = |cpu| {
             let clock = cpu_clock(cpu, per_s)?;
             let link = program.attach_perf_event(clock.as_raw_fd())?;
+            // From here on the link closes it.
             let _ = clock.into_raw_fd();
-            self.links.push((name.to_owned(), link));
-        }
+            Ok((name.to_owned(), link))
+        };
+        let links = cpus.map(link).collect::<libbpf_rs::Result<Vec<_>>>()?;
+        self.links.extend(links);
         Ok(())
+    }
+
+    /// Whether one of its functions is attached.
+    pub fn has(&self, name: &str) -> bool {
+        self.links.iter().any(|(attached, _)| attached == name)
     }
 
     /// Detaches some of its functions.

@@ -11,7 +11,7 @@ mod total;
 
 use crate::bpf::{self, Program};
 use crate::slots::Slots;
-use libbpf_rs::{ErrorKind, MapCore, MapFlags, OpenMapMut, ProgramMut};
+use libbpf_rs::{ErrorKind, MapCore, MapFlags, OpenMapMut};
 use pace::Pace;
 use rustix::time::{ClockId, clock_gettime};
 use std::cmp::Reverse;
@@ -31,7 +31,7 @@ static PROGRAM: Program = Program {
         "on_group_reclaim_begin",
         "on_group_reclaim_end",
         "on_dirty",
-        "on_page_fault",
+        faults::ADDRESSES,
     ],
 };
 
@@ -64,6 +64,8 @@ pub struct Threads {
 struct Watched {
     database: String,
     threads: u32,
+    /// Whether it is known where its processes share its data.
+    data_known: bool,
     slices: Vec<activity::Slice>,
     /// `struct total` of threads.h as it was when the window opened.
     opened_ns: Vec<u64>,
@@ -89,7 +91,7 @@ const RESUMED: u32 = 0;
 const SETTLED: u32 = 1;
 
 /// Functions at the scheduler's events, which a pause is without.
-const HOT: &[&str] = &["on_switch", "on_waking", "on_wakeup", "on_page_fault", faults::SAMPLER];
+const HOT: &[&str] = &["on_switch", "on_waking", "on_wakeup", faults::ADDRESSES];
 
 impl Threads {
     /// Opens a window of about this length. The gap says why that is not possible here.
@@ -163,13 +165,15 @@ impl Threads {
                 continue;
             }
             let known = self.watched.contains_key(&index);
-            if !known {
-                faults::follow(&self.bpf, &self.host, index, database)?;
-            }
+            let data_known = match self.watched.get(&index) {
+                Some(watched) => watched.data_known,
+                None => faults::follow(&self.bpf, &self.host, index, database)?,
+            };
             let added = self.add(index, database, known)?;
             let watched = self.watched.entry(index).or_insert_with(|| Watched {
                 database: database.id.clone(),
                 threads: added,
+                data_known,
                 slices: Vec::new(),
                 opened_ns: Vec::new(),
                 total_ns: Vec::new(),
@@ -292,6 +296,7 @@ impl Threads {
         if go_on && pause > 0 {
             self.bpf.call("pause")?;
             self.bpf.detach(HOT);
+            self.bpf.detach(&[faults::SAMPLER]);
             self.slice = Slice::Pause { until_ns: now() + pause };
         }
         Ok(())
@@ -320,13 +325,9 @@ impl Threads {
     }
 
     fn resume(&mut self) -> libbpf_rs::Result<()> {
-        let is_hot = |program: &ProgramMut| {
-            HOT.iter().any(|hot| program.name() == *hot && *hot != faults::SAMPLER)
-        };
-        self.bpf.attach(is_hot, PROGRAM.optional)?;
-        if self.samples {
-            faults::resume(&mut self.bpf, &self.host)?;
-        }
+        self.bpf
+            .attach(|program| HOT.iter().any(|hot| program.name() == *hot), PROGRAM.optional)?;
+        self.samples = self.samples && faults::resume(&mut self.bpf, &self.host);
         self.begin_slice()
     }
 
@@ -358,7 +359,7 @@ impl Threads {
                 traced_s: Seconds::from_ns(end_ns - since_ns),
                 spent: spent(&total, before),
                 connecting_s: Seconds::from_ns(grown(CONNECTING, &total, before)),
-                sampled: self.samples.then(|| sampled(&total, before)),
+                sampled: (self.samples && watched.data_known).then(|| sampled(&total, before)),
             });
             watched.total_ns = total;
         }

@@ -33,11 +33,16 @@ impl Measured {
             return Ok(Self::Commands { without: command, with, clean: String::new() });
         };
         let Commands { prepare, run, clean } = known_commands(known, args, plan)?;
+        let measured = Self::Commands { without: run.clone(), with: run, clean };
         if !prepare.is_empty() {
             say(&format!("preparing {}", known.id));
-            shell(&prepare).with_context(|| format!("{} was not prepared", known.id))?;
+            if let Err(error) = shell(&prepare) {
+                // It may have got half way; that it failed is what matters.
+                let _ = measured.clean();
+                return Err(error.context(format!("{} was not prepared", known.id)));
+            }
         }
-        Ok(Self::Commands { without: run.clone(), with: run, clean })
+        Ok(measured)
     }
 
     /// What one trial achieves.

@@ -7,6 +7,7 @@
 
 #![allow(dead_code, reason = "each test program uses a part of this")]
 
+pub mod limited;
 pub mod restarts;
 
 use serde_json::Value;

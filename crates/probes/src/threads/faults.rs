@@ -11,8 +11,9 @@ use untax_host::{Host, process};
 /// with anything that happens every millisecond.
 const SAMPLES_PER_S: u64 = 499;
 
-/// The program's function for a sample.
+/// The program's functions: for a sample, and for the address of each page fault.
 pub(super) const SAMPLER: &str = "on_sample";
+pub(super) const ADDRESSES: &str = "on_page_fault";
 
 /// `KERNEL_FAULTS` of threads.h.
 const KERNEL_FAULTS: u32 = super::MAX_DATABASES as u32;
@@ -39,36 +40,38 @@ impl Range {
     }
 }
 
-/// Begins to sample; gives whether that is possible here: the kernel must tell where it serves page
-/// faults, and let its clock drive a program.
+/// Begins to sample; gives whether that is possible here: the kernel must tell the address of a page
+/// fault and where it serves them, and let its clock drive a program.
 pub(super) fn begin(bpf: &mut Running, host: &Host) -> libbpf_rs::Result<bool> {
     let symbols = host.text("/proc/kallsyms");
     let Some(entry) = symbols.value().and_then(|text| function(text, ENTRY)) else {
         return Ok(false);
     };
     set(bpf, KERNEL_FAULTS, entry)?;
-    Ok(resume(bpf, host).is_ok())
+    Ok(bpf.has(ADDRESSES) && resume(bpf, host))
 }
 
-/// Samples again after a pause.
-pub(super) fn resume(bpf: &mut Running, host: &Host) -> libbpf_rs::Result<()> {
+/// Samples again after a pause; gives whether that was possible.
+pub(super) fn resume(bpf: &mut Running, host: &Host) -> bool {
     let online = host.text("/sys/devices/system/cpu/online").into_value().unwrap_or_default();
-    bpf.sample(SAMPLER, cpus(&online), SAMPLES_PER_S)
+    bpf.sample(SAMPLER, cpus(&online), SAMPLES_PER_S).is_ok() && bpf.has(SAMPLER)
 }
 
-/// Says where a database's processes share its data: what they fault in anew when they start.
+/// Says where a database's processes share its data, which they fault in anew when they start;
+/// gives whether that is known.
 pub(super) fn follow(
     bpf: &Running,
     host: &Host,
     index: u32,
     database: &Database,
-) -> libbpf_rs::Result<()> {
+) -> libbpf_rs::Result<bool> {
     let maps = process::maps(host, database.pid).into_value().unwrap_or_default();
     let shared = maps.iter().filter(|mapping| mapping.shared && mapping.writable);
     let largest = shared.max_by_key(|mapping| mapping.bytes);
     let data = largest.filter(|_| database.model == Model::Process);
     let range = data.map(|m| Range { from: m.start, to: m.start.saturating_add(m.bytes.0) });
-    set(bpf, index, range.unwrap_or_default())
+    set(bpf, index, range.unwrap_or_default())?;
+    Ok(range.is_some())
 }
 
 fn set(bpf: &Running, index: u32, range: Range) -> libbpf_rs::Result<()> {

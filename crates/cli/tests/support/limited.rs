@@ -1,0 +1,50 @@
+//! A Redis under a CPU limit that is too low, and a plan that says so.
+
+use super::{Untax, plan, text};
+use serde_json::Value;
+use untax_lab::{Group, LabError, Redis, RedisBenchmark, Setting, Setup};
+
+/// The server; its limit and its group go after it.
+pub struct Limited {
+    redis: Redis,
+    files: [String; 2],
+    _limit: Setting,
+    _group: Group,
+}
+
+impl Limited {
+    /// Starts it with so many CPUs.
+    pub fn start(cpus: f64) -> Result<Self, LabError> {
+        let group = Group::for_server()?;
+        let limit = group.limit_cpus(cpus)?;
+        let (_, directory) = group.directory("cpu", "cpu")?;
+        let files = ["cpu.max", "cpu.cfs_quota_us"].map(|name| format!("{directory}/{name}"));
+        let redis = Redis::start_as(&Setup { group: Some(&group), ..Setup::default() })?;
+        Ok(Self { redis, files, _limit: limit, _group: group })
+    }
+
+    /// The limit as the kernel tells it.
+    pub fn limit(&self) -> String {
+        self.files.each_ref().map(|file| text(file)).concat()
+    }
+
+    /// The plan from a check under load: its id, and itself.
+    pub fn planned(&self, untax: &Untax) -> Result<(String, Value), LabError> {
+        let load = RedisBenchmark {
+            clients: 8,
+            requests: 1_000_000_000,
+            keys: 1000,
+            value_bytes: 100,
+            writes: false,
+        };
+        let running = self.redis.benchmark(&load)?;
+        untax.check(self.redis.pid().unwrap());
+        drop(running);
+        Ok(plan(untax, "cpu-throttled", &[]))
+    }
+
+    /// A command that asks it so often.
+    pub fn workload(&self, requests: u32) -> String {
+        format!("redis-benchmark -s {} -q -t get -n {requests} -c 8", self.redis.socket())
+    }
+}
