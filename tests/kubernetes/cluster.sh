@@ -108,8 +108,9 @@ read -r _ <&"${GUARD[0]}"
 
 make_mounts
 setpriv --pdeathsig KILL unshare --mount --propagation private --pid --fork --kill-child \
-    --mount-proc --net --uts "$here/node/start.sh" >"$RUN/log/node" 2>&1 &
+    --mount-proc --net --uts "$here/node/start.sh" >"$RUN/log/node" 2>&1 9<&- &
 node=$!
 make_path
 wait_for_node
-setpriv --pdeathsig KILL "$@"
+# What the command started may outlive it, and is not to keep the turn.
+setpriv --pdeathsig KILL "$@" 9<&-

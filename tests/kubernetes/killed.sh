@@ -25,8 +25,7 @@ if [ "${2:-}" = in-cluster ]; then
     [ "$(<"$pool")" = $((before + 16)) ] || fail "the pool cannot be changed"
     echo "$before $RUN" >"$1.new"
     mv "$1.new" "$1"
-    sleep 600
-    exit
+    exec sleep 600
 fi
 
 work=$(mktemp -d)
