@@ -37,7 +37,8 @@ pub struct Calibration {
 /// The penalty of small pages for a working set of one size.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct TouchPenalty {
-    /// The memory touched at random.
+    /// The memory touched at random, as much as the page tables in use map: processes that map
+    /// the same memory count once each.
     pub working_set_bytes: Bytes,
     /// Whether between a few touches as much other memory was worked on as processes that take
     /// turns on a CPU do, rather than one alone.
@@ -48,17 +49,31 @@ pub struct TouchPenalty {
 }
 
 impl Calibration {
-    /// The penalty for a working set: that of the largest measured one not above it, or of the
-    /// smallest. Larger working sets cost more, and so do processes that take turns where that was
-    /// not measured: this errs on the low side.
+    /// The penalty for a working set, between those of the measured ones next to it, which are
+    /// evenly apart on a scale of logarithms. Below and above all of them it is that of the nearest;
+    /// larger working sets cost more, and so do processes that take turns where that was not
+    /// measured: this errs on the low side.
     pub fn touch_penalty(&self, working_set: Bytes, taking_turns: bool) -> Option<TouchPenalty> {
         let of_kind = |taking_turns| {
             let mut alike = self.touches.iter().filter(move |t| t.taking_turns == taking_turns);
-            let fitting = alike.clone().rfind(|t| t.working_set_bytes <= working_set);
-            fitting.or_else(|| alike.next()).copied()
+            let below = alike.clone().rfind(|t| t.working_set_bytes <= working_set);
+            let above = alike.find(|t| t.working_set_bytes > working_set);
+            match (below, above) {
+                (Some(below), Some(above)) => Some(between(below, above, working_set)),
+                (below, above) => below.or(above).copied(),
+            }
         };
         of_kind(taking_turns).or_else(|| of_kind(false))
     }
+}
+
+/// The penalty for a working set between two that were measured.
+fn between(below: &TouchPenalty, above: &TouchPenalty, working_set: Bytes) -> TouchPenalty {
+    let log = |bytes: Bytes| (bytes.0.max(1) as f64).log2();
+    let (low, high) = (log(below.working_set_bytes), log(above.working_set_bytes));
+    let part = (log(working_set) - low) / (high - low);
+    let extra_ns = below.extra_ns.scale(1.0 - part).plus(above.extra_ns.scale(part));
+    TouchPenalty { working_set_bytes: working_set, extra_ns, ..*below }
 }
 
 #[cfg(test)]
@@ -66,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_penalty_is_that_of_the_largest_working_set_not_above_and_of_its_kind() {
+    fn the_penalty_is_that_of_the_working_sets_next_to_it_and_of_its_kind() {
         let touch = |gib: u64, taking_turns, ns| TouchPenalty {
             working_set_bytes: Bytes(gib << 30),
             taking_turns,
@@ -87,7 +102,8 @@ mod tests {
             Some(calibration.touch_penalty(Bytes(gib << 30), taking_turns)?.extra_ns.mid)
         };
         assert_eq!(ns(&calibration, 8, false), Some(40.0));
-        assert_eq!(ns(&calibration, 2, false), Some(10.0));
+        assert_eq!(ns(&calibration, 2, false), Some(25.0), "half way, by doublings");
+        assert_eq!(ns(&calibration, 1, false), Some(10.0));
         assert_eq!(ns(&calibration, 0, false), Some(10.0));
         assert_eq!(ns(&calibration, 8, true), Some(20.0));
         calibration.touches.remove(1);

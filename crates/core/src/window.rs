@@ -95,6 +95,9 @@ pub struct FaultSample {
     pub database: String,
     /// Shared memory that they had mapped, counted once for each process.
     pub mapped_shared_bytes: Bytes,
+    /// Page tables of theirs.
+    #[serde(default)]
+    pub page_table_bytes: Option<Bytes>,
     /// Their minor faults since each was started.
     pub minor_faults: u64,
 }

@@ -9,22 +9,28 @@
 //! what the end of a backend costs.
 //!
 //! **Touches.** Random touches on small pages are compared with touches on transparent huge
-//! pages, in pairs of alternating order. Each touch depends on the one before. Independent
-//! touches overlap and hide most of a page walk: they showed a tenth of the penalty, while
-//! dependent ones with the work of a row between them showed the same as without. Databases go
-//! from hash bucket to buffer to row, one step after the other.
+//! pages, in pairs of alternating order. Each touch depends on the one before and is timed by
+//! itself. Independent touches overlap and hide most of a page walk: they showed a tenth of the
+//! penalty. Databases go from hash bucket to buffer to row, one step after the other, with other
+//! work between the steps: in rows without it, touches find the upper page tables in the caches and
+//! cost half as much.
 //!
 //! **Large working sets** without large memory: the file is mapped many times in a row, so that
 //! its addresses and page tables are those of gigabytes while its data is not. On a 2-core test
 //! machine the penalty so measured was within 15 % of that with real memory from 512 MiB to
-//! 8 GiB (4 GiB: 162 against 161 ns).
+//! 8 GiB (4 GiB: 162 against 161 ns). Many processes that map the same memory have as many page
+//! tables as one that maps so much more, and find them as cold: a touch of 4 GiB cost
+//! 650 and 1000 ns more on small pages for 16 and 64 processes that take turns on one CPU, and 350
+//! and 800 ns for one process with as many page tables (250 ns with its own).
 //!
 //! All times are processor time of the thread, so that a busy host does not count as slow pages.
 
 mod measure;
 
-use crate::Machine;
 use crate::child::Program;
+use crate::pages::Means;
+use crate::pools::Tree;
+use crate::{Machine, own_cgroup};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::io::Read;
@@ -35,26 +41,41 @@ use untax_core::host::HostFacts;
 use untax_core::{Bytes, Calibration, Interval, Reading};
 
 /// What a calibration may cost.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Budget {
     /// Processor time.
     pub cpu: Duration,
-    /// Memory, of a process that then ends.
+    /// Memory, of a process that then ends, without its page tables.
     pub memory: Bytes,
+    /// Page tables, so many at most: those of many processes that map the same memory.
+    pub page_tables: Bytes,
+}
+
+impl Budget {
+    /// With no more page tables than a small part of the memory that is available.
+    #[must_use]
+    pub fn within(self, available: Bytes) -> Self {
+        Self { page_tables: self.page_tables.min(Bytes(available.0 / 32)), ..self }
+    }
 }
 
 /// For `check`, which must be cheap.
-pub const QUICK: Budget = Budget { cpu: Duration::from_secs(1), memory: Bytes::from_mib(256) };
+pub const QUICK: Budget = Budget {
+    cpu: Duration::from_secs(2),
+    memory: Bytes::from_mib(256),
+    page_tables: Bytes::from_mib(512),
+};
 
 /// For `bench pages`, which is not.
-pub const FULL: Budget = Budget { cpu: Duration::from_secs(4), memory: Bytes::from_mib(512) };
+pub const FULL: Budget = Budget {
+    cpu: Duration::from_secs(4),
+    memory: Bytes::from_mib(512),
+    page_tables: Bytes::from_mib(512),
+};
 
 /// How the child is told.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-pub(crate) struct Spec {
-    cpu: Duration,
-    memory: Bytes,
-}
+pub(crate) struct Spec(Budget);
 
 /// What the child found.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -69,22 +90,31 @@ pub(crate) struct Measured {
 impl Spec {
     /// Measures; called in the child only.
     pub(crate) fn measure(self) -> Reading<Measured> {
-        measure::measure(Budget { cpu: self.cpu, memory: self.memory })
+        measure::measure(self.0)
     }
 }
 
-/// Calibrates for `check`: about a second, 256 MiB, in a child of this very program.
+/// Calibrates for `check`: about two seconds, 256 MiB and page tables, in children of this very
+/// program.
 pub fn calibrate_in_child(host: &HostFacts) -> Reading<Calibration> {
-    calibrate(&Program::this(), QUICK, &Machine::of(host))
+    match Means::read(&Tree::live(), own_cgroup(host).as_ref()) {
+        Ok(means) => calibrate(&Program::this(), QUICK.within(means.available), &Machine::of(host)),
+        Err(error) => Reading::Failed(format!("what memory is available: {error}")),
+    }
 }
 
 /// Measures in a child process, so that the memory is gone afterwards. Changes no setting.
 /// Blocks for about the budget's processor time, longer on a host without idle CPUs.
 pub fn calibrate(program: &Program, budget: Budget, machine: &Machine) -> Reading<Calibration> {
-    let spec = Spec { cpu: budget.cpu, memory: budget.memory };
+    // One measures touches in large working sets; the other is there for its faults.
+    let spec = |number| match number {
+        0 => Spec(budget),
+        _ => Spec(Budget { page_tables: Bytes(budget.page_tables.0 / 64), ..budget }),
+    };
     let ask = || -> std::io::Result<Reading<Measured>> {
         let cpus = std::thread::available_parallelism()?.get();
-        let children = (0..AT_ONCE.min(cpus)).map(|_| program.start_calibration(&spec));
+        let children =
+            (0..AT_ONCE.min(cpus)).map(|number| program.start_calibration(&spec(number)));
         let children = children.collect::<std::io::Result<Vec<Child>>>()?;
         let answers = children.into_iter().map(answer).collect::<std::io::Result<Vec<_>>>()?;
         let measured = answers.into_iter().reduce(|a, b| a.and_then(|a| b.map(|b| together(a, b))));

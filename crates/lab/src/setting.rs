@@ -7,6 +7,7 @@ use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
+use untax_core::Bytes;
 
 const SETTINGS: &str = "/sys/kernel/mm";
 const POOL: &str = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages";
@@ -142,10 +143,10 @@ pub struct DirtyLimits {
 }
 
 impl DirtyLimits {
-    /// Sets from which percent of memory the kernel writes in the background, and from which it
-    /// holds writers back.
-    pub fn set(background_percent: u32, percent: u32) -> Result<Self, LabError> {
-        let limit = |name: &str, percent: u32| {
+    /// Sets from how many bytes on the kernel writes in the background, and from how many it holds
+    /// writers back.
+    pub fn set(background: Bytes, foreground: Bytes) -> Result<Self, LabError> {
+        let limit = |name: &str, wanted: Bytes| {
             let [bytes, ratio] =
                 ["bytes", "ratio"].map(|unit| format!("/proc/sys/vm/dirty_{name}{unit}"));
             // Setting the one clears the other.
@@ -155,10 +156,10 @@ impl DirtyLimits {
             };
             let restore = r#"printf %s "$2" >"$1""#;
             let guard = Shell::guard("echo", restore, &[prior.0, &prior.1.to_string()])?;
-            std::fs::write(&ratio, percent.to_string()).map_err(at(&ratio))?;
+            std::fs::write(&bytes, wanted.0.to_string()).map_err(at(&bytes))?;
             Ok(guard)
         };
-        Ok(Self { _guards: [limit("background_", background_percent)?, limit("", percent)?] })
+        Ok(Self { _guards: [limit("background_", background)?, limit("", foreground)?] })
     }
 }
 

@@ -1,8 +1,8 @@
 //! Faults of server processes, sampled inside a window.
 
+use untax_core::Database;
 use untax_core::database::Model;
 use untax_core::window::FaultSample;
-use untax_core::{Bytes, Database};
 use untax_host::{Host, process};
 
 /// Samples what the processes of each multi-process database have faulted in. Costs a `stat` and a
@@ -19,17 +19,23 @@ fn sample_one(host: &Host, database: &Database) -> Option<FaultSample> {
     let pid = database.pid;
     let children = host.text(&format!("/proc/{pid}/task/{pid}/children")).into_value()?;
     let children = children.split_ascii_whitespace().filter_map(|child| child.parse().ok());
-    let read: Vec<(Bytes, u64)> = children.filter_map(|child| faulted(host, child)).collect();
-    (!read.is_empty()).then(|| FaultSample {
-        database: database.id.clone(),
-        mapped_shared_bytes: read.iter().map(|(mapped, _)| *mapped).sum(),
-        minor_faults: read.iter().map(|(_, faults)| faults).sum(),
+    let read: Vec<FaultSample> =
+        children.filter_map(|child| faulted(host, &database.id, child)).collect();
+    read.into_iter().reduce(|all, one| FaultSample {
+        mapped_shared_bytes: all.mapped_shared_bytes + one.mapped_shared_bytes,
+        page_table_bytes: all.page_table_bytes.zip(one.page_table_bytes).map(|(a, b)| a + b),
+        minor_faults: all.minor_faults + one.minor_faults,
+        ..all
     })
 }
 
-/// Both readings of one process, or neither: it may end between them.
-fn faulted(host: &Host, pid: u32) -> Option<(Bytes, u64)> {
-    let mapped = process::status(host, pid).into_value()?.resident_shared?;
-    let faults = process::stat(host, pid).into_value()?.minor_faults;
-    Some((mapped, faults))
+/// All readings of one process, or none: it may end between them.
+fn faulted(host: &Host, database: &str, pid: u32) -> Option<FaultSample> {
+    let status = process::status(host, pid).into_value()?;
+    Some(FaultSample {
+        database: database.to_owned(),
+        mapped_shared_bytes: status.resident_shared?,
+        page_table_bytes: status.page_tables,
+        minor_faults: process::stat(host, pid).into_value()?.minor_faults,
+    })
 }

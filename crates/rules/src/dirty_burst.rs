@@ -20,7 +20,8 @@ pub const RULE: Rule = Rule {
                against nr_dirty_threshold, ten times in the window; writers by the growth of \
                write_bytes in /proc/PID/io.",
     fix: "Limit the flood at its source (io.max of the writer's group), and let the kernel begin \
-          earlier and in smaller portions: vm.dirty_background_bytes = 64 MiB to 256 MiB.",
+          earlier and in smaller portions: vm.dirty_background_bytes = 64 MiB to 256 MiB. A \
+          database that is held back by its own bursts needs room for them: vm.dirty_bytes = 1 GiB.",
     sources: &[
         "kernel.org: admin-guide/sysctl/vm, dirty_*; filesystems/proc, meminfo and PID/io",
         "kernel source: mm/page-writeback.c, balance_dirty_pages",
@@ -30,6 +31,9 @@ pub const RULE: Rule = Rule {
     cost: "a few small files; one of each process, twice",
     evaluate,
 };
+
+/// A burst of a database should find room: a second's worth of a fast disk.
+const ROOM: Bytes = Bytes::from_mib(1024);
 
 /// From this part of the threshold on, the next burst will be held back: the kernel itself begins
 /// at the middle between both thresholds (`dirty_freerun_ceiling`).
@@ -91,12 +95,16 @@ fn near_it(io: &Io) -> Says {
 fn fix(io: Option<&Io>) -> String {
     let writers = io.and_then(|io| io.writers.value());
     let largest = writers.and_then(|writers| writers.first());
+    let threshold = io.and_then(|io| io.dirty.value()).map(|dirty| dirty.threshold_bytes);
     let start = "vm.dirty_background_bytes = 128 MiB";
-    match largest {
-        Some(writer) if writer.database.is_none() => format!(
+    match (largest, threshold) {
+        (Some(writer), _) if writer.database.is_none() => format!(
             "io.max for the group {} of {} (pid {}); {start}",
             writer.cgroup, writer.comm, writer.pid
         ),
+        (_, Some(threshold)) if threshold < ROOM => {
+            format!("vm.dirty_bytes = {ROOM}: bursts do not fit within {threshold}; {start}")
+        }
         _ => start.to_owned(),
     }
 }
@@ -133,6 +141,20 @@ mod tests {
         let findings = found(evaluate(&window));
         assert!((findings[0].tax.as_ref().unwrap().share - 0.5).abs() < 1e-9);
         assert!(findings[0].fix.contains("/batch of dd (pid 99)"), "{}", findings[0].fix);
+    }
+
+    #[test]
+    fn a_database_that_wrote_the_most_needs_room() {
+        let mut window = test_window::postgres();
+        window.io = test_io::io(Vec::new());
+        if let Reading::Present(io) = &mut window.io
+            && let Reading::Present(writers) = &mut io.writers
+        {
+            writers[0].database = Some("postgres:7".to_owned());
+        }
+        test_window::trace(&mut window, &[(Doing::OnCpu, 5.0), (Doing::DirtyThrottled, 5.0)]);
+        let fix = found(evaluate(&window)).remove(0).fix;
+        assert!(fix.starts_with("vm.dirty_bytes = 1 GiB: bursts do not fit"), "{fix}");
     }
 
     #[test]

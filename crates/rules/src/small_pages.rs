@@ -1,18 +1,19 @@
 //! `small-pages`: the data of a database sits on base pages.
 
+mod walks;
+
 use crate::accounting::Demand;
 use crate::catalogue::Rule;
 use crate::pools::{on_base_pages, page_name};
 use untax_core::activity;
-use untax_core::calibration::TouchPenalty;
-use untax_core::database::{Accesses, Model};
+use untax_core::database::Model;
 use untax_core::finding::Says;
 use untax_core::host::tlb_reach;
 use untax_core::reading::Gap;
 use untax_core::window::Pair;
 use untax_core::{
-    Bytes, Calibration, Database, Diagnosis, Evidence, Finding, Interval, Reading, Severity, Tax,
-    Unmeasured, Window,
+    Bytes, Database, Diagnosis, Evidence, Finding, Interval, Reading, Severity, Tax, Unmeasured,
+    Window,
 };
 
 pub const RULE: Rule = Rule {
@@ -31,7 +32,8 @@ pub const RULE: Rule = Rule {
                included; the part that shared memory caused from RssShmem and the kernel's 64 KiB \
                fault-around). Unmapping by connections that ended is added. Accesses come from the \
                engine's own counter; the penalty of a touch is calibrated on this host, for a \
-               process alone or for many that take turns on a CPU. Waiting for a CPU is charged in \
+               process alone or for many that take turns on a CPU, with page tables as large as \
+               theirs together. Waiting for a CPU is charged in \
                proportion. Where one part cannot be measured the tax is a lower bound and says so. \
                No hardware counters are used.",
     fix: "Reserve a pool of huge pages for the whole shared memory (PostgreSQL: SHOW \
@@ -59,11 +61,6 @@ const FAULT_AROUND: Bytes = Bytes(64 << 10);
 /// How far the estimate of the shared part of the faults may be off, down and up: `RssShmem`
 /// counts 64 KiB for a read fault, but 4 KiB for a write fault.
 const SHARED_FAULTS_OFF: (f64, f64) = (0.8, 1.25);
-
-/// How many address spaces a CPU remembers translations of: `TLB_NR_DYN_ASIDS` of
-/// arch/x86/mm/tlb.c. With more, a switch between them finds neither translations nor page tables
-/// in its caches.
-const ADDRESS_SPACES: f64 = 6.0;
 
 /// A database that uses less of one CPU than this has no time to lose.
 const IDLE_SHARE: f64 = 0.05;
@@ -123,7 +120,7 @@ impl Cost {
         Self {
             demand: Demand::of(window, pair),
             faults: (pair.end.model == Model::Process).then(|| fault_part(window, pair)),
-            walks: walk_part(window, pair),
+            walks: walks::part(window, pair),
         }
     }
 
@@ -314,65 +311,6 @@ fn shared_share(window: &Window, pair: &Pair) -> Reading<Interval> {
     })
 }
 
-fn walk_part(window: &Window, pair: &Pair) -> Reading<Part> {
-    let part = || {
-        let accesses = accesses(pair).into_result()?;
-        let growth = pair
-            .growth("accesses", |d| d.counters.accesses.clone().map(|a| a.count as f64))
-            .into_result()?;
-        let working_set = pair.end.memory.shared_bytes.clone().into_result()?;
-        let penalty = window
-            .calibration
-            .as_ref()
-            .and_then(|c| touch_penalty(c, working_set, take_turns(window, pair)))
-            .into_result()?;
-        let (each, extra) = (accesses.pages_each, penalty.extra_ns.clamp(0.0, f64::INFINITY));
-        Ok(Part {
-            taken_s: each.times(extra).scale(growth / 1e9),
-            how: format!("{} x pages touched x calibrated penalty", accesses.counter),
-            evidence: vec![
-                Evidence::new(
-                    "accesses to cached data",
-                    growth / pair.seconds,
-                    "1/s",
-                    accesses.counter.clone(),
-                ),
-                Evidence::new("pages touched by an access", each.mid, "pages", "engine model"),
-                Evidence::new(
-                    "penalty of a touch on small pages",
-                    extra.mid / 1e9,
-                    "s",
-                    format!("calibrated here over {}", penalty.working_set_bytes),
-                ),
-            ],
-        })
-    };
-    part().into()
-}
-
-fn touch_penalty(
-    calibration: &Calibration,
-    working_set: Bytes,
-    taking_turns: bool,
-) -> Reading<TouchPenalty> {
-    let missing = || {
-        let why = calibration.touches_missing.as_deref().unwrap_or("not calibrated");
-        Reading::Absent(format!("penalty of small pages: {why}; run untax bench pages"))
-    };
-    calibration.touch_penalty(working_set, taking_turns).map_or_else(missing, Reading::Present)
-}
-
-/// Whether more processes take turns on the CPUs than these remember address spaces of.
-fn take_turns(window: &Window, pair: &Pair) -> bool {
-    let awake = pair.activity.value().map_or(0.0, |activity| activity.awake());
-    let cpus = window.end.host.cpu.value().map_or(1, |cpu| cpu.logical);
-    pair.end.model == Model::Process && awake > ADDRESS_SPACES * f64::from(cpus)
-}
-
-fn accesses(pair: &Pair) -> Reading<Accesses> {
-    pair.end.counters.accesses.clone()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -419,19 +357,6 @@ mod tests {
     }
 
     #[test]
-    fn processes_that_take_turns_find_their_page_tables_cold() {
-        let of_window = |active_s: f64| {
-            let mut window = postgres();
-            window.end.host.cpu = Reading::Present(test_window::cpus(2));
-            test_window::trace(&mut window, &[(Doing::OnCpu, 10.0), (Doing::Contended, active_s)]);
-            let pair = window.databases().next().unwrap();
-            take_turns(&window, &pair)
-        };
-        // More than six on each of two CPUs, over ten seconds.
-        assert!(of_window(130.0) && !of_window(90.0));
-    }
-
-    #[test]
     fn clients_that_came_and_went_are_known_from_samples() {
         let mut window = postgres();
         // At the end only processes without shared memory are left.
@@ -444,6 +369,7 @@ mod tests {
         window.samples = vec![untax_core::window::FaultSample {
             database: "postgres:7".to_owned(),
             mapped_shared_bytes: Bytes(3 << 36),
+            page_table_bytes: None,
             minor_faults: 3 << 20,
         }];
         assert!((share(&window) - 0.75).abs() < 1e-9);

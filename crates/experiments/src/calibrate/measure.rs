@@ -10,7 +10,7 @@ use rustix::time::{ClockId, clock_gettime};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use untax_core::Reading::{self, Absent, Failed, Present};
 use untax_core::calibration::TouchPenalty;
 use untax_core::{Bytes, Interval, stats};
@@ -21,6 +21,7 @@ const PAGE_WORDS: usize = 512;
 /// Words of what one fault on a read maps at most (`fault_around_bytes`, 64 KiB by default).
 /// Where it maps less, the rest of the pages fault uncounted later.
 const AROUND_WORDS: usize = 16 * PAGE_WORDS;
+const PART_BYTES: usize = AROUND_WORDS * 8;
 /// Words of a cache line: the grain of random touches.
 const LINE_WORDS: usize = 8;
 /// Parts of one mapping that are timed by themselves; their means make the interval.
@@ -30,20 +31,22 @@ const WORK_WORDS: usize = (8 << 20) / 8;
 /// Lines read between faults: some microseconds, as a server works between two of its own. With
 /// the kernel's path still in the caches, as in a loop of faults alone, a fault costs a third less.
 const LINES_BETWEEN_FAULTS: u64 = 500;
-/// Lines read between rows of touches: by a server that has a CPU to itself, and by all that take
-/// turns there. Page tables are in the caches or not as data is: of 4 GiB, small pages cost 80 ns
-/// more after the first, 150 to 220 ns after the second, on the machine where this was chosen.
-const LINES_BETWEEN_ROWS: [(bool, u64); 2] = [(false, 100), (true, 2000)];
-/// Lines read between the rows of one trial: some milliseconds.
-const LINES_OF_TRIAL: u64 = 20_000;
-/// Dependent touches in a row, as many as a lookup by key makes; other work comes between rows.
-const TOUCHES: u32 = 12;
+/// Lines read between two touches: by a server that has a CPU to itself, and by all that take turns
+/// there. Page tables are in the caches or not as data is.
+const LINES_BETWEEN_TOUCHES: [(bool, u64); 2] = [(false, 8), (true, 160)];
+/// Touches of one trial: some milliseconds with the work between them.
+const TOUCHES: u64 = 600;
+/// The share of a trial's touches that counts: the longest were interrupted.
+const COUNTED: f64 = 0.99;
 /// Pairs of trials for each working set.
 const PAIRS: u32 = 9;
 /// Each working set is so many times the one before.
-const GROWTH: usize = 4;
-/// No working set beyond 64 GiB: page tables alone would take 128 MiB.
-const MOST_COPIES: usize = 1024;
+const GROWTH: usize = 8;
+/// Bytes that a byte of page tables maps: 4 KiB with an entry of 8 bytes.
+const MAPPED_BY_BYTE: u64 = 512;
+/// Parts that are mapped at most. Of larger working sets as many, all over it: page tables are as
+/// large, in less time.
+const MOST_PARTS: usize = 1 << 18;
 
 pub(super) fn measure(budget: Budget) -> Reading<Measured> {
     let page = rustix::param::page_size();
@@ -108,16 +111,20 @@ impl Bench {
 
     fn run(mut self, budget: Budget) -> io::Result<Measured> {
         let mut touches = Vec::new();
-        let (mut copies, mut last) = (1, Duration::ZERO);
-        // Each step costs up to GROWTH times the one before; one that may not fit is not begun.
-        while copies <= MOST_COPIES && cpu_time() + last * GROWTH as u32 <= budget.cpu {
+        let (mut copies, mut next) = (1, Duration::ZERO);
+        let bytes = self.bytes;
+        let fits = |copies| (bytes * copies) as u64 <= budget.page_tables.0 * MAPPED_BY_BYTE;
+        while fits(copies) && cpu_time() + next <= budget.cpu {
             let began = cpu_time();
             self.fault_in()?;
-            self.touch(copies, &mut touches)?;
-            if self.huge.is_err() && copies > 2 * GROWTH {
+            touches.extend(self.touch(copies)?);
+            if self.huge.is_err() && copies > GROWTH {
                 break;
             }
-            last = cpu_time().saturating_sub(began);
+            let parts = |copies: usize| (bytes / PART_BYTES * copies).min(MOST_PARTS) as f64;
+            // Half as much again for larger page tables.
+            let growth = 1.5 * parts(copies * GROWTH) / parts(copies);
+            next = cpu_time().saturating_sub(began).mul_f64(growth);
             copies *= GROWTH;
         }
         let writes = self.fault_writes()?;
@@ -189,33 +196,39 @@ impl Bench {
         std::hint::black_box(sum);
     }
 
-    /// Nanoseconds of one random touch that depends on the one before, with other work between
-    /// rows of them.
-    fn touch_ns(&self, words: &[AtomicU64], start: u64, between: u64) -> f64 {
-        let rows = LINES_OF_TRIAL / between;
-        let row_ns = |row| {
-            self.work(start ^ row, between);
-            cpu_ns(|| chase(words, mix(start ^ row)))
+    /// Nanoseconds of one random touch, each with other work before it.
+    fn touch_ns(&self, parts: &Parts<'_>, start: u64, between: u64) -> f64 {
+        let mut seen = start;
+        let touch_ns = |step| {
+            self.work(start ^ step, between);
+            let began = Instant::now();
+            // Where it goes depends on the touch before.
+            seen = mix(start ^ step ^ parts.at(seen).load(Relaxed));
+            std::hint::black_box(seen);
+            began.elapsed().as_nanos() as f64
         };
-        (0..rows).map(row_ns).sum::<f64>() / (rows as f64 * f64::from(TOUCHES))
+        let mut each: Vec<f64> = (0..TOUCHES).map(touch_ns).collect();
+        each.sort_by(f64::total_cmp);
+        each.truncate((each.len() as f64 * COUNTED) as usize);
+        stats::mean(&each).unwrap_or_default()
     }
 
     /// The penalties of small pages when the file is mapped `copies` times in a row.
-    fn touch(&self, copies: usize, touches: &mut Vec<TouchPenalty>) -> io::Result<()> {
-        let Ok(huge) = &self.huge else { return Ok(()) };
+    fn touch(&self, copies: usize) -> io::Result<Vec<TouchPenalty>> {
+        let Ok(huge) = &self.huge else { return Ok(Vec::new()) };
         let small = SharedWords::map_again(self.file(), self.bytes, copies)?;
-        read_all(small.words());
+        let (small, huge) = (Parts::of(small.words()), Parts::of(huge.words()));
+        small.read_all();
         let working_set_bytes = Bytes((self.bytes * copies) as u64);
-        for (taking_turns, between) in LINES_BETWEEN_ROWS {
-            let extra_ns = self.extra_ns(small.words(), huge.words(), between);
-            let penalty = |extra_ns| TouchPenalty { working_set_bytes, taking_turns, extra_ns };
-            touches.extend(extra_ns.map(penalty));
-        }
-        Ok(())
+        let penalty = |(taking_turns, between)| {
+            let extra_ns = self.extra_ns(&small, &huge, between)?;
+            Some(TouchPenalty { working_set_bytes, taking_turns, extra_ns })
+        };
+        Ok(LINES_BETWEEN_TOUCHES.into_iter().filter_map(penalty).collect())
     }
 
     /// What a touch costs more on small pages, from pairs of trials.
-    fn extra_ns(&self, small: &[AtomicU64], huge: &[AtomicU64], between: u64) -> Option<Interval> {
+    fn extra_ns(&self, small: &Parts<'_>, huge: &Parts<'_>, between: u64) -> Option<Interval> {
         let extra = |pair| {
             let start = mix(u64::from(pair));
             if pair % 2 == 0 {
@@ -230,27 +243,48 @@ impl Bench {
     }
 }
 
-/// Reads lines at random, each where the one before says.
-fn chase(words: &[AtomicU64], start: u64) {
-    let lines = (words.len() / LINE_WORDS) as u64;
-    let mut seen = start;
-    for step in 0..u64::from(TOUCHES) {
-        let line = within(mix(start.wrapping_add(step) ^ seen), lines);
-        seen = words[line as usize * LINE_WORDS].load(Relaxed);
+/// The parts of a mapping that are touched: all, or as many as may be, evenly far apart.
+struct Parts<'a> {
+    words: &'a [AtomicU64],
+    count: usize,
+    /// Parts from one that is touched to the next, those between included.
+    apart: usize,
+}
+
+impl<'a> Parts<'a> {
+    fn of(words: &'a [AtomicU64]) -> Self {
+        let all = words.len() / AROUND_WORDS;
+        let count = all.min(MOST_PARTS);
+        Self { words, count, apart: all / count }
     }
-    std::hint::black_box(seen);
+
+    /// The words of one part. Not at the same place in every page table: those would share the
+    /// same few sets of a cache.
+    fn part(&self, number: usize) -> &'a [AtomicU64] {
+        let place = number * self.apart + within(mix(number as u64), self.apart as u64) as usize;
+        &self.words[place * AROUND_WORDS..][..AROUND_WORDS]
+    }
+
+    /// A line at random.
+    fn at(&self, random: u64) -> &'a AtomicU64 {
+        let part = self.part(within(random, self.count as u64) as usize);
+        let lines = (AROUND_WORDS / LINE_WORDS) as u64;
+        &part[within(mix(random), lines) as usize * LINE_WORDS]
+    }
+
+    /// Reads from every page, so that each is mapped.
+    fn read_all(&self) {
+        for part in (0..self.count).map(|number| self.part(number)) {
+            part.iter().step_by(PAGE_WORDS).for_each(|word| {
+                std::hint::black_box(word.load(Relaxed));
+            });
+        }
+    }
 }
 
 /// Writes to every page, so that each is memory of its own.
 fn touch_all(words: &[AtomicU64]) {
     words.iter().step_by(PAGE_WORDS).for_each(|word| word.store(1, Relaxed));
-}
-
-/// Reads from every page, so that each is mapped.
-fn read_all(words: &[AtomicU64]) {
-    words.iter().step_by(PAGE_WORDS).for_each(|word| {
-        std::hint::black_box(word.load(Relaxed));
-    });
 }
 
 /// Private memory on transparent huge pages, or why there is none.

@@ -39,7 +39,7 @@ pub fn run(
     let mut results = Results::new(request, &plan, bench.machine, bench.run);
     warnings::before(request, &plan, &means, &mut results);
     if let Some(budget) = bench.calibration {
-        match calibrate(bench.program, budget, bench.machine) {
+        match calibrate(bench.program, budget.within(means.available), bench.machine) {
             Reading::Present(calibration) => results.calibrated(calibration),
             gap => results.warn(&Warning::NoCalibration(gap.why().unwrap_or_default())),
         }

@@ -1,4 +1,5 @@
-//! `dirty-limits`: writing back begins early enough that nobody is held back for it.
+//! `dirty-limits`: writing back begins early enough that nobody is held back for it, and no later
+//! than a burst is long.
 
 use super::{Draft, Remedy};
 use crate::planner::Case;
@@ -19,10 +20,16 @@ const BACKGROUND: Bytes = Bytes::from_mib(128);
 /// When writers are held back: far enough above for bursts.
 const FOREGROUND: Bytes = Bytes::from_mib(1024);
 
+/// A foreground limit is at most this part of the available memory: the kernel's own default, `dirty_ratio` = 20.
+const MOST: u64 = 5;
+
 const DROP_IN: &str = "/etc/sysctl.d/90-untax-dirty.conf";
 
 fn plan(case: &Case) -> Draft {
-    let wanted = [("dirty_background", BACKGROUND), ("dirty", FOREGROUND)];
+    let memory = case.snapshot.host.memory.value().and_then(|m| m.available_bytes.value());
+    let most = memory.map_or(FOREGROUND, |available| Bytes(available.0 / MOST));
+    let foreground = FOREGROUND.min(most.max(BACKGROUND + BACKGROUND));
+    let wanted = [("dirty_background", BACKGROUND), ("dirty", foreground)];
     let mut steps: Vec<Step> =
         wanted.iter().filter_map(|(name, bytes)| now(case, name, *bytes)).collect();
     if steps.is_empty() {
@@ -43,10 +50,17 @@ fn plan(case: &Case) -> Draft {
     Draft { steps, ..Draft::default() }
 }
 
-/// A step, unless the limit is as low already.
+/// Whether a limit held a database back: then one that is too low is raised. Where the disk was the
+/// cause, lower is better.
+fn held_back(case: &Case) -> bool {
+    case.findings.iter().any(|(_, found)| found.rule == "dirty-burst" && found.tax.is_some())
+}
+
+/// A step, unless the limit is good already.
 fn now(case: &Case, name: &str, bytes: Bytes) -> Option<Step> {
     let from = limit(case, name)?;
-    if in_bytes(case, &from).is_some_and(|now| now <= bytes) {
+    let good = |now: Bytes| now == bytes || now < bytes && !held_back(case);
+    if in_bytes(case, &from).is_some_and(good) {
         return None;
     }
     Some(Step {
