@@ -21,7 +21,8 @@ pub const RULE: Rule = Rule {
                write_bytes in /proc/PID/io.",
     fix: "Limit the flood at its source (io.max of the writer's group), and let the kernel begin \
           earlier and in smaller portions: vm.dirty_background_bytes = 64 MiB to 256 MiB. A \
-          database that is held back by its own bursts needs room for them: vm.dirty_bytes = 1 GiB.",
+          database that is held back by its own bursts needs room for them: vm.dirty_bytes up to 1 \
+          GiB.",
     sources: &[
         "kernel.org: admin-guide/sysctl/vm, dirty_*; filesystems/proc, meminfo and PID/io",
         "kernel source: mm/page-writeback.c, balance_dirty_pages",
@@ -64,18 +65,32 @@ fn fullness(dirty: &Dirty) -> f64 {
 }
 
 fn costs(stall: &Stall, io: Option<&Io>) -> Says {
+    let (fix, remedy) = match io.and_then(too_small) {
+        Some(threshold) => (
+            format!("vm.dirty_bytes up to {ROOM}: its own bursts do not fit within {threshold}"),
+            "dirty-room",
+        ),
+        None => (fix(io), "dirty-limits"),
+    };
     let words = Words {
         summary: format!(
             "{} of its time held back for changed pages that wait for the disk",
             percent(stall.share.mid)
         ),
-        fix: fix(io),
+        fix,
         evidence: io.map(evidence).unwrap_or_default(),
         method: "time asleep in the kernel's balancing of dirty pages, traced, over active time"
             .to_owned(),
-        remedy: Some("dirty-limits"),
+        remedy: Some(remedy),
     };
     stall::finding(RULE.id, stall, words)
+}
+
+/// A threshold that leaves no room for a burst, where a database wrote the most itself.
+fn too_small(io: &Io) -> Option<Bytes> {
+    let own = io.writers.value()?.first()?.database.is_some();
+    let threshold = io.dirty.value()?.threshold_bytes;
+    (own && threshold < ROOM).then_some(threshold)
 }
 
 fn near_it(io: &Io) -> Says {
@@ -95,16 +110,12 @@ fn near_it(io: &Io) -> Says {
 fn fix(io: Option<&Io>) -> String {
     let writers = io.and_then(|io| io.writers.value());
     let largest = writers.and_then(|writers| writers.first());
-    let threshold = io.and_then(|io| io.dirty.value()).map(|dirty| dirty.threshold_bytes);
     let start = "vm.dirty_background_bytes = 128 MiB";
-    match (largest, threshold) {
-        (Some(writer), _) if writer.database.is_none() => format!(
+    match largest {
+        Some(writer) if writer.database.is_none() => format!(
             "io.max for the group {} of {} (pid {}); {start}",
             writer.cgroup, writer.comm, writer.pid
         ),
-        (_, Some(threshold)) if threshold < ROOM => {
-            format!("vm.dirty_bytes = {ROOM}: bursts do not fit within {threshold}; {start}")
-        }
         _ => start.to_owned(),
     }
 }
@@ -153,8 +164,9 @@ mod tests {
             writers[0].database = Some("postgres:7".to_owned());
         }
         test_window::trace(&mut window, &[(Doing::OnCpu, 5.0), (Doing::DirtyThrottled, 5.0)]);
-        let fix = found(evaluate(&window)).remove(0).fix;
-        assert!(fix.starts_with("vm.dirty_bytes = 1 GiB: bursts do not fit"), "{fix}");
+        let finding = found(evaluate(&window)).remove(0);
+        assert!(finding.fix.starts_with("vm.dirty_bytes up to 1 GiB: its own"), "{}", finding.fix);
+        assert_eq!(finding.remedy.as_deref(), Some("dirty-room"));
     }
 
     #[test]

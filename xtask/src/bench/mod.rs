@@ -25,7 +25,7 @@ pub enum Tool {
     Prediction(prediction::Options),
     /// The predicted against the measured gain of removing each cause that the lab can inject.
     Causes(causes::Options),
-    /// The throughput of pgbench with checks running back to back, against without.
+    /// The throughput of pgbench and redis-benchmark beside checks, against without.
     Overhead(overhead::Options),
     /// What untax verify says where nothing changed, and how surely it would find a tenth.
     Verdicts(verdicts::Options),

@@ -31,6 +31,8 @@ const WORK_WORDS: usize = (8 << 20) / 8;
 /// Lines read between faults: some microseconds, as a server works between two of its own. With
 /// the kernel's path still in the caches, as in a loop of faults alone, a fault costs a third less.
 const LINES_BETWEEN_FAULTS: u64 = 500;
+/// How often the file is mapped anew for its faults.
+const FAULT_ROUNDS: u32 = 4;
 /// Lines read between two touches: by a server that has a CPU to itself, and by all that take turns
 /// there. Page tables are in the caches or not as data is.
 const LINES_BETWEEN_TOUCHES: [(bool, u64); 2] = [(false, 8), (true, 160)];
@@ -44,8 +46,9 @@ const PAIRS: u32 = 9;
 const GROWTH: usize = 8;
 /// Bytes that a byte of page tables maps: 4 KiB with an entry of 8 bytes.
 const MAPPED_BY_BYTE: u64 = 512;
-/// Parts that are mapped at most. Of larger working sets as many, all over it: page tables are as
-/// large, in less time.
+/// Parts that are mapped at most. Of larger working sets as many, all over it: as many pages of page
+/// tables, in less time, with fewer entries in each. Where a cache holds those, this errs on the low
+/// side.
 const MOST_PARTS: usize = 1 << 18;
 
 pub(super) fn measure(budget: Budget) -> Reading<Measured> {
@@ -110,34 +113,51 @@ impl Bench {
     }
 
     fn run(mut self, budget: Budget) -> io::Result<Measured> {
-        let mut touches = Vec::new();
-        let (mut copies, mut next) = (1, Duration::ZERO);
-        let bytes = self.bytes;
-        let fits = |copies| (bytes * copies) as u64 <= budget.page_tables.0 * MAPPED_BY_BYTE;
-        while fits(copies) && cpu_time() + next <= budget.cpu {
-            let began = cpu_time();
+        for _ in 0..FAULT_ROUNDS {
             self.fault_in()?;
-            touches.extend(self.touch(copies)?);
-            if self.huge.is_err() && copies > GROWTH {
-                break;
-            }
-            let parts = |copies: usize| (bytes / PART_BYTES * copies).min(MOST_PARTS) as f64;
-            // Half as much again for larger page tables.
-            let growth = 1.5 * parts(copies * GROWTH) / parts(copies);
-            next = cpu_time().saturating_sub(began).mul_f64(growth);
-            copies *= GROWTH;
         }
         let writes = self.fault_writes()?;
         let mean = |samples: &[f64]| stats::bootstrap(samples, stats::mean);
         let no_faults = || io::Error::other("no minor fault was counted");
+        let (touches, touches_missing) = match self.touches(budget) {
+            Ok(touches) => (touches, None),
+            Err(why) => (Vec::new(), Some(why)),
+        };
         Ok(Measured {
             minor_fault_ns: mean(&self.faults).ok_or_else(no_faults)?,
             write_fault_ns: mean(&writes),
             // The first unmapping also makes the pages known to reclaim: no backend pays that.
             unmap_ns: mean(self.unmaps.get(1..).unwrap_or_default()),
             touches,
-            touches_missing: self.huge.err(),
+            touches_missing,
         })
+    }
+
+    /// Penalties for ever larger working sets, as far as the budget goes.
+    fn touches(&self, budget: Budget) -> Result<Vec<TouchPenalty>, String> {
+        let huge = self.huge.as_ref().map_err(Clone::clone)?;
+        let mut touches = Vec::new();
+        let most = (budget.page_tables.0 * MAPPED_BY_BYTE) as usize / self.bytes;
+        let (mut copies, mut next) = (1, Duration::ZERO);
+        while copies <= most && cpu_time() + next <= budget.cpu {
+            let began = cpu_time();
+            match self.touch(huge, copies) {
+                Ok(more) => touches.extend(more),
+                Err(error) if touches.is_empty() => return Err(error.to_string()),
+                // What was measured stays.
+                Err(_) => break,
+            }
+            let larger = (copies * GROWTH).min(most).max(copies + 1);
+            let parts = |copies: usize| (self.bytes / PART_BYTES * copies).min(MOST_PARTS) as f64;
+            // Half as much again for larger page tables.
+            let growth = 1.5 * parts(larger) / parts(copies);
+            next = cpu_time().saturating_sub(began).mul_f64(growth);
+            copies = larger;
+        }
+        if touches.is_empty() {
+            return Err(format!("{} of page tables are not enough", budget.page_tables));
+        }
+        Ok(touches)
     }
 
     /// Maps the file anew and touches it in random order, once for the faults and once for what
@@ -214,8 +234,7 @@ impl Bench {
     }
 
     /// The penalties of small pages when the file is mapped `copies` times in a row.
-    fn touch(&self, copies: usize) -> io::Result<Vec<TouchPenalty>> {
-        let Ok(huge) = &self.huge else { return Ok(Vec::new()) };
+    fn touch(&self, huge: &PrivateWords, copies: usize) -> io::Result<Vec<TouchPenalty>> {
         let small = SharedWords::map_again(self.file(), self.bytes, copies)?;
         let (small, huge) = (Parts::of(small.words()), Parts::of(huge.words()));
         small.read_all();

@@ -198,13 +198,15 @@ impl Results {
         pairs.filter(|ratio| ratio.is_finite()).collect()
     }
 
-    /// What was measured by itself, and the penalty on the working set of this bench.
+    /// What was measured by itself; where that has no touches, the penalty on the working set of
+    /// this bench. It is of rows of touches without other work, so the two do not mix.
     fn calibration(&self) -> Option<Calibration> {
         let mut calibration = self.calibration.clone()?;
         "bench pages".clone_into(&mut calibration.source);
-        if let Some(penalty) = self.penalty() {
+        if calibration.touches.is_empty()
+            && let Some(penalty) = self.penalty()
+        {
             calibration.touches.push(penalty);
-            calibration.touches.sort_by_key(|touch| touch.working_set_bytes);
             calibration.touches_missing = None;
         }
         Some(calibration)

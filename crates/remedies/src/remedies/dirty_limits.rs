@@ -1,5 +1,5 @@
-//! `dirty-limits`: writing back begins early enough that nobody is held back for it, and no later
-//! than a burst is long.
+//! `dirty-limits`: writing back begins early enough that nobody is held back for it, and nobody is
+//! held back who only writes in bursts.
 
 use super::{Draft, Remedy};
 use crate::planner::Case;
@@ -9,9 +9,13 @@ use untax_core::{Bytes, Reading};
 pub const REMEDY: Remedy = Remedy {
     id: "dirty-limits",
     summary: "how many changed pages may wait for the disk, now and after a boot",
-    answers: &["dirty-limits"],
+    answers: &["dirty-limits", ROOM],
     plan,
 };
+
+/// What a finding asks for when a limit is too low for the database's own bursts; otherwise the disk
+/// is the cause, and limits are too high.
+const ROOM: &str = "dirty-room";
 
 /// When writing begins in the background: a second's worth of a slow disk. PostgreSQL's
 /// documentation of `checkpoint_flush_after` and kernel.org's vm sysctls give the reasons.
@@ -20,22 +24,25 @@ const BACKGROUND: Bytes = Bytes::from_mib(128);
 /// When writers are held back: far enough above for bursts.
 const FOREGROUND: Bytes = Bytes::from_mib(1024);
 
-/// A foreground limit is at most this part of the available memory: the kernel's own default, `dirty_ratio` = 20.
-const MOST: u64 = 5;
+/// Writers are held back at this part of the available memory at the latest: the kernel's own
+/// default (`dirty_ratio` = 20).
+const PART: u64 = 5;
 
 const DROP_IN: &str = "/etc/sysctl.d/90-untax-dirty.conf";
 
 fn plan(case: &Case) -> Draft {
-    let memory = case.snapshot.host.memory.value().and_then(|m| m.available_bytes.value());
-    let most = memory.map_or(FOREGROUND, |available| Bytes(available.0 / MOST));
-    let foreground = FOREGROUND.min(most.max(BACKGROUND + BACKGROUND));
-    let wanted = [("dirty_background", BACKGROUND), ("dirty", foreground)];
+    let Some(available) = available(case) else { return Draft::default() };
+    let foreground = FOREGROUND.min(rounded(Bytes(available.0 / PART)));
+    let background = BACKGROUND.min(Bytes(foreground.0 / 2));
+    let wanted = [("dirty_background", background), ("dirty", foreground)];
     let mut steps: Vec<Step> =
-        wanted.iter().filter_map(|(name, bytes)| now(case, name, *bytes)).collect();
+        wanted.iter().filter_map(|(name, bytes)| now(case, name, *bytes, available)).collect();
     if steps.is_empty() {
         return Draft::default();
     }
-    let lines = wanted.map(|(name, bytes)| format!("vm.{name}_bytes = {}\n", bytes.0)).concat();
+    let changed = wanted.iter().filter(|(name, _)| steps.iter().any(|s| s.id == id(name)));
+    let lines: String =
+        changed.map(|(name, bytes)| format!("vm.{name}_bytes = {}\n", bytes.0)).collect();
     steps.push(Step {
         id: "dirty-boot".to_owned(),
         remedy: REMEDY.id.to_owned(),
@@ -50,21 +57,31 @@ fn plan(case: &Case) -> Draft {
     Draft { steps, ..Draft::default() }
 }
 
-/// Whether a limit held a database back: then one that is too low is raised. Where the disk was the
-/// cause, lower is better.
-fn held_back(case: &Case) -> bool {
-    case.findings.iter().any(|(_, found)| found.rule == "dirty-burst" && found.tax.is_some())
+/// What memory can be had.
+fn available(case: &Case) -> Option<Bytes> {
+    case.snapshot.host.memory.value()?.available_bytes.value().copied()
 }
 
-/// A step, unless the limit is good already.
-fn now(case: &Case, name: &str, bytes: Bytes) -> Option<Step> {
+/// Down to a power of two: what is available is another number in each moment.
+fn rounded(bytes: Bytes) -> Bytes {
+    Bytes(1 << bytes.0.max(1).ilog2())
+}
+
+/// The id of the step for a limit.
+fn id(name: &str) -> String {
+    name.replace('_', "-")
+}
+
+/// A step, unless the limit is good already: low enough, or where a database needs room, high enough.
+fn now(case: &Case, name: &str, bytes: Bytes, available: Bytes) -> Option<Step> {
     let from = limit(case, name)?;
-    let good = |now: Bytes| now == bytes || now < bytes && !held_back(case);
-    if in_bytes(case, &from).is_some_and(good) {
+    let room = case.findings.iter().any(|(_, found)| found.remedy.as_deref() == Some(ROOM));
+    let good = |now: Bytes| if room { now >= bytes } else { now <= bytes };
+    if in_bytes(&from, available).is_some_and(good) {
         return None;
     }
     Some(Step {
-        id: name.replace('_', "-"),
+        id: id(name),
         remedy: REMEDY.id.to_owned(),
         summary: format!("vm.{name}: {from} -> {bytes}"),
         databases: case.databases(),
@@ -76,11 +93,9 @@ fn now(case: &Case, name: &str, bytes: Bytes) -> Option<Step> {
     })
 }
 
-/// A limit in bytes, also where it is a share of what memory can be had; `None` when that is not
-/// known. Source: kernel.org, admin-guide/sysctl/vm, `dirty_ratio`.
-fn in_bytes(case: &Case, limit: &str) -> Option<Bytes> {
+/// A limit in bytes, also where it is a share of what memory can be had. Source: kernel.org, admin-guide/sysctl/vm, `dirty_ratio`.
+fn in_bytes(limit: &str, available: Bytes) -> Option<Bytes> {
     let Some(percent) = limit.strip_suffix('%') else { return limit.parse().ok().map(Bytes) };
-    let available = *case.snapshot.host.memory.value()?.available_bytes.value()?;
     Some(Bytes((available.0 as f64 * percent.parse::<f64>().ok()? / 100.0) as u64))
 }
 

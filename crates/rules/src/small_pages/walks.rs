@@ -65,7 +65,7 @@ fn touch_penalty(
 }
 
 /// The memory whose page tables a CPU walks: the data, and among processes that take turns as much
-/// as the page tables of all of them map, at the moment when that was most.
+/// as the page tables of all of them map, idle ones too, at the moment when that was most.
 fn working_set(window: &Window, pair: &Pair, taking_turns: bool) -> Reading<Bytes> {
     let data = pair.end.memory.shared_bytes.clone();
     if !taking_turns {
@@ -74,7 +74,7 @@ fn working_set(window: &Window, pair: &Pair, taking_turns: bool) -> Reading<Byte
     let inside = window.samples.iter().filter(|sample| sample.database == pair.end.id);
     let at_end = pair.end.memory.page_table_bytes.value().copied();
     let tables = inside.filter_map(|sample| sample.page_table_bytes).chain(at_end).max();
-    data.map(|data| data.max(Bytes(tables.unwrap_or_default().0 * MAPPED_BY_BYTE)))
+    data.map(|data| data.max(Bytes(tables.unwrap_or_default().0.saturating_mul(MAPPED_BY_BYTE))))
 }
 
 /// Whether more processes take turns on the CPUs than these remember address spaces of.
