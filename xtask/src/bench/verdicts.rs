@@ -13,10 +13,11 @@ use clap::Args;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fmt::Write;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
+use std::time::Duration;
 use untax_core::power::FACTOR;
 use untax_core::verdict::{Trial, Verification, Word, judge};
-use untax_lab::{Pgbench, Place, Postgres, Turn};
+use untax_lab::{Place, Postgres, Turn};
 
 /// What to measure.
 #[derive(Debug, Args)]
@@ -46,6 +47,9 @@ struct Runs {
 const MANY: u32 = 300;
 const FEW: u32 = 8;
 
+/// How long so many take to connect.
+const CONNECTED: Duration = Duration::from_secs(3);
+
 /// Runs the bench and writes the table.
 pub fn run(options: &Options) -> anyhow::Result<()> {
     options.output.prepare()?;
@@ -69,11 +73,23 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
 /// The plan against too many connections, from a check under them.
 fn plan(postgres: &Postgres, untax: &Untax) -> anyhow::Result<String> {
     let pid = postgres.pid().context("PostgreSQL does not run")?;
-    let load = postgres.pgbench(&Pgbench { clients: MANY, seconds: 15, ..Pgbench::default() })?;
-    finished(untax.start_check(pid, "10s")?)?;
-    load.finish()?;
+    let mut load = Command::new("sh");
+    load.args(["-c", &busy(postgres)]).stdin(Stdio::null()).stdout(Stdio::null());
+    let mut load = load.stderr(Stdio::null()).spawn()?;
+    std::thread::sleep(CONNECTED);
+    finished(untax.start_check(pid, "8s")?)?;
+    load.wait()?;
     let plan = said(untax, &["plan", "--only", "too-many-connections", "--json"])?;
     Ok(plan["plan"].as_str().context("a plan without an id")?.to_owned())
+}
+
+/// Many clients with requests that keep the server busy, however slow the clients are.
+fn busy(postgres: &Postgres) -> String {
+    let (socket, port, user) = (postgres.socket_directory(), postgres.port(), postgres.user());
+    format!(
+        "echo 'SELECT count(*) FROM generate_series(1, 20000);' | \
+         pgbench -n -c {MANY} -j 2 -T 15 -f /dev/stdin -h {socket} -p {port} -U {user} postgres"
+    )
 }
 
 fn verify(
