@@ -124,12 +124,17 @@ fn sorts_that_spill_are_held_back_by_low_limits_of_dirty_pages_until_these_are_r
         };
         let running = load(&sorts("-T 600"));
         settle(pid);
-        let check = untax.check(pid);
+        // Beside disk-slow: a file that is removed waits for what is being written of it. On a busy
+        // machine the sorts come too slowly now and then.
+        let place = |check: &Value| {
+            let found = rules(database(check, pid));
+            println!("found: {}", found.join(" "));
+            found.iter().position(|rule| *rule == "dirty-burst")
+        };
+        let check = (0..3).map(|_| untax.check(pid)).find(|check| place(check).is_some());
         drop(running);
-        let found = database(&check, pid);
-        // Beside disk-slow: a file that is removed waits for what is being written of it.
-        let place = rules(found).iter().position(|rule| *rule == "dirty-burst");
-        let place = place.unwrap_or_else(|| panic!("{found:#}"));
+        let check = check.expect("dirty-burst, in one of three checks");
+        let (found, place) = (database(&check, pid), place(&check).unwrap());
         let fix = found["findings"][place]["fix"].as_str().unwrap();
         assert!(fix.starts_with("vm.dirty_bytes up to 1 GiB"), "{fix}");
 
