@@ -4,6 +4,9 @@ use crate::{Bytes, Interval};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+/// Bytes that a byte of page tables maps: 4 KiB with an entry of 8 bytes.
+pub const MAPPED_BY_BYTE: u64 = 512;
+
 /// Penalties measured on this host, for a rule to multiply with a database's own counters.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Calibration {

@@ -13,7 +13,7 @@
 //! itself. Independent touches overlap and hide most of a page walk: they showed a tenth of the
 //! penalty. Databases go from hash bucket to buffer to row, one step after the other, with other
 //! work between the steps: in rows without it, touches find the upper page tables in the caches and
-//! cost half as much.
+//! cost a quarter less.
 //!
 //! **Large working sets** without large memory: the file is mapped many times in a row, so that
 //! its addresses and page tables are those of gigabytes while its data is not. On a 2-core test
@@ -21,7 +21,7 @@
 //! 8 GiB (4 GiB: 162 against 161 ns). Many processes that map the same memory have as many page
 //! tables as one that maps so much more, and find them as cold: a touch of 4 GiB cost
 //! 650 and 1000 ns more on small pages for 16 and 64 processes that take turns on one CPU, and 350
-//! and 800 ns for one process with as many page tables (250 ns with its own).
+//! and 750 ns for one process with as many page tables (250 ns with its own).
 //!
 //! Faults are measured in processor time of the thread, so that a busy host does not count as slow
 //! pages. A touch is too short for that clock: the longest of each trial, which were interrupted, are

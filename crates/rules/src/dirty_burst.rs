@@ -5,6 +5,7 @@ use crate::stall::{self, Stall, WORTH, Words, percent};
 use untax_core::activity::Doing;
 use untax_core::finding::Says;
 use untax_core::io::Dirty;
+use untax_core::window::Pair;
 use untax_core::{Bytes, Diagnosis, Evidence, Finding, Io, Reading, Severity, Window};
 
 pub const RULE: Rule = Rule {
@@ -47,7 +48,7 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
             let io = window.io.value();
             let near = io.and_then(|io| io.dirty.value()).is_some_and(|d| fullness(d) >= NEAR);
             match stall {
-                Some(stall) if stall.share.mid >= WORTH => Some(costs(&stall, io)),
+                Some(stall) if stall.share.mid >= WORTH => Some(costs(&stall, pair, io)),
                 Some(_) if near => Some(near_it(io?)),
                 _ => None,
             }
@@ -64,8 +65,8 @@ fn fullness(dirty: &Dirty) -> f64 {
     waiting.0 as f64 / dirty.threshold_bytes.0 as f64
 }
 
-fn costs(stall: &Stall, io: Option<&Io>) -> Says {
-    let (fix, remedy) = match io.and_then(too_small) {
+fn costs(stall: &Stall, pair: &Pair, io: Option<&Io>) -> Says {
+    let (fix, remedy) = match io.and_then(|io| too_small(pair, io)) {
         Some(threshold) => (
             format!("vm.dirty_bytes up to {ROOM}: its own bursts do not fit within {threshold}"),
             "dirty-room",
@@ -86,9 +87,9 @@ fn costs(stall: &Stall, io: Option<&Io>) -> Says {
     stall::finding(RULE.id, stall, words)
 }
 
-/// A threshold that leaves no room for a burst, where a database wrote the most itself.
-fn too_small(io: &Io) -> Option<Bytes> {
-    let own = io.writers.value()?.first()?.database.is_some();
+/// A threshold that leaves no room for a burst, where the database wrote the most itself.
+fn too_small(pair: &Pair, io: &Io) -> Option<Bytes> {
+    let own = io.writers.value()?.first()?.database.as_ref() == Some(&pair.end.id);
     let threshold = io.dirty.value()?.threshold_bytes;
     (own && threshold < ROOM).then_some(threshold)
 }
@@ -167,6 +168,14 @@ mod tests {
         let finding = found(evaluate(&window)).remove(0);
         assert!(finding.fix.starts_with("vm.dirty_bytes up to 1 GiB: its own"), "{}", finding.fix);
         assert_eq!(finding.remedy.as_deref(), Some("dirty-room"));
+        // Another database's flood is no burst of its own.
+        if let Reading::Present(io) = &mut window.io
+            && let Reading::Present(writers) = &mut io.writers
+        {
+            writers[0].database = Some("mysql:8".to_owned());
+        }
+        let finding = found(evaluate(&window)).remove(0);
+        assert_eq!(finding.remedy.as_deref(), Some("dirty-limits"));
     }
 
     #[test]

@@ -12,7 +12,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use untax_core::Reading::{self, Absent, Failed, Present};
-use untax_core::calibration::TouchPenalty;
+use untax_core::calibration::{MAPPED_BY_BYTE, TouchPenalty};
 use untax_core::{Bytes, Interval, stats};
 use untax_host::{Host, process};
 
@@ -44,8 +44,6 @@ const COUNTED: f64 = 0.99;
 const PAIRS: u32 = 9;
 /// Each working set is so many times the one before.
 const GROWTH: usize = 8;
-/// Bytes that a byte of page tables maps: 4 KiB with an entry of 8 bytes.
-const MAPPED_BY_BYTE: u64 = 512;
 /// Parts that are mapped at most. Of larger working sets as many, all over it: as many pages of page
 /// tables, in less time, with fewer entries in each. Where a cache holds those, this errs on the low
 /// side.

@@ -93,7 +93,8 @@ fn now(case: &Case, name: &str, bytes: Bytes, available: Bytes) -> Option<Step> 
     })
 }
 
-/// A limit in bytes, also where it is a share of what memory can be had. Source: kernel.org, admin-guide/sysctl/vm, `dirty_ratio`.
+/// A limit in bytes, also where it is a share of what memory can be had. Source: kernel.org,
+/// admin-guide/sysctl/vm, `dirty_ratio`.
 fn in_bytes(limit: &str, available: Bytes) -> Option<Bytes> {
     let Some(percent) = limit.strip_suffix('%') else { return limit.parse().ok().map(Bytes) };
     Some(Bytes((available.0 as f64 * percent.parse::<f64>().ok()? / 100.0) as u64))

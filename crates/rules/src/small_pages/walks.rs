@@ -1,7 +1,7 @@
 //! Page walks: what touching data costs more on small pages.
 
 use super::Part;
-use untax_core::calibration::TouchPenalty;
+use untax_core::calibration::{MAPPED_BY_BYTE, TouchPenalty};
 use untax_core::database::{Accesses, Model};
 use untax_core::window::Pair;
 use untax_core::{Bytes, Calibration, Evidence, Reading, Window};
@@ -10,9 +10,6 @@ use untax_core::{Bytes, Calibration, Evidence, Reading, Window};
 /// arch/x86/mm/tlb.c. With more, a switch between them finds neither translations nor page tables
 /// in its caches.
 const ADDRESS_SPACES: f64 = 6.0;
-
-/// Bytes that a byte of page tables maps: 4 KiB with an entry of 8 bytes.
-const MAPPED_BY_BYTE: u64 = 512;
 
 /// What page walks took: the engine's accesses, each at the penalty that was calibrated.
 pub fn part(window: &Window, pair: &Pair) -> Reading<Part> {
@@ -74,7 +71,8 @@ fn working_set(window: &Window, pair: &Pair, taking_turns: bool) -> Reading<Byte
     let inside = window.samples.iter().filter(|sample| sample.database == pair.end.id);
     let at_end = pair.end.memory.page_table_bytes.value().copied();
     let tables = inside.filter_map(|sample| sample.page_table_bytes).chain(at_end).max();
-    data.map(|data| data.max(Bytes(tables.unwrap_or_default().0.saturating_mul(MAPPED_BY_BYTE))))
+    let mapped = tables.map(|tables| Bytes(tables.0.saturating_mul(MAPPED_BY_BYTE)));
+    data.map(|data| mapped.map_or(data, |mapped| data.max(mapped)))
 }
 
 /// Whether more processes take turns on the CPUs than these remember address spaces of.
