@@ -28,9 +28,13 @@ pub enum Doing {
     ReclaimStalled,
     /// Waiting in `futex` or a semaphore.
     Futex,
-    /// The same, but only while another thread of the database that serves a client waits for what
-    /// it writes: who is next in the log's queue.
+    /// The same, but only while another thread of the database that serves a client waits for the
+    /// device that it writes to: who is next in the log's queue.
     FutexDisk,
+    /// The same, behind one that waits for the filesystem.
+    FutexFilesystem,
+    /// The same, behind one that has dirtied too many pages.
+    FutexDirtyThrottled,
     /// Waiting in a page fault that reads nothing, or to change its mappings.
     Fault,
     /// Waiting until the network takes data.
@@ -53,7 +57,7 @@ pub enum Doing {
 
 impl Doing {
     /// All of them, in the order in which the probe numbers them.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 21] = [
         Self::OnCpu,
         Self::ReclaimOnCpu,
         Self::Contended,
@@ -64,6 +68,8 @@ impl Doing {
         Self::ReclaimStalled,
         Self::Futex,
         Self::FutexDisk,
+        Self::FutexFilesystem,
+        Self::FutexDirtyThrottled,
         Self::Fault,
         Self::Send,
         Self::Receive,
@@ -94,10 +100,12 @@ impl Doing {
                 (Model::Loop, _) | (Model::Thread, Polling::Never) => Part::Idle,
                 _ => Part::Lock,
             },
-            Self::FutexDisk => match Self::Futex.part(polling, model) {
-                Part::Lock => Part::Disk,
-                other => other,
-            },
+            Self::FutexDisk | Self::FutexFilesystem | Self::FutexDirtyThrottled => {
+                match Self::Futex.part(polling, model) {
+                    Part::Lock => Part::Disk,
+                    other => other,
+                }
+            }
             Self::PollPeer if polling == Polling::Forever && model == Model::Process => Part::Lock,
             Self::AsyncIo if polling == Polling::Forever => Part::Disk,
             Self::Poll
@@ -172,6 +180,11 @@ pub struct Activity {
     pub slices: Vec<Slice>,
 }
 
+/// From this length on a wait inside a file call is a hang. In shorter ones threads hand a file's
+/// lock to each other, or wait for the journal, which takes as long as a few writes: the filesystem
+/// at work.
+pub const HANG_S: f64 = 0.02;
+
 /// What the threads of a database did for a while, those that were started meanwhile included.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Slice {
@@ -182,6 +195,9 @@ pub struct Slice {
     /// The part of it that new server processes took until they waited for their first request,
     /// and after their last one, and that the main process took to start them.
     pub connecting_s: Seconds,
+    /// How much of their waits inside file calls was in waits of [`HANG_S`] and more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hung_s: Option<Seconds>,
     /// Where those on a CPU were; none where stacks cannot be sampled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sampled: Option<Sampled>,
@@ -253,6 +269,16 @@ impl Activity {
         found.map_or(Seconds(0.0), |longest| longest.time_s)
     }
 
+    /// The part (0..1) of waits inside file calls that was in hangs; `None` when that was not
+    /// traced, or there were no such waits.
+    pub fn hung(&self) -> Option<f64> {
+        let hung =
+            self.slices.iter().map(|slice| slice.hung_s.map(|s| s.0)).sum::<Option<f64>>()?;
+        let waits = |slice: &Slice| slice.sum(|spent| spent.doing == Doing::Filesystem);
+        let all = self.slices.iter().map(waits).fold(0.0, f64::add);
+        (all > 0.0).then(|| (hung / all).min(1.0))
+    }
+
     /// How many threads did anything at all, on average.
     pub fn awake(&self) -> f64 {
         self.sum(|spent| spent.doing != Doing::Dormant).0 / self.window_s.0.max(f64::MIN_POSITIVE)
@@ -302,6 +328,22 @@ impl Spent {
     pub fn part(&self, model: Model) -> Part {
         self.doing.part(self.polling, model)
     }
+
+    /// Whether it is a wait for a file of this kind, or behind another thread's, by a thread that
+    /// somebody waits for in turn.
+    ///
+    /// A process that wakes by a timer, and never for a client, writes behind the backs of those
+    /// that serve one. (Threads may wait for their clients with a time-out.)
+    pub fn held_by(&self, wait: Doing, model: Model) -> bool {
+        let kind = match self.doing {
+            Doing::FutexDisk | Doing::AsyncIo => Doing::Disk,
+            Doing::FutexFilesystem => Doing::Filesystem,
+            Doing::FutexDirtyThrottled => Doing::DirtyThrottled,
+            itself => itself,
+        };
+        let in_background = model == Model::Process && self.polling == Polling::Timed;
+        kind == wait && self.part(model) == Part::Disk && !in_background
+    }
 }
 
 #[cfg(test)]
@@ -316,6 +358,7 @@ mod tests {
             traced_s: Seconds(0.5),
             spent: spent.collect(),
             connecting_s: Seconds(0.0),
+            hung_s: None,
             sampled: None,
         };
         let slices = vec![slice.clone(), slice];
@@ -367,9 +410,11 @@ mod tests {
         ];
         for model in [Model::Process, Model::Thread, Model::Loop, Model::Unknown] {
             let sum: f64 = PARTS.iter().map(|part| activity().part(*part, model).0).sum();
-            assert!((sum - 228.0).abs() < 1e-9, "{model:?}");
+            // A second of each way in each slice, of which half of the window is traced.
+            let all = 4.0 * (Polling::ALL.len() * Doing::ALL.len()) as f64;
+            assert!((sum - all).abs() < 1e-9, "{model:?}");
             let idle = activity().part(Part::Idle, model).0;
-            assert!((activity().active(model).0 - (228.0 - idle)).abs() < 1e-9);
+            assert!((activity().active(model).0 - (all - idle)).abs() < 1e-9);
         }
     }
 
@@ -383,6 +428,14 @@ mod tests {
         let behind = |polling, model| Doing::FutexDisk.part(polling, model);
         assert_eq!(behind(Polling::Forever, Model::Process), Part::Disk);
         assert_eq!(behind(Polling::Never, Model::Thread), Part::Idle);
+        let held = |polling, doing, wait, model| {
+            Spent { polling, doing, time_s: Seconds(1.0) }.held_by(wait, model)
+        };
+        let (forever, timed) = (Polling::Forever, Polling::Timed);
+        assert!(held(forever, Doing::FutexFilesystem, Doing::Filesystem, Model::Process));
+        assert!(!held(forever, Doing::FutexFilesystem, Doing::Disk, Model::Process));
+        assert!(!held(timed, Doing::Disk, Doing::Disk, Model::Process), "in the background");
+        assert!(held(timed, Doing::Disk, Doing::Disk, Model::Thread));
         assert_eq!(Doing::PollPeer.part(Polling::Timed, Model::Process), Part::Idle);
         assert_eq!(Doing::PollPeer.part(Polling::Forever, Model::Process), Part::Lock);
     }

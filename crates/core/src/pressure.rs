@@ -28,6 +28,8 @@ pub struct GroupMemory {
     pub taken_pages: u64,
     /// How many base pages a piece has on average: 1 where pages are counted, and in a window.
     pub pages_each: f64,
+    /// Pages that its own processes read again, soon after they were evicted.
+    pub read_again_pages: Reading<u64>,
     /// For how long some of its tasks waited for memory; where the kernel says so for each group.
     pub stalled_s: Reading<Seconds>,
 }

@@ -50,7 +50,7 @@ const UNFREEZE: &str = r#"
 kill -s KILL "$loop"
 wait "$loop"
 sleep 0.05
-fsfreeze --unfreeze "$1"
+fsfreeze --unfreeze "$1" 2>/dev/null
 "#;
 
 /// A mounted filesystem; unmounted and removed when dropped.

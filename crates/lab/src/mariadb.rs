@@ -122,7 +122,9 @@ impl MariaDb {
         self.sql("CREATE DATABASE IF NOT EXISTS sbtest")?;
         let load = Sysbench { threads: 1, seconds: 0, rows };
         let command = self.sysbench(&load, "oltp_point_select", "prepare")?;
-        self.server.scratch.run(&command).map(drop)
+        self.server.scratch.run(&command)?;
+        // Writes all of it to the disk: or the log is full of it, and what comes next waits.
+        self.sql("USE sbtest; FLUSH TABLES sbtest1 FOR EXPORT; UNLOCK TABLES").map(drop)
     }
 
     /// Starts sysbench on the table that [`MariaDb::sysbench_fill`] made.
@@ -182,10 +184,11 @@ impl Served for MariaDb {
         let event = match work.kind {
             work::Kind::Reads | work::Kind::Pipelined => return self.sysbench_run(&load),
             work::Kind::Writes => WRITE,
-            work::Kind::HotRow => HOT_ROW,
+            work::Kind::Thoughtful => &THOUGHTFUL.replace("ROW", "sysbench.rand.uniform(1, ROWS)"),
+            work::Kind::HotRow => &THOUGHTFUL.replace("ROW", "1"),
             work::Kind::Reconnect => RECONNECT,
             work::Kind::Scans => SCAN,
-            work::Kind::Sorts => SORT,
+            work::Kind::Sorts | work::Kind::Spills => SORT,
             work::Kind::Fetches => FETCH,
             work::Kind::Grows => GROW,
         };
@@ -198,13 +201,20 @@ impl Served for MariaDb {
 
 /// A script of sysbench for what its own scripts do not have.
 const SCRIPT: &str = r#"
+ffi = require("ffi")
+ffi.cdef("int usleep(unsigned int)")
 sysbench.cmdline.options = { table_size = {"rows", 1} }
 function thread_init() driver = sysbench.sql.driver(); connection = driver:connect() end
 function thread_done() connection:disconnect() end
 function event() EVENT end
 "#;
 const WRITE: &str = r#"connection:query("UPDATE sbtest1 SET k = k + 1 WHERE id = " .. sysbench.rand.uniform(1, ROWS))"#;
-const HOT_ROW: &str = r#"connection:query("UPDATE sbtest1 SET k = k + 1 WHERE id = 1")"#;
+/// As a program does that asks the server, decides, and asks again.
+const THOUGHTFUL: &str = r#"connection:query("BEGIN")
+connection:query("UPDATE sbtest1 SET k = k + 1 WHERE id = " .. ROW)
+ffi.C.usleep(2000)
+connection:query("COMMIT")
+ffi.C.usleep(3000)"#;
 const RECONNECT: &str = r#"connection:disconnect(); connection = driver:connect()
 connection:query("SELECT c FROM sbtest1 WHERE id = " .. sysbench.rand.uniform(1, ROWS))"#;
 const SCAN: &str = r#"connection:query("SELECT sum(length(pad)) FROM sbtest1")"#;

@@ -194,9 +194,14 @@ impl Served for Postgres {
             work::Kind::Reconnect => return self.pgbench(&Pgbench { reconnect: true, ..plain }),
             // The standard script, without the branches: those are few, and so hot rows.
             work::Kind::Writes => WRITES.replace("ROWS", &(scale(mebibytes) * 100_000).to_string()),
-            work::Kind::HotRow => HOT_ROW.to_owned(),
+            work::Kind::Thoughtful => {
+                let rows = (scale(mebibytes) * 100_000).to_string();
+                THOUGHTFUL.replace("ROW", &format!("random(1, {rows})"))
+            }
+            work::Kind::HotRow => THOUGHTFUL.replace("ROW", "1"),
             work::Kind::Scans => SCANS.to_owned(),
             work::Kind::Sorts => SORTS.to_owned(),
+            work::Kind::Spills => SPILLS.to_owned(),
             work::Kind::Fetches => FETCHES.to_owned(),
             work::Kind::Grows => GROWS.to_owned(),
         };
@@ -211,11 +216,20 @@ impl Served for Postgres {
 
 const WRITES: &str = "\\set aid random(1, ROWS)\n\
     UPDATE pgbench_accounts SET abalance = abalance + 1 WHERE aid = :aid;\n";
-const HOT_ROW: &str = "UPDATE pgbench_branches SET bbalance = bbalance + 1 WHERE bid = 1;\n";
+/// As a program does that asks the server, decides, and asks again.
+const THOUGHTFUL: &str = "\\set aid ROW\n\
+    BEGIN;\n\
+    UPDATE pgbench_accounts SET abalance = abalance + 1 WHERE aid = :aid;\n\
+    \\sleep 2 ms\n\
+    COMMIT;\n\
+    \\sleep 3 ms\n";
 /// Through the page cache and no further, which takes little time on a CPU.
 const SCANS: &str = "SELECT pg_prewarm('pgbench_accounts', 'read');\n";
 const SORTS: &str = "SELECT aid FROM pgbench_accounts ORDER BY filler, -aid OFFSET 10000000;\n";
 
+const SPILLS: &str = "SET work_mem = '1MB';\n\
+    SELECT count(*) FROM \
+    (SELECT random() r FROM generate_series(1, 1000000) ORDER BY r OFFSET 1) s;\n";
 const FETCHES: &str = "SELECT * FROM pgbench_accounts LIMIT 2000;\n";
 const GROWS: &str = "INSERT INTO pgbench_history (tid, bid, aid) VALUES (1, 1, 1);\n";
 

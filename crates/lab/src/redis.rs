@@ -106,7 +106,7 @@ impl Redis {
             ("-P", "16".to_owned()),
         ];
         command.extend(options.into_iter().flat_map(|(flag, value)| [flag.to_owned(), value]));
-        Load::start(&self.server.scratch, &command, 0, redis_rps)
+        Load::start(&self.server.scratch, &self.server.as_client(&command), 0, redis_rps)
     }
 
     /// The words of redis-benchmark that are the same for every work.
@@ -168,7 +168,7 @@ impl Served for Redis {
         let mut command = self.worker(pipeline, work.clients)?;
         let size = value_bytes(mebibytes).to_string();
         match work.kind {
-            work::Kind::Writes | work::Kind::HotRow => {
+            work::Kind::Writes | work::Kind::Thoughtful | work::Kind::HotRow => {
                 command.extend(words(["-t", "set", "-d", &size]));
             }
             // As many keys as there can be, so that nearly every request makes a new one.

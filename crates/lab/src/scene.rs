@@ -76,16 +76,16 @@ impl Scene {
         })
     }
 
-    /// Switches the cause on or off.
-    pub fn switch(&mut self, on: bool) -> Result<(), LabError> {
+    /// Switches the cause on or off. Gives whether the server was restarted for that.
+    pub fn switch(&mut self, on: bool) -> Result<bool, LabError> {
         if on == self.injected.is_some() {
-            return Ok(());
+            return Ok(false);
         }
         // Before the restart: settings of the machine are to hold for all of the server's life.
         self.injected = if on { Some((self.cause.inject)(self)?) } else { None };
         let plan = &self.plan;
         if plan.cause_settings.is_none() && plan.cause_place.is_none() {
-            return Ok(());
+            return Ok(false);
         }
         let settings = plan.cause_settings.filter(|_| on).unwrap_or(plan.settings);
         let place = plan.cause_place.filter(|_| on).unwrap_or(plan.place);
@@ -93,7 +93,7 @@ impl Scene {
         if self.engine == Engine::Redis {
             self.server.fill(self.plan.fill_mebibytes)?;
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Starts the load: that of the cause while it is on, when it has one of its own. `None` when
@@ -104,7 +104,7 @@ impl Scene {
         self.server.work(work, self.plan.fill_mebibytes, seconds).map(Some)
     }
 
-    /// How long the load is to run before a check.
+    /// How long the load is to run before a check, and before a trial after a restart.
     pub fn settling(&self) -> Duration {
         Duration::from_secs(self.plan.settling_s)
     }

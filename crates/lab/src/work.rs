@@ -34,7 +34,9 @@ pub enum Kind {
     Reads,
     /// Changes single rows, and commits.
     Writes,
-    /// Changes the same row as everybody else.
+    /// Changes a single row, and thinks before it commits, and after.
+    Thoughtful,
+    /// The same with the row that everybody changes.
     HotRow,
     /// Reads a single row over a connection made for it.
     Reconnect,
@@ -42,6 +44,8 @@ pub enum Kind {
     Scans,
     /// Sorts the whole table, which takes a temporary file.
     Sorts,
+    /// Sorts more than it has memory for, which takes files that come and go.
+    Spills,
     /// Reads a few hundred KiB at once.
     Fetches,
     /// Adds rows that stay.

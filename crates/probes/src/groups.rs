@@ -46,6 +46,10 @@ fn grown(before: Option<&GroupMemory>, after: &GroupMemory) -> GroupMemory {
         at_limit: counted(|group| group.at_limit),
         taken_pages: (counted(|group| group.taken_pages) as f64 * after.pages_each) as u64,
         pages_each: 1.0,
+        read_again_pages: after.read_again_pages.clone().map(|pages| {
+            let before = before.and_then(|group| group.read_again_pages.value());
+            pages.saturating_sub(before.copied().unwrap_or_default())
+        }),
         stalled_s: after.stalled_s.clone().map(|s| Seconds((s.0 - stalled_before).max(0.0))),
     }
 }

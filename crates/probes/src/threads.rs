@@ -17,8 +17,9 @@ use rustix::time::{ClockId, clock_gettime};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::time::Duration;
-use total::{CONNECTING, STARTED, grown, longest, numbers, sampled, spent};
+use total::{CONNECTING, STARTED, grown, hung, longest, numbers, sampled, spent};
 use untax_core::activity::{self, Activity, Doing};
+use untax_core::database::Model;
 use untax_core::{Database, Reading, Seconds};
 use untax_host::Host;
 
@@ -209,6 +210,7 @@ impl Threads {
         let cgroup = database.cgroup.value();
         let limits = cgroup.and_then(|cgroup| cgroup.cpu.value());
         let limited = limits.is_none_or(|limits| !limits.is_empty());
+        let threaded = database.model == Model::Thread;
         let mut threads = 0;
         let mut pids = database.pids.clone();
         let mut next = 0;
@@ -221,7 +223,7 @@ impl Threads {
             let names = self.host.names(&format!("/proc/{pid}/task"));
             for tid in names.into_value().iter().flatten().filter_map(|name| name.parse().ok()) {
                 let doing = syscalls::now(&self.host, pid, tid).map_or(UNSEEN, number);
-                let fresh = Fresh { since_ns: now(), database: index, doing, limited };
+                let fresh = Fresh { since_ns: now(), database: index, doing, limited, threaded };
                 threads += u32::from(self.insert(tid, &fresh)?);
             }
             // Those that it started since the snapshot looked; what it starts from now on is
@@ -359,6 +361,7 @@ impl Threads {
                 traced_s: Seconds::from_ns(end_ns - since_ns),
                 spent: spent(&total, before),
                 connecting_s: Seconds::from_ns(grown(CONNECTING, &total, before)),
+                hung_s: Some(hung(&total, before)),
                 sampled: (self.samples && watched.data_known).then(|| sampled(&total, before)),
             });
             watched.total_ns = total;
@@ -396,7 +399,7 @@ fn configure(map: &mut OpenMapMut, room: u32) -> libbpf_rs::Result<()> {
 }
 
 /// The size of `struct thread` of threads.h: what `Fresh` says, and the time spent in each way.
-const FRESH: usize = 88 + 8 * Doing::ALL.len();
+const FRESH: usize = 112 + 8 * Doing::ALL.len();
 
 /// `struct thread` of threads.h, as it is before its first event.
 struct Fresh {
@@ -404,6 +407,7 @@ struct Fresh {
     database: u32,
     doing: u8,
     limited: bool,
+    threaded: bool,
 }
 
 impl Fresh {
@@ -413,8 +417,9 @@ impl Fresh {
         bytes[24..28].copy_from_slice(&self.database.to_ne_bytes());
         bytes[28] = self.doing;
         bytes[32] = self.limited.into();
+        bytes[40] = self.threaded.into();
         // Of a wait that goes on, its beginning is not known: it counts from now.
-        bytes[48..56].copy_from_slice(&self.since_ns.to_ne_bytes());
+        bytes[56..64].copy_from_slice(&self.since_ns.to_ne_bytes());
         bytes
     }
 }
@@ -445,6 +450,48 @@ mod tests {
         body.split(',').map(|word| word.trim().to_owned()).filter(|word| !word.is_empty()).collect()
     }
 
+    /// Where the fields of one `struct` of the header are, and its size: bytes.
+    pub(super) fn places(name: &str) -> (BTreeMap<String, usize>, usize) {
+        let text = include_str!("bpf/threads.h");
+        let body = text.split_once(&format!("\nstruct {name} {{")).unwrap().1;
+        let body = body.split_once("\n}").unwrap().0;
+        let body: String =
+            body.split("/*").map(|p| p.split_once("*/").map_or(p, |s| s.1)).collect();
+        let constants = [("POLLINGS", 3), ("DOINGS", Doing::ALL.len()), ("FILE_WAITS", 3)];
+        let (mut places, mut end) = (BTreeMap::new(), 0_usize);
+        for field in body.split(';').map(str::trim).filter(|field| !field.is_empty()) {
+            let (kind, name) = field.split_once(' ').unwrap();
+            let size = [("u8", 1), ("u32", 4), ("u64", 8)].iter().find(|(k, _)| *k == kind);
+            let size = size.unwrap().1;
+            let mut dimensions = name.split('[');
+            let name = dimensions.next().unwrap();
+            let times = dimensions.map(|d| {
+                let word = d.trim_end_matches(']');
+                constants.iter().find(|(c, _)| *c == word).unwrap().1
+            });
+            end = end.next_multiple_of(size);
+            places.insert(name.to_owned(), end);
+            end += size * times.product::<usize>();
+        }
+        (places, end.next_multiple_of(8))
+    }
+
+    #[test]
+    fn a_fresh_thread_is_one_as_the_kernel_sees_it() {
+        let (places, bytes) = places("thread");
+        assert_eq!(bytes, FRESH);
+        let fresh =
+            Fresh { since_ns: 1, database: 2, doing: 3, limited: true, threaded: true }.bytes();
+        let set = |name: &str, value: u8| {
+            assert_eq!(fresh[places[name]], value, "{name}");
+            usize::from(value)
+        };
+        let all = [("since", 1), ("database", 2), ("doing", 3), ("limited", 1), ("threaded", 1)];
+        let sum: usize = all.into_iter().map(|(name, value)| set(name, value)).sum();
+        let sum = sum + set("waits_since", 1);
+        assert_eq!(fresh.iter().map(|byte| usize::from(*byte)).sum::<usize>(), sum);
+    }
+
     /// `ON_CPU` as `OnCpu`.
     fn pascal(word: &str) -> String {
         let first = |part: &str| part[..1].to_owned() + &part[1..].to_lowercase();
@@ -466,5 +513,7 @@ mod tests {
             assert_eq!(pascal(&pollings[index]), format!("{polling:?}"));
         }
         assert!(include_str!("bpf/threads.h").contains("#define MAX_DATABASES 64\n"));
+        let hang = format!("#define HANG_NS {}\n", activity::HANG_S * 1e9);
+        assert!(include_str!("bpf/threads.h").contains(&hang));
     }
 }

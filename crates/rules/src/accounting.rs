@@ -83,9 +83,13 @@ pub fn neighbours_part(window: &Window, pair: &Pair, demand: &Demand) -> f64 {
     (taken_s / demand.busy_s).min(1.0)
 }
 
+/// The largest share of time that counts as saved. What is left is known to a percent at best, so no
+/// factor above a hundred is predicted.
+pub const MOST_SAVED: f64 = 0.99;
+
 /// The most that a closed loop's throughput grows by when this share of its time is saved.
 pub fn factor(share: f64) -> f64 {
-    1.0 / (1.0 - share.clamp(0.0, 0.95))
+    1.0 / (1.0 - share.clamp(0.0, MOST_SAVED))
 }
 
 fn traced(activity: &Activity, model: Model) -> [f64; 3] {

@@ -1,5 +1,6 @@
 //! `cpu-throttled`: a CPU limit holds the database back.
 
+use crate::accounting::{Demand, neighbours_part};
 use crate::catalogue::Rule;
 use crate::stall::{self, Stall, Words, percent};
 use untax_core::activity::Doing;
@@ -46,6 +47,7 @@ fn evaluate_one(window: &Window, pair: &Pair) -> Reading<Option<Says>> {
     }
     Stall::of(window, pair, |spent| spent.doing == Doing::Throttled).map(|stall| {
         let stall = stall.filter(|stall| stall.share.mid > 0.0)?;
+        let stall = stall.ending(queue(window, pair));
         let tightest = limits.value().and_then(|limits| tightest(limits));
         let limit = tightest.map_or("a CPU limit".to_owned(), |limit| {
             format!("the limit of {:.2} CPUs of {}", limit.cpus, limit.cgroup)
@@ -61,6 +63,15 @@ fn evaluate_one(window: &Window, pair: &Pair) -> Reading<Option<Says>> {
             remedy: Some("cpu-limit"),
         }))
     })
+}
+
+/// The share of active time in which its threads waited for each other to leave a CPU. They queue
+/// for what the limit leaves them.
+fn queue(window: &Window, pair: &Pair) -> f64 {
+    let contended = Stall::of(window, pair, |spent| spent.doing == Doing::Contended);
+    let contended = contended.into_value().flatten().map_or(0.0, |stall| stall.share.mid);
+    let demand = Demand::of(window, pair);
+    contended * demand.value().map_or(0.0, |demand| 1.0 - neighbours_part(window, pair, demand))
 }
 
 fn tightest(limits: &[CpuLimit]) -> Option<&CpuLimit> {

@@ -43,7 +43,8 @@ const NEAR: f64 = 0.9;
 
 fn evaluate(window: &Window) -> Vec<Diagnosis> {
     stall::per_database(window, RULE.id, |pair| {
-        let stall = Stall::of(window, pair, |spent| spent.doing == Doing::DirtyThrottled);
+        let model = pair.end.model;
+        let stall = Stall::of(window, pair, |spent| spent.held_by(Doing::DirtyThrottled, model));
         stall.map(|stall| {
             let io = window.io.value();
             let near = io.and_then(|io| io.dirty.value()).is_some_and(|d| fullness(d) >= NEAR);

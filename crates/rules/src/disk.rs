@@ -4,9 +4,9 @@
 //! end with them. Of the rest, a disk as anyone has it would take a part too; only what is above
 //! that is the platform's, and that is the storage's, the neighbours' or the device's own.
 
+use crate::memory;
 use crate::stall::{Stall, WORTH};
 use untax_core::activity::{Doing, Part, Spent};
-use untax_core::database::Model;
 use untax_core::io::{Behind, Direction, Flow, Role};
 use untax_core::window::Pair;
 use untax_core::{Evidence, Interval, Io, Reading, Window};
@@ -16,12 +16,6 @@ use untax_core::{Evidence, Interval, Io, Reading, Window};
 /// takes up to 0.5 ms under load. Waits within it are the price of durable or cold data anywhere.
 pub const ORDINARY_S: f64 = 0.000_5;
 
-/// Whether a thread waits for a block device, be it behind another that does.
-pub fn waits(spent: &Spent, model: Model) -> bool {
-    let for_device = matches!(spent.doing, Doing::Disk | Doing::FutexDisk | Doing::AsyncIo);
-    for_device && spent.part(model) == Part::Disk
-}
-
 /// Parts (0..1) of the time that a database's threads waited for block devices.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Charged {
@@ -29,6 +23,8 @@ pub struct Charged {
     pub temporary: Interval,
     /// For full page images in the log (PostgreSQL).
     pub images: Interval,
+    /// For pages of files that a memory limit had evicted too early.
+    pub evicted: Interval,
     /// For storage behind a network being slower than a disk of the machine's own.
     pub remote: Interval,
     /// For others that kept the device busy.
@@ -41,11 +37,15 @@ pub struct Charged {
     pub request_s: f64,
 }
 
+/// The waiting for block devices.
+pub fn waits(window: &Window, pair: &Pair) -> Reading<Option<Stall>> {
+    Stall::of(window, pair, |spent| spent.held_by(Doing::Disk, pair.end.model))
+}
+
 /// The waiting for block devices that is charged to one of these, when it is known and worth a
 /// finding.
 pub fn priced(window: &Window, pair: &Pair, part: fn(&Charged) -> Interval) -> Option<Stall> {
-    let model = pair.end.model;
-    let waiting = Stall::of(window, pair, |spent| waits(spent, model)).into_value().flatten();
+    let waiting = waits(window, pair).into_value().flatten();
     let (mut stall, charged) = waiting.zip(Charged::of(window, pair).into_value())?;
     stall.share = part_of(stall.share, part(&charged));
     Some(stall).filter(|stall| stall.share.mid >= WORTH)
@@ -82,21 +82,25 @@ impl Charged {
     /// How the waits of one database divide.
     pub fn of(window: &Window, pair: &Pair) -> Reading<Self> {
         let io = window.io.as_ref();
-        io.and_then(|io| io.flows.as_ref().map(|_| Self::divide(io, pair)))
+        io.and_then(|io| io.flows.as_ref().map(|_| Self::divide(window, io, pair)))
     }
 
-    fn divide(io: &Io, pair: &Pair) -> Self {
+    fn divide(window: &Window, io: &Io, pair: &Pair) -> Self {
         let id = pair.end.id.as_str();
         let all = time_of(waited_for(io, id));
         let share = |part: f64| if all > 0.0 { (part / all).clamp(0.0, 1.0) } else { 0.0 };
         let of_role = |role| time_of(waited_for(io, id).filter(move |flow| flow.role == role));
         let temporary = if pair.end.engine == "mysql" { share(of_role(Role::Temp)) } else { 0.0 };
         let images = share(of_role(Role::Log)) * images_of_log(pair).unwrap_or(0.0);
+        let (read_s, read_bytes) = reads(io, id);
+        let evicted = memory::read_again(window, pair).map_or(0.0, |bytes| {
+            share(read_s) * if read_bytes > 0.0 { (bytes / read_bytes).min(1.0) } else { 0.0 }
+        });
         let count: u64 = waited_for(io, id).map(|flow| flow.requests).sum();
         let request_s = waited(pair).unwrap_or(all) / count.max(1) as f64;
         let slow = if request_s > ORDINARY_S { 1.0 - ORDINARY_S / request_s } else { 0.0 };
         let moved = images * moving(io, pair);
-        let rest = (1.0 - temporary - moved).max(0.0) * slow;
+        let rest = (1.0 - temporary - moved - evicted).max(0.0) * slow;
         let remote = io.places_of(id).any(|p| {
             p.role != Role::Temp && p.filesystem.value().is_some_and(|f| f.network.is_some())
         });
@@ -106,6 +110,7 @@ impl Charged {
             temporary: Interval::exact(temporary),
             // A shorter log is written as often, so its writes may take as long without them.
             images: Interval::new(0.0, moved * slow, images),
+            evicted: Interval::exact(evicted),
             remote: if remote { Interval::exact(rest) } else { Interval::exact(0.0) },
             // They may have used what the database left, or been in its way each time.
             neighbours: Interval::new(0.0, neighbours, if remote { 0.0 } else { rest }),
@@ -117,6 +122,12 @@ impl Charged {
             request_s,
         }
     }
+}
+
+/// What a database's reads took of its devices, s, and how much they read, bytes.
+fn reads(io: &Io, database: &str) -> (f64, f64) {
+    let reads = || waited_for(io, database).filter(|flow| flow.direction == Direction::Read);
+    (time_of(reads()), reads().map(|flow| flow.bytes.0 as f64).sum())
 }
 
 /// The part (0..1) of the waiting in which the log's bytes were moved, at the pace of the log's
@@ -131,10 +142,12 @@ fn moving(io: &Io, pair: &Pair) -> f64 {
     }
 }
 
-/// How long the database's threads waited for block devices themselves.
+/// How long the database's threads waited for block devices themselves, in the background too: for
+/// requests that are counted without regard to who made them.
 fn waited(pair: &Pair) -> Option<f64> {
     let activity = pair.activity.value()?;
-    Some(activity.sum(|s| waits(s, pair.end.model) && s.doing != Doing::FutexDisk).0)
+    let waits = |spent: &Spent| spent.part(pair.end.model) == Part::Disk;
+    Some(activity.sum(|s| matches!(s.doing, Doing::Disk | Doing::AsyncIo) && waits(s)).0)
 }
 
 /// Share (0..1) of the log that is images of whole pages; `None` when the server does not say.
@@ -217,7 +230,7 @@ mod tests {
                 filesystem.network = network;
             }
             let c = charged(&window);
-            let all = [c.temporary, c.images, c.remote, c.neighbours, c.device];
+            let all = [c.temporary, c.images, c.evicted, c.remote, c.neighbours, c.device];
             // Of 5 ms, all but the 0.5 that any disk takes.
             assert!((all.iter().map(|i| i.mid).sum::<f64>() - 0.9).abs() < 1e-9, "{c:?}");
         }

@@ -2,7 +2,7 @@
 
 use crate::catalogue::Rule;
 use crate::disk::{self, Charged, ORDINARY_S};
-use crate::stall::{self, Stall, WORTH, Words, percent};
+use crate::stall::{self, WORTH, Words, percent};
 use untax_core::io::Behind;
 use untax_core::window::Pair;
 use untax_core::{Diagnosis, Evidence, Io, Reading, Seconds, Window};
@@ -17,9 +17,10 @@ pub const RULE: Rule = Rule {
                part of it that is above 0.5 ms for each of the database's own requests (recognised \
                by the file that their pages belong to; queue, flush and I/O limits included). \
                Waiting in a futex counts for as long as another thread that serves a client \
-               waits for what it writes: who queues for the log waits for the disk. What \
-               temporary files, full page images, networks and neighbours take of it is charged \
-               to their own rules. Waits within 0.5 ms are no tax: any disk takes them.",
+               waits for what it writes: who queues for the log waits for the disk. PostgreSQL's \
+               processes that write in the background are left out: nobody waits for them. What \
+               temporary files, full page images, evicted pages, networks and neighbours take of \
+               it is charged to their own rules. Waits within 0.5 ms are no tax: any disk takes them.",
     fix: "Put the log, then the data, on local flash with power-loss protection; use the none or \
           mq-deadline scheduler for it; let several transactions share a flush (commit_delay, \
           binlog_group_commit_sync_delay) where the disk cannot change.",
@@ -35,8 +36,7 @@ pub const RULE: Rule = Rule {
 
 fn evaluate(window: &Window) -> Vec<Diagnosis> {
     stall::per_database(window, RULE.id, |pair| {
-        let model = pair.end.model;
-        let stall = Stall::of(window, pair, |spent| disk::waits(spent, model));
+        let stall = disk::waits(window, pair);
         stall.and_then(|stall| {
             let Some(mut stall) = stall.filter(|stall| stall.share.mid >= WORTH) else {
                 return Reading::Present(None);
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
     use crate::test_io::{flow, io};
     use crate::test_window::{self, found};
-    use untax_core::activity::Doing;
+    use untax_core::activity::{Doing, Polling};
     use untax_core::io::{Direction, Role};
 
     fn window(mean_s: f64) -> Window {
@@ -118,6 +118,16 @@ mod tests {
         window.io =
             io(vec![flow(Some("postgres:7"), Role::Log, Direction::Write, 20_000, 0.000_2)]);
         assert!(found(evaluate(&window)).is_empty(), "an ordinary disk");
+    }
+
+    #[test]
+    fn nobody_waits_for_what_is_written_in_the_background() {
+        let mut window = window(0.005);
+        let Reading::Present(activities) = &mut window.activity else { unreachable!() };
+        for spent in activities[0].slices[0].spent.iter_mut().filter(|s| s.doing == Doing::Disk) {
+            spent.polling = Polling::Timed;
+        }
+        assert!(found(evaluate(&window)).is_empty());
     }
 
     #[test]

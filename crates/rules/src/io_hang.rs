@@ -1,12 +1,13 @@
 //! `io-hang`: threads wait inside the filesystem, though not for the disk itself.
 
 use crate::catalogue::Rule;
+use crate::memory;
 use crate::stall::{self, Stall, WORTH, Words, percent};
 use untax_core::activity::Doing;
 use untax_core::finding::Says;
 use untax_core::io::{Direction, Writer};
 use untax_core::window::Pair;
-use untax_core::{Diagnosis, Evidence, Io, Seconds, Severity, Window};
+use untax_core::{Diagnosis, Evidence, Io, Reading, Seconds, Severity, Window};
 
 pub const RULE: Rule = Rule {
     id: "io-hang",
@@ -16,9 +17,10 @@ pub const RULE: Rule = Rule {
            I/O limit holds back in the middle of it, a flood of pages that ordered mode writes \
            first, a snapshot that froze the filesystem. The disk itself may be idle.",
     measured: "Traced: time in uninterruptible waits inside system calls on files that are not \
-               waits for a block device, over active time; no other rule charges it. When none \
-               of them took 20 ms it is worth knowing and no more; one of a second is never \
-               ignored. Who may \
+               waits for a block device, and in futexes behind a thread in such a wait, over active \
+               time, x the part of the former that was in waits of 20 ms and more. Where a limit of \
+               memory was met and threads reclaim, that is charged to reclaim-stall: they hold \
+               files' locks meanwhile. One of a second is never ignored. Who may \
                hold the journal follows from who wrote (/proc/PID/io) and which limits its group \
                has; a freeze from a filesystem to which nothing at all is written meanwhile. \
                Neither is proof: the kernel does not say who holds it.",
@@ -36,30 +38,27 @@ pub const RULE: Rule = Rule {
 
 fn evaluate(window: &Window) -> Vec<Diagnosis> {
     stall::per_database(window, RULE.id, |pair| {
-        let stall = Stall::of(window, pair, |spent| spent.doing == Doing::Filesystem);
-        stall.map(|stall| {
-            let stall = stall?;
-            let longest = pair.activity.value().map_or(0.0, |a| a.longest(Doing::Filesystem).0);
+        if memory::holds_files(window, pair) {
+            return Reading::Present(None);
+        }
+        memory::files(window, pair).map(|stall| {
+            let activity = pair.activity.value();
+            let stall = stall?.times(activity.and_then(|a| a.hung()).unwrap_or(0.0));
+            let longest = activity.map_or(0.0, |a| a.longest(Doing::Filesystem).0);
             if stall.share.mid < WORTH && longest < FAILS_S {
                 return None;
             }
             let words = words(&stall, longest, pair, window.io.value());
             let mut says = stall::finding(RULE.id, &stall, words);
-            if let Says::Found(finding) = &mut says {
-                finding.severity = match longest {
-                    long if long >= FAILS_S => finding.severity.max(Severity::Low),
-                    long if long < HANG_S => Severity::Info,
-                    _ => finding.severity,
-                };
+            if let Says::Found(finding) = &mut says
+                && longest >= FAILS_S
+            {
+                finding.severity = finding.severity.max(Severity::Low);
             }
             Some(says)
         })
     })
 }
-
-/// When no wait is longer than this, threads hand a file's lock to each other, which takes as long
-/// as one write: the filesystem at work, on a slow disk too.
-const HANG_S: f64 = 0.02;
 
 /// A wait as long as this makes clients give up, however rare it is.
 const FAILS_S: f64 = 1.0;
@@ -78,8 +77,8 @@ fn words(stall: &Stall, longest_s: f64, pair: &Pair, io: Option<&Io>) -> Words {
             .into_iter()
             .chain(io.map(|io| evidence(io, pair)).unwrap_or_default())
             .collect(),
-        method: "time in uninterruptible waits inside file calls, block devices left out, traced, \
-                 over active time"
+        method: "time in uninterruptible waits inside file calls and behind them, block devices \
+                 left out, traced, over active time"
             .to_owned(),
         remedy: None,
     }
@@ -188,28 +187,33 @@ mod tests {
     use super::*;
     use crate::test_io::{flow, io};
     use crate::test_window::{self, found};
+    use untax_core::Bytes;
     use untax_core::activity::Longest;
     use untax_core::io::Role;
-    use untax_core::{Bytes, Reading};
 
     fn window() -> Window {
         let mut window = test_window::postgres();
         test_window::trace(&mut window, &[(Doing::OnCpu, 2.0), (Doing::Filesystem, 8.0)]);
+        hung(&mut window, 8.0);
         window.io = io(vec![flow(None, Role::Other, Direction::Write, 10, 0.001)]);
         window
     }
 
     #[test]
-    fn short_waits_are_worth_knowing_and_one_long_one_is_never_ignored() {
+    fn short_waits_are_the_filesystem_at_work_and_one_long_one_is_never_ignored() {
         let mut window = window();
         let severity = |window: &Window| found(evaluate(window)).first().map(|f| f.severity);
-        assert_eq!(severity(&window), Some(Severity::Info));
-        longest(&mut window, 0.5);
         assert_eq!(severity(&window), Some(Severity::High));
-        test_window::trace(&mut window, &[(Doing::OnCpu, 999.0), (Doing::Filesystem, 1.0)]);
+        hung(&mut window, 0.1);
         assert_eq!(severity(&window), None);
         longest(&mut window, 1.0);
         assert_eq!(severity(&window), Some(Severity::Low));
+    }
+
+    fn hung(window: &mut Window, time_s: f64) {
+        if let Reading::Present(all) = &mut window.activity {
+            all[0].slices[0].hung_s = Some(Seconds(time_s));
+        }
     }
 
     fn longest(window: &mut Window, time_s: f64) {

@@ -16,6 +16,7 @@ mod hugepages_idle;
 mod hugepages_short;
 mod io_hang;
 mod lock_contended;
+mod memory;
 mod mysql_temp_files;
 mod neighbour_reclaim;
 mod numa_churn;

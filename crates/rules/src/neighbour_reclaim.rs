@@ -1,10 +1,9 @@
 //! `neighbour-reclaim`: the database frees memory because others take it.
 
 use crate::catalogue::Rule;
+use crate::memory::{self, Neighbours, neighbours};
 use crate::stall::{self, Stall, WORTH, Words, percent};
-use untax_core::activity::Doing;
 use untax_core::finding::Says;
-use untax_core::pressure::GroupMemory;
 use untax_core::window::Pair;
 use untax_core::{Diagnosis, Evidence, Reading, Window};
 
@@ -15,7 +14,8 @@ pub const RULE: Rule = Rule {
            machine's own memory is shared. Whoever allocates when it is full frees pages first, \
            whoever filled it: a backup that reads files or a neighbour that grows makes the \
            database reclaim, though its own group is far from any limit of its own.",
-    measured: "The time that the database's threads spend in reclaim (as reclaim-stall), when the \
+    measured: "The time that the database's threads spend in reclaim or waiting for what was \
+               evicted too early (as reclaim-stall), when the \
                limit in the way was that of a group that it shares (memory.events.local high and \
                max, or memory.failcnt, grew) or, with no limit in the way, the machine's \
                (allocstall of /proc/vmstat grew). Of that time as much is charged here as other \
@@ -35,70 +35,9 @@ pub const RULE: Rule = Rule {
     evaluate,
 };
 
-/// Who took memory below the limit that the database met.
-pub struct Neighbours<'a> {
-    /// The groups, those that took most first.
-    groups: Vec<&'a GroupMemory>,
-    /// The group whose limit was in the way; the machine's memory when there is none.
-    limited: Option<&'a str>,
-    /// What of all that was taken they took.
-    pub part: f64,
-}
-
-/// The neighbours that made a database reclaim; none where its own limit was in the way.
-pub fn neighbours<'a>(window: &'a Window, pair: &Pair) -> Option<Neighbours<'a>> {
-    let groups = window.groups.value()?;
-    let own = own_group(pair)?;
-    let met = |path: &str| groups.iter().find(|group| group.cgroup == path && group.at_limit > 0);
-    let limited = lineage(own).find_map(met).map(|group| group.cgroup.as_str());
-    if limited == Some(own) || (limited.is_none() && !machine_stalled(window)) {
-        return None;
-    }
-    let scope = limited.unwrap_or_default();
-    let shares = |group: &&GroupMemory| is_below(&group.cgroup, scope);
-    let (mine, others): (Vec<&GroupMemory>, Vec<&GroupMemory>) = groups
-        .iter()
-        .filter(shares)
-        .partition(|group| group.cgroup == own || is_below(&group.cgroup, own));
-    // What processes of a group above it took is nobody's: it may be the database's.
-    let others = others.into_iter().filter(|group| !is_below(own, &group.cgroup));
-    let mut others: Vec<&GroupMemory> = others.filter(|group| group.taken_pages > 0).collect();
-    others.sort_by_key(|group| std::cmp::Reverse(group.taken_pages));
-    let sum = |groups: &[&GroupMemory]| groups.iter().map(|g| g.taken_pages as f64).sum::<f64>();
-    let (mine, taken) = (sum(&mine), sum(&others));
-    (taken > 0.0).then(|| Neighbours { groups: others, limited, part: taken / (taken + mine) })
-}
-
-/// The group that the database's memory counts in; none for the root, which shares with all.
-fn own_group<'a>(pair: &Pair<'a>) -> Option<&'a str> {
-    let paths = &pair.end.cgroup.value()?.paths;
-    let own = paths.get("memory").or_else(|| paths.get("unified"))?;
-    (own != "/").then_some(own)
-}
-
-/// A group and those above it, nearest first, the root left out.
-fn lineage(path: &str) -> impl Iterator<Item = &str> {
-    std::iter::successors(Some(path), |path| {
-        path.rfind('/').filter(|end| *end > 0).map(|end| &path[..end])
-    })
-}
-
-fn is_below(path: &str, group: &str) -> bool {
-    path.strip_prefix(group).is_some_and(|rest| rest.starts_with('/'))
-}
-
-fn machine_stalled(window: &Window) -> bool {
-    let stalls = |snapshot: &untax_core::Snapshot| {
-        snapshot.host.vm_counts.value()?.allocation_stalls.value().copied()
-    };
-    stalls(&window.end).zip(stalls(&window.start)).is_some_and(|(end, start)| end > start)
-}
-
 fn evaluate(window: &Window) -> Vec<Diagnosis> {
     stall::per_database(window, RULE.id, |pair| {
-        let counts = [Doing::ReclaimOnCpu, Doing::ReclaimStalled];
-        let stall = Stall::of(window, pair, |spent| counts.contains(&spent.doing));
-        stall.and_then(|stall| {
+        memory::waits(window, pair).and_then(|stall| {
             let Some(stall) = stall.filter(|stall| stall.share.mid >= WORTH) else {
                 return Reading::Present(None);
             };
@@ -137,13 +76,14 @@ fn found(stall: &Stall, neighbours: &Neighbours, pair: &Pair) -> Says {
         stall,
         Words {
             summary: format!(
-                "{} of its time freeing memory {place} that {first} takes",
+                "{} of its time short of memory {place} that {first} takes",
                 percent(stall.share.mid)
             ),
             fix: format!("limit {first} (memory.high), or protect the database (memory.low)"),
             evidence,
-            method: "time in direct reclaim and asleep on memory, traced, over active time, x \
-                     what other groups took of the memory taken below the shared limit"
+            method: "time in direct reclaim, asleep on memory and waiting for disks to read again \
+                     what was evicted, traced, over active time, x what other groups took of the \
+                     memory taken below the shared limit"
                 .to_owned(),
             remedy: Some("memory-protection"),
         },
@@ -153,7 +93,11 @@ fn found(stall: &Stall, neighbours: &Neighbours, pair: &Pair) -> Says {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::test_io::{flow, io};
     use crate::test_window::{self, found};
+    use untax_core::activity::Doing;
+    use untax_core::io::{Direction, Role};
+    use untax_core::pressure::GroupMemory;
     use untax_core::pressure::VmCounts;
     use untax_core::{Bytes, Finding};
 
@@ -188,6 +132,7 @@ mod tests {
             at_limit,
             taken_pages: mebibytes * 256,
             pages_each: 1.0,
+            read_again_pages: Reading::Present(0),
             stalled_s: Reading::Absent("v1".to_owned()),
         }
     }
@@ -207,6 +152,27 @@ mod tests {
         let (others, own) = charged(groups, 0);
         assert!((others.unwrap() - 0.3).abs() < 1e-9, "three quarters of 0.4");
         assert!((own.unwrap() - 0.1).abs() < 1e-9);
+    }
+
+    #[test]
+    fn what_was_evicted_for_others_and_read_again_is_charged_to_them() {
+        let mut groups =
+            vec![mib("/pod/backup", 0, 300), mib("/pod/db", 0, 100), mib("/pod", 5, 0)];
+        groups[1].read_again_pages = Reading::Present(500);
+        let mut window = window(groups, 0);
+        test_window::trace(&mut window, &[(Doing::OnCpu, 6.0), (Doing::Disk, 4.0)]);
+        let mut read = flow(Some("postgres:7"), Role::Data, Direction::Read, 1000, 0.004);
+        read.bytes = Bytes(1000 * 4096);
+        window.io = io(vec![read]);
+        let share = |rule: &str| {
+            let findings = found((crate::catalogue::find(rule).unwrap().evaluate)(&window));
+            findings.first().map(|f| f.tax.as_ref().unwrap().share)
+        };
+        // Half of the 0.4 is for pages read again, three quarters of that for the backup's sake.
+        assert!((share("neighbour-reclaim").unwrap() - 0.15).abs() < 1e-9);
+        assert!((share("reclaim-stall").unwrap() - 0.05).abs() < 1e-9);
+        // 0.5 ms of the 4 ms would be waited for any disk.
+        assert!((share("disk-slow").unwrap() - 0.2 * 7.0 / 8.0).abs() < 1e-9);
     }
 
     #[test]

@@ -1,9 +1,8 @@
 //! `reclaim-stall`: the database's threads free memory, or wait for it.
 
 use crate::catalogue::Rule;
-use crate::neighbour_reclaim::neighbours;
+use crate::memory::{self, neighbours};
 use crate::stall::{self, Stall, WORTH, Words, percent};
-use untax_core::activity::Doing;
 use untax_core::database::MemoryGroup;
 use untax_core::finding::Says;
 use untax_core::window::Pair;
@@ -18,8 +17,11 @@ pub const RULE: Rule = Rule {
            purpose. It goes on long before anything is killed, and nothing but latency shows it.",
     measured: "Traced: time on CPU inside direct reclaim (vmscan tracepoints), and time asleep \
                while the kernel had marked the thread as stalled on memory (the mark that \
-               memory pressure, PSI, is made from), over active time. What other control groups \
-               made it free is left to neighbour-reclaim.",
+               memory pressure, PSI, is made from), over active time; where a limit was met, also \
+               time waiting for disks x the reads' part of it x the part of what was read that \
+               had been evicted shortly before (workingset_refault_file of its group), and waits \
+               inside file calls, behind threads that reclaim with the file's lock. What other \
+               control groups made it free or read again is left to neighbour-reclaim.",
     fix: "Raise the memory limit, or ask for less: shared_buffers, innodb_buffer_pool_size, \
           maxmemory, work_mem; keep large readers of files in another group.",
     sources: &[
@@ -33,9 +35,8 @@ pub const RULE: Rule = Rule {
 };
 
 fn evaluate(window: &Window) -> Vec<Diagnosis> {
-    let counts = [Doing::ReclaimOnCpu, Doing::ReclaimStalled];
     stall::per_database(window, RULE.id, |pair| {
-        Stall::of(window, pair, |spent| counts.contains(&spent.doing)).map(|stall| {
+        memory::waits(window, pair).map(|stall| {
             // What others made it free is charged to them.
             let own = neighbours(window, pair).map_or(1.0, |others| 1.0 - others.part);
             let stall = stall?.times(own);
@@ -56,12 +57,13 @@ fn found(stall: &Stall, pair: &Pair) -> Says {
         stall,
         Words {
             summary: format!(
-                "{} of its time freeing memory or waiting for it {place}",
+                "{} of its time freeing memory, waiting for it or reading again {place}",
                 percent(stall.share.mid)
             ),
             fix: "raise the memory limit, or give the database less to fill it with".to_owned(),
             evidence: group.map(evidence).unwrap_or_default(),
-            method: "time in direct reclaim and asleep on memory, traced, over active time"
+            method: "time in direct reclaim, asleep on memory and waiting for disks to read again \
+                     what was evicted, traced, over active time"
                 .to_owned(),
             remedy: Some("memory-limit"),
         },
@@ -99,6 +101,7 @@ fn evidence(group: &MemoryGroup) -> Vec<Evidence> {
 mod tests {
     use super::*;
     use crate::test_window::{self, found};
+    use untax_core::activity::Doing;
 
     #[test]
     fn reclaim_on_cpu_and_asleep_count_alike() {

@@ -53,9 +53,13 @@ fn sandbox<'a>(window: &'a Window, pair: &Pair) -> Option<(&'a str, String)> {
     if let Some(around) = around {
         return Some((around, "/proc/version and the boot parameters".to_owned()));
     }
+    is_sandbox(pair).then(|| ("gvisor", format!("/proc/{}/exe", pair.end.pid)))
+}
+
+/// Whether the threads that are seen from here are not the database's but its sandbox's.
+pub fn is_sandbox(pair: &Pair) -> bool {
     let is = |path: &String| path.rsplit('/').next() == Some(GVISOR);
-    let program = pair.end.executable.value().is_some_and(is);
-    program.then(|| ("gvisor", format!("/proc/{}/exe", pair.end.pid)))
+    pair.end.executable.value().is_some_and(is)
 }
 
 fn said(pair: &Pair, runtime: &str, source: &str) -> Vec<Diagnosis> {

@@ -35,8 +35,7 @@ pub const RULE: Rule = Rule {
 fn evaluate(window: &Window) -> Vec<Diagnosis> {
     stall::per_database(window, RULE.id, |pair| {
         window.io.as_ref().and_then(|io| {
-            let model = pair.end.model;
-            let stall = Stall::of(window, pair, |spent| disk::waits(spent, model));
+            let stall = disk::waits(window, pair);
             let parts = Charged::of(window, pair);
             let why = stall.why().or(parts.why());
             let priced = stall.into_value().flatten().zip(parts.into_value());

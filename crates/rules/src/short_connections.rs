@@ -16,13 +16,15 @@ pub const RULE: Rule = Rule {
     what: "A connection is dear: a new server process or thread, authentication, caches that are \
            filled again, page tables that are built and torn down. A client that connects for \
            every request pays all of it each time, and the database does little else.",
-    measured: "Where each connection is a process of its own: the time of processes that were \
-               started in the window until they waited for their first request, and after their \
-               last one, and of the main process while it started them, over active time \
-               (traced). A lower bound: the first request of a new process fills its caches too, \
-               which is not told from its work. Clients on this machine are taken to connect for \
-               as large a part of their time on CPU. Other engines: their own counts of \
-               connections and requests; what a connection costs them is not measured.",
+    measured: "The time of processes that were started in the window, or of threads that began to \
+               serve a client in it, until they waited for the first request, and after the last \
+               one, and of the main process while it started them, over active time (traced). The \
+               first request of a new process fills its caches too: of PostgreSQL's requests the \
+               part counts that its accesses to catalogs are of all accesses to blocks, when one \
+               database has nearly all of them; the lower bound leaves it out. Clients on this \
+               machine are taken to connect for as large a part of their time on CPU. Engines \
+               that serve all clients in one thread: their own counts of connections and \
+               requests; what a connection costs them is not measured.",
     fix: "Keep connections open: a pool in the application, or a pooler beside the database \
           (PgBouncer, ProxySQL).",
     sources: &[
@@ -43,47 +45,66 @@ const WORTH_CONNECTIONS: f64 = 0.1;
 const WORTH_PER_S: f64 = 20.0;
 
 fn evaluate(window: &Window) -> Vec<Diagnosis> {
-    stall::per_database(window, RULE.id, |pair| {
-        if pair.end.model == Model::Process {
-            of_processes(window, pair)
-        } else {
-            Reading::Present(of_counts(pair))
-        }
+    stall::per_database(window, RULE.id, |pair| match pair.end.model {
+        Model::Process => traced(window, pair).map(|stall| stall.map(|s| of_processes(&s, pair))),
+        _ => Reading::Present(of_counts(window, pair)),
     })
 }
 
-fn of_processes(window: &Window, pair: &Pair) -> Reading<Option<Says>> {
-    Stall::connecting(window, pair).map(|stall| {
+/// What connections cost, when it is worth a finding.
+fn traced(window: &Window, pair: &Pair) -> Reading<Option<Stall>> {
+    Stall::connecting(window, pair, filling(pair).unwrap_or(0.0)).map(|stall| {
         let stall = stall?;
         let left = (stall.share.mid - charged_elsewhere(window, pair, stall.share.mid)).max(0.0);
         let part = if stall.share.mid > 0.0 { left / stall.share.mid } else { 0.0 };
-        let stall = Some(stall.times(part)).filter(|stall| stall.share.mid >= WORTH)?;
-        let started = pair.activity.value().map_or(0, |activity| activity.started);
-        let per_s = started as f64 / pair.seconds.max(f64::EPSILON);
-        Some(stall::finding(
-            RULE.id,
-            &stall,
-            Words {
-                summary: format!(
-                    "{} of its time starting and ending server processes, {per_s:.0} each second",
-                    percent(stall.share.mid)
-                ),
-                fix: "keep connections open: a pool in the application, or PgBouncer".to_owned(),
-                evidence: vec![Evidence::new(
-                    "processes started",
-                    per_s,
-                    "1/s",
-                    "scheduler's events",
-                )],
-                method: "time of new processes before their first request and after their last, \
-                     and of who started them, traced, less what small pages and neighbours are \
-                     charged with, over active time; a lower bound"
-                    .to_owned(),
-                remedy: Some("pooler"),
-            },
-        ))
+        Some(stall.times(part)).filter(|stall| stall.share.mid >= WORTH)
     })
 }
+
+/// The part (0..1) of a PostgreSQL's accesses to blocks that are to catalogs and not to users'
+/// tables, in a window in which processes were started: a new process reads them to fill its
+/// caches, and an old one hardly ever does. `None` when the tables of more than one database were
+/// accessed.
+fn filling(pair: &Pair) -> Option<f64> {
+    let grown = |name: &str| pair.growth(name, |d| d.counters.told(name)).into_value();
+    let (busiest, tables) = (grown("accesses_of_busiest")?, grown("accesses_of_tables")?);
+    let all = grown("accesses_of_all")?;
+    let started = pair.activity.value().is_some_and(|activity| activity.started > 0);
+    let alone = started && busiest > 0.0 && busiest >= ALONE * all;
+    alone.then(|| (1.0 - tables / busiest).clamp(0.0, 1.0))
+}
+
+/// From this part of all accesses on, one database is taken for the only one.
+const ALONE: f64 = 0.9;
+
+fn of_processes(stall: &Stall, pair: &Pair) -> Says {
+    let started = pair.activity.value().map_or(0, |activity| activity.started);
+    let per_s = started as f64 / pair.seconds.max(f64::EPSILON);
+    let filling = filling(pair).map(|filling| {
+        Evidence::new("accesses to catalogs", filling, "share", "pg_statio_user_tables")
+    });
+    let started = Evidence::new("processes started", per_s, "1/s", "scheduler's events");
+    stall::finding(
+        RULE.id,
+        stall,
+        Words {
+            summary: format!(
+                "{} of its time starting, filling and ending server processes, {per_s:.0} each \
+                 second",
+                percent(stall.share.mid)
+            ),
+            fix: "keep connections open: a pool in the application, or PgBouncer".to_owned(),
+            evidence: [started].into_iter().chain(filling).collect(),
+            method: METHOD.to_owned(),
+            remedy: Some("pooler"),
+        },
+    )
+}
+
+const METHOD: &str = "time of new processes or threads before their first request and after their \
+    last, and of who started them, traced; of PostgreSQL's requests the part of its accesses to \
+    blocks that were to catalogs; less what small pages and neighbours are charged with, over \
+    active time";
 
 /// What other rules charge of the time that connections took: faults on small pages, and waiting
 /// for CPUs that neighbours had.
@@ -100,7 +121,7 @@ fn charged_elsewhere(window: &Window, pair: &Pair, share: f64) -> f64 {
 const COUNTS: [(&str, &str); 2] =
     [("mysql", "Connections"), ("redis", "total_connections_received")];
 
-fn of_counts(pair: &Pair) -> Option<Says> {
+fn of_counts(window: &Window, pair: &Pair) -> Option<Says> {
     let (_, connections) = COUNTS.iter().find(|(engine, _)| *engine == pair.end.engine)?;
     let requests = request_count(&pair.end.engine)?;
     // An engine that is not asked, or refuses, has said so with its settings already.
@@ -111,18 +132,29 @@ fn of_counts(pair: &Pair) -> Option<Says> {
         return None;
     }
     let each = asked / connected;
+    let summary = format!("{per_s:.0} connections a second, of {each:.1} requests each");
+    let fix = "keep connections open: a pool in the application, or a proxy that pools".to_owned();
+    let evidence = vec![
+        Evidence::new("connections", per_s, "1/s", *connections),
+        Evidence::new("requests", asked / pair.seconds, "1/s", requests),
+    ];
+    let remedy = Some("pooler");
+    // Threads have a beginning and an end for each client, a loop has not.
+    let stall = (pair.end.model == Model::Thread).then(|| traced(window, pair).into_value());
+    if let Some(stall) = stall.flatten().flatten() {
+        let summary = format!("{summary}: {} of its time", percent(stall.share.mid));
+        let words = Words { summary, fix, evidence, method: METHOD.to_owned(), remedy };
+        return Some(stall::finding(RULE.id, &stall, words));
+    }
     Some(Says::Found(Finding {
         rule: RULE.id.to_owned(),
         severity: Severity::Medium,
-        summary: format!("{per_s:.0} connections a second, of {each:.1} requests each"),
-        fix: "keep connections open: a pool in the application, or a proxy that pools".to_owned(),
-        evidence: vec![
-            Evidence::new("connections", per_s, "1/s", *connections),
-            Evidence::new("requests", asked / pair.seconds, "1/s", requests),
-        ],
+        summary,
+        fix,
+        evidence,
         tax: None,
         gain: None,
-        remedy: Some("pooler".to_owned()),
+        remedy: remedy.map(str::to_owned),
     }))
 }
 

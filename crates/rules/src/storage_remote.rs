@@ -2,7 +2,7 @@
 
 use crate::catalogue::Rule;
 use crate::disk::{self, Charged};
-use crate::stall::{self, Stall, Words, percent};
+use crate::stall::{self, Words, percent};
 use untax_core::finding::Says;
 use untax_core::io::{Place, Role};
 use untax_core::window::Pair;
@@ -52,7 +52,6 @@ fn network(place: &Place) -> Option<&str> {
 }
 
 fn found(window: &Window, pair: &Pair, far: &[&Place]) -> Says {
-    let model = pair.end.model;
     let named: Vec<String> = far
         .iter()
         .filter_map(|place| Some(format!("{} on {}", place.role.name(), network(place)?)))
@@ -70,7 +69,7 @@ fn found(window: &Window, pair: &Pair, far: &[&Place]) -> Says {
     let blockless = far.iter().all(|place| {
         place.filesystem.value().is_some_and(|filesystem| filesystem.device.is_none())
     });
-    let stall = Stall::of(window, pair, |spent| disk::waits(spent, model)).into_value().flatten();
+    let stall = disk::waits(window, pair).into_value().flatten();
     let charged = Charged::of(window, pair).into_value().filter(|_| !blockless);
     let (Some(mut stall), Some(charged)) = (stall, charged) else {
         return Says::Found(Finding {

@@ -6,7 +6,7 @@ use crate::door::{Door, Entry};
 use std::collections::BTreeMap;
 use tokio::net::{TcpStream, UnixStream};
 use tokio_postgres::error::{DbError, SqlState};
-use tokio_postgres::{Config, Error, NoTls, SimpleQueryMessage};
+use tokio_postgres::{Client, Config, Error, NoTls, SimpleQueryMessage};
 use untax_core::Reading::{self, Denied, Failed, Present};
 
 /// Databases that every cluster has.
@@ -41,25 +41,7 @@ pub(super) fn ask(door: &Door) -> Reading<Answer> {
 }
 
 async fn connect(entry: &Entry, role: &str, database: &str) -> Result<Answer, Refusal> {
-    let mut config = Config::new();
-    config.user(role).dbname(database).application_name("untax").options(OPTIONS);
-    match entry {
-        Entry::Unix(_) => {
-            let path = entry.unix_path().unwrap_or_default();
-            let stream = UnixStream::connect(path).await?;
-            talk(config, stream).await
-        }
-        Entry::Tcp(address) => talk(config, TcpStream::connect(address).await?).await,
-    }
-}
-
-async fn talk<S>(config: Config, stream: S) -> Result<Answer, Refusal>
-where
-    S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
-{
-    let (client, connection) = config.connect_raw(stream, NoTls).await?;
-    let version = connection.parameter("server_version").map(first_word);
-    tokio::spawn(connection);
+    let (client, version) = open(entry, role, database).await?;
     let names = conf::KEPT.join("','");
     let settings = format!(
         "SELECT name, current_setting(name) FROM pg_catalog.pg_settings WHERE name IN ('{names}')"
@@ -75,23 +57,82 @@ where
         }
         Err(error) => words(&error.into()),
     };
-    let counts = counts(&client).await;
+    let mut counts = counts(&client, &QUERIES).await;
+    match busiest(&client).await.filter(|busiest| busiest != database) {
+        None => counts.extend(self::counts(&client, &[OF_TABLES]).await),
+        // It may refuse connections.
+        Some(busiest) => {
+            if let Ok((client, _)) = open(entry, role, &busiest).await {
+                counts.extend(self::counts(&client, &[OF_TABLES]).await);
+            }
+        }
+    }
     Ok(Answer { version, product: None, connections: None, accesses, counts, settings })
 }
 
-/// What the rules read of transactions, of the log and of checkpoints. Each version has its own views: a query that
-/// fails leaves out its counts alone.
-async fn counts(client: &tokio_postgres::Client) -> BTreeMap<String, u64> {
-    const QUERIES: [&str; 4] = [
-        "SELECT sum(xact_commit + xact_rollback)::bigint AS transactions \
-         FROM pg_catalog.pg_stat_database",
-        "SELECT wal_records, wal_fpi, wal_bytes::bigint FROM pg_catalog.pg_stat_wal",
-        "SELECT checkpoints_timed, checkpoints_req FROM pg_catalog.pg_stat_bgwriter",
-        "SELECT num_timed AS checkpoints_timed, num_requested AS checkpoints_req \
-         FROM pg_catalog.pg_stat_checkpointer",
-    ];
+/// A connection, and the server's version.
+async fn open(
+    entry: &Entry,
+    role: &str,
+    database: &str,
+) -> Result<(Client, Option<String>), Refusal> {
+    let mut config = Config::new();
+    config.user(role).dbname(database).application_name("untax").options(OPTIONS);
+    match entry {
+        Entry::Unix(_) => {
+            let path = entry.unix_path().unwrap_or_default();
+            let stream = UnixStream::connect(path).await?;
+            talk(config, stream).await
+        }
+        Entry::Tcp(address) => talk(config, TcpStream::connect(address).await?).await,
+    }
+}
+
+async fn talk<S>(config: Config, stream: S) -> Result<(Client, Option<String>), Refusal>
+where
+    S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
+{
+    let (client, connection) = config.connect_raw(stream, NoTls).await?;
+    let version = connection.parameter("server_version").map(first_word);
+    tokio::spawn(connection);
+    Ok((client, version))
+}
+
+/// The name of the database whose blocks were accessed most so far.
+async fn busiest(client: &Client) -> Option<String> {
+    let query = "SELECT datname FROM pg_catalog.pg_stat_database WHERE datname IS NOT NULL \
+                 ORDER BY blks_hit + blks_read DESC LIMIT 1";
+    let messages = client.simple_query(query).await.ok()?;
+    rows(messages).next().and_then(|row| row.get(0).map(str::to_owned))
+}
+
+/// What the rules read of transactions, of the log and of checkpoints. Each version has its own
+/// views.
+const QUERIES: [&str; 4] = [
+    "SELECT sum(xact_commit + xact_rollback)::bigint AS transactions \
+     FROM pg_catalog.pg_stat_database",
+    "SELECT wal_records, wal_fpi, wal_bytes::bigint FROM pg_catalog.pg_stat_wal",
+    "SELECT checkpoints_timed, checkpoints_req FROM pg_catalog.pg_stat_bgwriter",
+    "SELECT num_timed AS checkpoints_timed, num_requested AS checkpoints_req \
+     FROM pg_catalog.pg_stat_checkpointer",
+];
+
+/// Accesses to blocks: of one database, of all of them (what they share left out), and of the one's
+/// users' tables, which are summed only where that is a matter of milliseconds.
+const OF_TABLES: &str = "SELECT blks_hit + blks_read AS accesses_of_busiest, \
+    (SELECT sum(blks_hit + blks_read)::bigint FROM pg_catalog.pg_stat_database \
+     WHERE datname IS NOT NULL) AS accesses_of_all, \
+    (SELECT sum(heap_blks_hit + heap_blks_read + coalesce(idx_blks_hit + idx_blks_read, 0) \
+                + coalesce(toast_blks_hit + toast_blks_read, 0))::bigint \
+     FROM pg_catalog.pg_statio_user_tables \
+     WHERE (SELECT reltuples FROM pg_catalog.pg_class WHERE oid = 'pg_catalog.pg_class'::regclass) \
+           < 20000) AS accesses_of_tables \
+    FROM pg_catalog.pg_stat_database WHERE datname = current_database()";
+
+/// Numbers by the names of their columns. A query that fails leaves out its own alone.
+async fn counts(client: &Client, queries: &[&str]) -> BTreeMap<String, u64> {
     let mut counts = BTreeMap::new();
-    for query in QUERIES {
+    for query in queries {
         let Ok(messages) = client.simple_query(query).await else { continue };
         for row in rows(messages) {
             let columns = row.columns().iter().enumerate();

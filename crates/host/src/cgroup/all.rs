@@ -83,7 +83,9 @@ const MOST_PAGES_EACH: f64 = 512.0;
 /// counts pieces of one page or of many: how large they are on average tell those that are there.
 fn v1_counts(host: &Host, directory: &str, _leaf: bool, page_bytes: u64) -> Option<GroupMemory> {
     let at_limit = host.text(&format!("{directory}/memory.failcnt")).into_value()?;
-    let [taken, left, cache, rss] = stat(host, directory, ["pgpgin", "pgpgout", "cache", "rss"])?;
+    let names = ["pgpgin", "pgpgout", "cache", "rss", READ_AGAIN];
+    let [taken, left, cache, rss, read_again] = stat(host, directory, names)?;
+    let (taken, left, cache, rss) = (taken?, left?, cache?, rss?);
     let pieces = taken.saturating_sub(left).max(1) as f64;
     let pages = cache.saturating_add(rss) as f64 / page_bytes.max(1) as f64;
     Some(GroupMemory {
@@ -91,6 +93,7 @@ fn v1_counts(host: &Host, directory: &str, _leaf: bool, page_bytes: u64) -> Opti
         at_limit: at_limit.trim().parse().ok()?,
         taken_pages: taken,
         pages_each: (pages / pieces).clamp(1.0, MOST_PAGES_EACH),
+        read_again_pages: told(read_again),
         stalled_s: Absent("control groups of version 1 do not count it".to_owned()),
     })
 }
@@ -103,27 +106,43 @@ fn v2_counts(host: &Host, directory: &str, leaf: bool, page_bytes: u64) -> Optio
     let events = events.into_value()?;
     let at_limit = number_after(&events, "high")?.saturating_add(number_after(&events, "max")?);
     let usage: u64 = host.text(&file("current")).into_value()?.trim().parse().ok()?;
-    let [reclaimed] = stat(host, directory, ["pgsteal"])?;
-    let taken = reclaimed.saturating_add(usage / page_bytes.max(1));
+    let [reclaimed, read_again] = stat(host, directory, ["pgsteal", READ_AGAIN])?;
+    let taken = reclaimed?.saturating_add(usage / page_bytes.max(1));
     let pressure = file("pressure");
     let stalled_s = host.text(&pressure).and_then(|text| match some_total_us(&text) {
         Some(us) => Present(Seconds(us as f64 / 1e6)),
         None => Failed(format!("{pressure} has an unexpected form")),
     });
-    let taken_pages = if leaf { taken } else { 0 };
-    let cgroup = String::new();
-    Some(GroupMemory { cgroup, at_limit, taken_pages, pages_each: 1.0, stalled_s })
+    let own = |count: u64| if leaf { count } else { 0 };
+    Some(GroupMemory {
+        cgroup: String::new(),
+        at_limit,
+        taken_pages: own(taken),
+        pages_each: 1.0,
+        read_again_pages: told(read_again).map(own),
+        stalled_s,
+    })
+}
+
+/// Pages of files that were read again soon after they had been evicted, since kernel 5.9.
+const READ_AGAIN: &str = "workingset_refault_file";
+
+fn told(read_again: Option<u64>) -> Reading<u64> {
+    match read_again {
+        Some(pages) => Present(pages),
+        None => Absent(format!("memory.stat has no {READ_AGAIN}; kernels since 5.9 have")),
+    }
 }
 
 /// Counters of `memory.stat` by name.
-fn stat<const N: usize>(host: &Host, directory: &str, names: [&str; N]) -> Option<[u64; N]> {
+fn stat<const N: usize>(
+    host: &Host,
+    directory: &str,
+    names: [&str; N],
+) -> Option<[Option<u64>; N]> {
     let keep = |line: &str| names.iter().any(|n| line.starts_with(n)).then(|| line.to_owned());
     let text = host.kept(&format!("{directory}/memory.stat"), keep).into_value()?;
-    let mut counters = [0; N];
-    for (counter, name) in counters.iter_mut().zip(names) {
-        *counter = number_after(&text, name)?;
-    }
-    Some(counters)
+    Some(names.map(|name| number_after(&text, name)))
 }
 
 /// `some avg10=0.00 avg60=0.00 avg300=0.00 total=1234`.
@@ -187,7 +206,8 @@ mod tests {
                 ("memory/pod/db/memory.failcnt", "0\n"),
                 (
                     "memory/pod/db/memory.stat",
-                    "cache 409600\nrss 409600\npgpgin 800\npgpgout 750\n",
+                    "cache 409600\nrss 409600\npgpgin 800\npgpgout 750\n\
+                     workingset_refault_file 30\ntotal_workingset_refault_file 90\n",
                 ),
             ],
         );
@@ -195,6 +215,8 @@ mod tests {
         // 200 pages in the 50 pieces that are there.
         let each: Vec<f64> = counts.iter().map(|group| group.pages_each).collect();
         assert_eq!(each, [1.0, 4.0]);
+        assert!(matches!(counts[0].read_again_pages, Absent(_)));
+        assert_eq!(counts[1].read_again_pages, Present(30));
         let counts: Vec<_> =
             counts.iter().map(|g| (g.cgroup.as_str(), g.at_limit, g.taken_pages)).collect();
         assert_eq!(counts, [("/pod", 7, 100), ("/pod/db", 0, 800)]);

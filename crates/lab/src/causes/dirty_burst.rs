@@ -1,25 +1,27 @@
-//! A neighbour that writes without flushing, on the filesystem of the database.
+//! Limits of dirty pages that are too low for what the database writes at once.
 
 use super::{Cause, Injected, Need, Plan};
-use crate::neighbour::Neighbour;
-use crate::work::Engine;
+use crate::setting::DirtyLimits;
+use crate::work::{Engine, Kind, Work};
+use untax_core::Bytes;
 
-const MEBIBYTES: u64 = 256;
-const WRITERS: u32 = 2;
+/// As set for a machine that copies large files.
+const BACKGROUND: Bytes = Bytes::from_mib(16);
+const MOST: Bytes = Bytes::from_mib(32);
 
-/// What the disk takes a second: as a cloud volume, more than the database needs and less than
-/// memory holds. Without it the flood would be over before anybody waits.
+/// What the disk takes a second, with the cause and without: as a cloud volume. Nothing of a file
+/// that is removed soon enough needs to be there.
 const BYTES_PER_S: u64 = 20 << 20;
 
 pub(super) const CAUSE: Cause = Cause {
     id: "dirty-burst",
-    summary: "two neighbours that dirty 256 MiB each, again and again, on the same filesystem",
-    engines: &Engine::ALL,
-    needs: &[Need::Root, Need::LoopDevice, Need::Tool("setpriv", "util-linux")],
-    plan: |engine| Plan { disk_bytes_per_s: Some(BYTES_PER_S), ..Plan::durable(engine) },
-    inject: |scene| {
-        let disk = scene.disk()?;
-        let flood = Neighbour::flooding(disk.path(), MEBIBYTES, WRITERS, None)?;
-        Ok(Injected::by(flood).and(disk.clearing("flood.*")?))
+    summary: "at most 32 MiB of dirty pages, under sorts that spill more and drop it again",
+    engines: &[Engine::Postgres],
+    needs: &[Need::Root, Need::LoopDevice],
+    plan: |engine| Plan {
+        work: Some(Work { kind: Kind::Spills, clients: 1 }),
+        disk_bytes_per_s: Some(BYTES_PER_S),
+        ..Plan::durable(engine)
     },
+    inject: |_| Ok(Injected::by(DirtyLimits::set(BACKGROUND, MOST)?)),
 };

@@ -106,7 +106,7 @@ pub struct Plan {
     pub cause_place: Option<Place>,
     /// Huge pages of 2 MiB, reserved before the server starts.
     pub huge_pages: u64,
-    /// How long the load runs before a check.
+    /// How long the load runs before a check, and before a trial after a restart.
     pub settling_s: u64,
 }
 

@@ -3,12 +3,19 @@
 use super::{Cause, Injected, Need, Plan};
 use crate::work::Engine;
 
+/// What the disk takes a second, with the cause and without: as a cloud volume.
+const BYTES_PER_S: u64 = 24 << 20;
+
 pub(super) const CAUSE: Cause = Cause {
     id: "postgres-full-page-writes",
     summary: "checkpoints so often that most changes write their whole page to the journal",
     engines: &[Engine::Postgres],
     needs: &[Need::Root, Need::LoopDevice],
     plan: |engine| Plan {
+        fill_mebibytes: 60,
+        // Every page was written whole once since the restart.
+        settling_s: 5,
+        disk_bytes_per_s: Some(BYTES_PER_S),
         settings: &[
             ("shared_buffers", "256MB"),
             ("huge_pages", "on"),

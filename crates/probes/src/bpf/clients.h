@@ -57,9 +57,14 @@ static __always_inline void forget_closed(struct thread *thread, struct task_str
 {
 	if (!thread->serves || open_as(task, thread->serves_in) == thread->serves)
 		return;
+	end_stretch(thread, 1);
 	hand_over(thread);
 	thread->serves = 0;
 	thread->polling = NEVER;
+	/* The next client is its first one. */
+	thread->born = 1;
+	thread->polls = 0;
+	thread->left = 1;
 }
 
 #endif

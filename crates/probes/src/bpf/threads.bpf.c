@@ -68,9 +68,9 @@ static __always_inline void charge(struct thread *thread, u8 doing, u64 ns)
 }
 
 /*
- * A stretch between two polls ends. The first ones of a new server process are the way to its
- * first request, the last one is its end, and one in which a thread started another is the way to
- * that: what a connection costs beside what it is for.
+ * A stretch between two polls ends. The first ones of a new server process or thread, or of one
+ * that serves a new client, are the way to the first request, the last one is its end, and one in
+ * which a thread started another is the way to that: what a connection costs beside what it is for.
  */
 static __always_inline void end_stretch(struct thread *thread, bool dies)
 {
@@ -208,6 +208,11 @@ static __always_inline u8 polls(const volatile struct syscall *call, struct pt_r
 	return (s32)timeout < 0 ? FOREVER : TIMED;
 }
 
+static __always_inline bool serves(struct thread *thread)
+{
+	return thread->polling == FOREVER || (thread->threaded && thread->polling == TIMED);
+}
+
 #include "clients.h"
 
 /* Why a thread that is about to leave its CPU in this state, or has left it, does so. */
@@ -245,7 +250,7 @@ static __always_inline u8 reason(struct thread *thread, struct task_struct *task
 		return RECLAIM_STALLED;
 	if (thread->dirty)
 		return DIRTY_THROTTLED;
-	thread->writes = call && call->writes && thread->polling == FOREVER;
+	thread->writes = call && call->writes && serves(thread);
 	if (BPF_CORE_READ_BITFIELD(task, in_iowait))
 		return DISK;
 	return call ? call->waits : FAULT;
@@ -382,6 +387,7 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	fresh.database = database;
 	fresh.born = 1;
 	fresh.limited = thread->limited;
+	fresh.threaded = thread->threaded;
 	fresh.on_cpu = ON_CPU;
 	begin_runnable(&fresh, child, bpf_ktime_get_ns());
 	if (bpf_map_update_elem(&threads, &pid, &fresh, BPF_ANY))

@@ -15,6 +15,8 @@ enum doing {
 	RECLAIM_STALLED,
 	FUTEX,
 	FUTEX_DISK,
+	FUTEX_FILESYSTEM,
+	FUTEX_DIRTY_THROTTLED,
 	FAULT,
 	SEND,
 	RECEIVE,
@@ -35,6 +37,12 @@ enum doing {
 
 /* How a thread has polled so far, in the order of untax_core::activity::Polling. */
 enum polling { NEVER, TIMED, FOREVER, POLLINGS };
+
+/* Waits for files: DISK, FILESYSTEM and DIRTY_THROTTLED, and in this order those behind them. */
+#define FILE_WAITS 3
+
+/* untax_core::activity::HANG_S: ns. */
+#define HANG_NS 20000000
 
 #define MAX_DATABASES 64
 #define SYSCALLS 512
@@ -86,11 +94,15 @@ struct thread {
 	u8 started;
 	/* Whether its last page fault was on the memory that holds the data. */
 	u8 faults_on_data;
+	/* Its database serves each client in a thread: such a thread may poll with a time-out. */
+	u8 threaded;
+	/* Its client has gone: it waits for the next one. */
+	u8 left;
 	/* What it spent (ns) since it polled last, sleep left out. */
 	u64 stretch;
-	/* When this wait began, and what its database's clock of such waits showed then: ns. */
+	/* When this wait began, and what its database's clocks of writers showed then: ns. */
 	u64 waits_since;
-	u64 clock;
+	u64 clocks[FILE_WAITS];
 	/*
 	 * Descriptors of epoll, plus one: the one that it waits in without a time-out, the one in
 	 * which a client's send woke it last, and another in which a thread of its database did.
@@ -113,14 +125,18 @@ struct total {
 	 * those took that started them. */
 	u64 connecting;
 	/*
-	 * A clock of the time in which a thread that serves a client waited for what it writes. One
-	 * holds the log's lock at a time; where several write, it runs too fast, and a wait behind it
-	 * is charged no more than its own length.
+	 * Clocks of the time in which a thread that serves a client waited for what it writes, one for
+	 * each thing to wait for. One thread holds the log's lock at a time; where several write, a
+	 * clock runs too fast, and a wait behind it is charged no more than its own length.
 	 */
-	u64 written;
+	u64 written[FILE_WAITS];
+	/* Since when (ns; 0: not now) one does, and for what. */
 	u64 writes_since;
-	/* The longest waits, as DISK, FILESYSTEM and DIRTY_THROTTLED. */
-	u64 longest[3];
+	u64 writes_for;
+	/* The longest waits for files. */
+	u64 longest[FILE_WAITS];
+	/* Time in waits for a filesystem that were as long as a hang. */
+	u64 hung;
 	/* Samples of its threads on a CPU; those in a page fault; of these, on the data's memory. */
 	u64 sampled;
 	u64 faulting;

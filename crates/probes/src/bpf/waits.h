@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * A part of threads.bpf.c: which waits in a futex are the disk's, and the longest waits for files.
+ * A part of threads.bpf.c: which waits in a futex are for files, and the longest waits for files.
  *
- * Who queues for the log's lock waits for the one that holds it, and that one for the disk. So each
- * database has a clock that runs while a thread of it that serves a client waits for what it
- * writes, and a wait in a futex is the disk's for as much of it as that clock advanced.
+ * Who queues for the log's lock waits for the one that holds it, and that one for the disk, say. So
+ * each database has clocks that run while a thread of it that serves a client waits for what it
+ * writes, and a wait in a futex is the disk's for as much of it as the disk's clock advanced.
  */
 #ifndef UNTAX_WAITS_H
 #define UNTAX_WAITS_H
@@ -16,44 +16,54 @@ static __always_inline struct total *total_of(struct thread *thread)
 	return bpf_map_lookup_elem(&totals, &database);
 }
 
-/* What the clock of writers shows. */
-static __always_inline u64 clock(struct total *total, u64 now)
+/* What the clock of writers that wait for this shows. */
+static __always_inline u64 clock(struct total *total, u32 what, u64 now)
 {
-	u64 since = total->writes_since;
+	u64 since = total->writes_for == what ? total->writes_since : 0;
 
-	return total->written + (since && now > since ? now - since : 0);
+	return total->written[what] + (since && now > since ? now - since : 0);
 }
 
-/* Charges a wait in a futex: to the disk for as long as a writer waited for it. */
+/* Charges a wait in a futex: to files for as long as a writer waited for them. */
 static __always_inline void settle_futex(struct thread *thread, u64 spent, u64 now)
 {
 	struct total *total = total_of(thread);
-	u64 shows, behind = 0;
+	u32 what;
 
-	if (total) {
-		shows = clock(total, now);
-		behind = shows > thread->clock ? shows - thread->clock : 0;
-		thread->clock = shows;
+	for (what = 0; total && what < FILE_WAITS; what++) {
+		u64 shows = clock(total, what, now), before = thread->clocks[what];
+		u64 behind = shows > before ? shows - before : 0;
+
+		thread->clocks[what] = shows;
+		if (behind > spent)
+			behind = spent;
+		charge(thread, FUTEX_DISK + what, behind);
+		spent -= behind;
 	}
-	if (behind > spent)
-		behind = spent;
-	charge(thread, FUTEX_DISK, behind);
-	charge(thread, FUTEX, spent - behind);
+	charge(thread, FUTEX, spent);
+	/* Nobody is served meanwhile. */
+	if (thread->left)
+		thread->stretch = 0;
 }
 
-/* Keeps the longest waits, and the clock of writers. */
+/* Keeps the longest waits, and the clocks of writers. */
 static __always_inline void settle_file(struct thread *thread, u64 spent, u64 now)
 {
 	struct total *total = total_of(thread);
-	u32 kind = thread->doing - DISK;
+	u32 what = thread->doing - DISK;
+	u64 waited;
 
-	if (!total)
+	if (!total || what >= FILE_WAITS)
 		return;
-	if (kind < 3 && now > thread->waits_since && now - thread->waits_since > total->longest[kind])
-		total->longest[kind] = now - thread->waits_since;
+	waited = now > thread->waits_since ? now - thread->waits_since : 0;
+	if (waited > total->longest[what])
+		total->longest[what] = waited;
+	if (thread->doing == FILESYSTEM && waited >= HANG_NS)
+		__sync_fetch_and_add(&total->hung, spent);
 	if (thread->writes) {
-		__sync_fetch_and_add(&total->written, spent);
+		__sync_fetch_and_add(&total->written[what], spent);
 		total->writes_since = now;
+		total->writes_for = what;
 	}
 }
 
@@ -87,6 +97,7 @@ static __always_inline void woken_by_peer(struct thread *thread)
 static __always_inline void begin_wait(struct thread *thread, u64 now)
 {
 	struct total *total;
+	u32 what;
 
 	thread->waits_since = now;
 	if (thread->doing != FUTEX && !thread->writes)
@@ -94,10 +105,13 @@ static __always_inline void begin_wait(struct thread *thread, u64 now)
 	total = total_of(thread);
 	if (!total)
 		return;
-	if (thread->writes)
+	if (thread->writes) {
+		total->writes_for = thread->doing - DISK;
 		total->writes_since = now;
-	else
-		thread->clock = clock(total, now);
+		return;
+	}
+	for (what = 0; what < FILE_WAITS; what++)
+		thread->clocks[what] = clock(total, what, now);
 }
 
 /* And ends. */
@@ -108,6 +122,7 @@ static __always_inline void end_wait(struct thread *thread)
 	if (total)
 		total->writes_since = 0;
 	thread->writes = 0;
+	thread->left = 0;
 }
 
 #endif

@@ -11,9 +11,11 @@ pub(super) fn numbers(bytes: &[u8]) -> Vec<u64> {
 /// Where `struct total` of threads.h has what is not time spent in some way.
 pub(super) const STARTED: usize = Polling::ALL.len() * Doing::ALL.len();
 pub(super) const CONNECTING: usize = STARTED + 1;
-/// Between them is the clock of writers: two numbers.
-const LONGEST: usize = CONNECTING + 3;
-const SAMPLED: usize = LONGEST + 3;
+/// Between them are the clocks of writers.
+const LONGEST: usize = CONNECTING + 1 + FILE_WAITS + 2;
+const HUNG: usize = LONGEST + FILE_WAITS;
+const SAMPLED: usize = HUNG + 1;
+const FILE_WAITS: usize = 3;
 
 /// How much one number grew between two readings of `struct total`; an empty one is all zeroes.
 pub(super) fn grown(index: usize, total: &[u64], before: &[u64]) -> u64 {
@@ -40,12 +42,38 @@ pub(super) fn spent(total: &[u64], before: &[u64]) -> Vec<Spent> {
         .collect()
 }
 
+/// The time of hangs between two readings of `struct total`.
+pub(super) fn hung(total: &[u64], before: &[u64]) -> Seconds {
+    Seconds::from_ns(grown(HUNG, total, before))
+}
+
 /// The longest single waits.
 pub(super) fn longest(total: &[u64]) -> Vec<Longest> {
     let kinds = [Doing::Disk, Doing::Filesystem, Doing::DirtyThrottled];
-    let waits = kinds.into_iter().zip(total.get(LONGEST..SAMPLED).unwrap_or_default());
+    let waits = kinds.into_iter().zip(total.get(LONGEST..HUNG).unwrap_or_default());
     waits
         .filter(|(_, ns)| **ns > 0)
         .map(|(doing, ns)| Longest { doing, time_s: Seconds::from_ns(*ns) })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::places;
+    use super::*;
+
+    #[test]
+    fn the_kernel_and_this_program_find_the_same_numbers() {
+        let (places, bytes) = places("total");
+        for (name, index) in [
+            ("started", STARTED),
+            ("connecting", CONNECTING),
+            ("longest", LONGEST),
+            ("hung", HUNG),
+            ("sampled", SAMPLED),
+        ] {
+            assert_eq!(places[name], 8 * index, "{name}");
+        }
+        assert_eq!(bytes, 8 * (SAMPLED + 3));
+    }
 }

@@ -54,10 +54,14 @@ pub fn run(
     progress("checking without it");
     let without = checked(&scene, method, state)?;
     let mut pairs = Pairs::default();
-    for pair in 0..method.pairs {
+    // Trials with nothing and without it would be of the same.
+    for pair in if cause.is_none() { 0..0 } else { 0..method.pairs } {
         progress(&format!("trials: pair {} of {}", pair + 1, method.pairs));
         for on in if pair.is_multiple_of(2) { [true, false] } else { [false, true] } {
-            scene.switch(on)?;
+            if scene.switch(on)? {
+                let settling_s = u32::try_from(scene.settling().as_secs()).unwrap_or(u32::MAX);
+                work(&scene, settling_s)?;
+            }
             let Some(per_s) = work(&scene, method.seconds())? else { continue };
             if on { &mut pairs.with_per_s } else { &mut pairs.without_per_s }.push(per_s);
         }

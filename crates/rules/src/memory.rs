@@ -1,0 +1,114 @@
+//! What memory that is short costs a database, and who makes it so: what the memory rules share.
+
+use crate::disk::{self, Charged};
+use crate::stall::{Stall, WORTH};
+use untax_core::activity::Doing;
+use untax_core::pressure::GroupMemory;
+use untax_core::window::Pair;
+use untax_core::{Bytes, Reading, Window};
+
+/// Time spent in reclaim, waiting for disks to read again what a limit had evicted, and waiting for
+/// threads that reclaim with a file's lock held.
+pub fn waits(window: &Window, pair: &Pair) -> Reading<Option<Stall>> {
+    let read = disk::waits(window, pair).into_value().flatten();
+    let evicted = read.zip(Charged::of(window, pair).into_value());
+    let evicted = evicted.map(|(read, charged)| disk::part_of(read.share, charged.evicted));
+    let locked = holds_files(window, pair).then(|| files(window, pair).into_value().flatten());
+    let locked = locked.flatten().map(|stall| stall.share);
+    let more = || evicted.into_iter().chain(locked);
+    reclaim(window, pair).map(|stall| Some(more().fold(stall?, Stall::and)))
+}
+
+fn reclaim(window: &Window, pair: &Pair) -> Reading<Option<Stall>> {
+    let counts = [Doing::ReclaimOnCpu, Doing::ReclaimStalled];
+    Stall::of(window, pair, |spent| counts.contains(&spent.doing))
+}
+
+/// Waiting inside file calls, and behind threads that do.
+pub fn files(window: &Window, pair: &Pair) -> Reading<Option<Stall>> {
+    Stall::of(window, pair, |spent| spent.held_by(Doing::Filesystem, pair.end.model))
+}
+
+/// Whether waits inside file calls are for threads that reclaim: a thread that writes to a file has
+/// its lock meanwhile. So it is where a limit of memory is met and threads reclaim.
+pub fn holds_files(window: &Window, pair: &Pair) -> bool {
+    let met = || limited(window.groups.value()?, own_group(pair)?);
+    let reclaims = || reclaim(window, pair).into_value().flatten();
+    met().is_some() && reclaims().is_some_and(|stall| stall.share.mid >= WORTH)
+}
+
+/// How many bytes a database read again soon after they had been evicted, when the limit of its
+/// group or of one above was met; without one its data are simply larger than memory.
+pub fn read_again(window: &Window, pair: &Pair) -> Option<f64> {
+    let groups = window.groups.value()?;
+    let own = own_group(pair)?;
+    limited(groups, own)?;
+    let page = window.end.host.base_page_bytes.value().copied().unwrap_or(Bytes::KIB_4);
+    let pages = |group: &GroupMemory| group.read_again_pages.value().copied();
+    let mine = groups.iter().filter(|g| g.cgroup == own || is_below(&g.cgroup, own));
+    Some(mine.filter_map(pages).sum::<u64>() as f64 * page.0 as f64)
+}
+
+/// The nearest group whose limit was in the way.
+fn limited<'a>(groups: &'a [GroupMemory], own: &str) -> Option<&'a str> {
+    let met = |path: &str| groups.iter().find(|group| group.cgroup == path && group.at_limit > 0);
+    lineage(own).find_map(met).map(|group| group.cgroup.as_str())
+}
+
+/// Who took memory below the limit that the database met.
+pub struct Neighbours<'a> {
+    /// The groups, those that took most first.
+    pub groups: Vec<&'a GroupMemory>,
+    /// The group whose limit was in the way; the machine's memory when there is none.
+    pub limited: Option<&'a str>,
+    /// What of all that was taken they took.
+    pub part: f64,
+}
+
+/// The neighbours that made a database reclaim; none where its own limit was in the way.
+pub fn neighbours<'a>(window: &'a Window, pair: &Pair) -> Option<Neighbours<'a>> {
+    let groups = window.groups.value()?;
+    let own = own_group(pair)?;
+    let limited = limited(groups, own);
+    if limited == Some(own) || (limited.is_none() && !machine_stalled(window)) {
+        return None;
+    }
+    let scope = limited.unwrap_or_default();
+    let shares = |group: &&GroupMemory| is_below(&group.cgroup, scope);
+    let (mine, others): (Vec<&GroupMemory>, Vec<&GroupMemory>) = groups
+        .iter()
+        .filter(shares)
+        .partition(|group| group.cgroup == own || is_below(&group.cgroup, own));
+    // What processes of a group above it took is nobody's: it may be the database's.
+    let others = others.into_iter().filter(|group| !is_below(own, &group.cgroup));
+    let mut others: Vec<&GroupMemory> = others.filter(|group| group.taken_pages > 0).collect();
+    others.sort_by_key(|group| std::cmp::Reverse(group.taken_pages));
+    let sum = |groups: &[&GroupMemory]| groups.iter().map(|g| g.taken_pages as f64).sum::<f64>();
+    let (mine, taken) = (sum(&mine), sum(&others));
+    (taken > 0.0).then(|| Neighbours { groups: others, limited, part: taken / (taken + mine) })
+}
+
+/// The group that the database's memory counts in; none for the root, which shares with all.
+fn own_group<'a>(pair: &Pair<'a>) -> Option<&'a str> {
+    let paths = &pair.end.cgroup.value()?.paths;
+    let own = paths.get("memory").or_else(|| paths.get("unified"))?;
+    (own != "/").then_some(own)
+}
+
+/// A group and those above it, nearest first, the root left out.
+fn lineage(path: &str) -> impl Iterator<Item = &str> {
+    std::iter::successors(Some(path), |path| {
+        path.rfind('/').filter(|end| *end > 0).map(|end| &path[..end])
+    })
+}
+
+fn is_below(path: &str, group: &str) -> bool {
+    path.strip_prefix(group).is_some_and(|rest| rest.starts_with('/'))
+}
+
+fn machine_stalled(window: &Window) -> bool {
+    let stalls = |snapshot: &untax_core::Snapshot| {
+        snapshot.host.vm_counts.value()?.allocation_stalls.value().copied()
+    };
+    stalls(&window.end).zip(stalls(&window.start)).is_some_and(|(end, start)| end > start)
+}
