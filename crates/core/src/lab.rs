@@ -246,11 +246,20 @@ impl LabCell<'_> {
         stats::paired_ratio(&without, &with).map(Gain::from)
     }
 
-    /// The middle of what the checks predicted.
-    pub fn predicted_gain(&self) -> Option<f64> {
-        let factors: Vec<f64> =
-            self.runs.iter().filter_map(|run| Some(run.predicted_gain?.factor)).collect();
-        stats::median(&factors)
+    /// What the checks predicted: the medians of their middles and of their bounds.
+    pub fn predicted_gain(&self) -> Option<Gain> {
+        let of = |bound: fn(Gain) -> f64| {
+            let said = self.runs.iter().filter_map(|run| run.predicted_gain.map(bound));
+            stats::median(&said.collect::<Vec<_>>())
+        };
+        Some(Gain { factor: of(|g| g.factor)?, low: of(|g| g.low)?, high: of(|g| g.high)? })
+    }
+
+    /// How far apart trials are that follow each other and are of the same kind: what noise alone
+    /// does.
+    pub fn floor(&self) -> Option<f64> {
+        let ratios = self.runs.iter().flat_map(|r| followers(&r.with_per_s, &r.without_per_s));
+        stats::noise_floor(&ratios.collect::<Vec<_>>())
     }
 
     /// The middle of the taxes.
@@ -259,6 +268,14 @@ impl LabCell<'_> {
             self.runs.iter().filter_map(|run| Some(run.tax.as_ref()?.share)).collect();
         stats::median(&shares)
     }
+}
+
+/// Ratios of trials that follow each other and are of the same kind: the first pair begins with
+/// the cause, the next without it, and so on.
+fn followers(with: &[f64], without: &[f64]) -> Vec<f64> {
+    let kinds = [without, with].into_iter().cycle();
+    let ratio = |(pair, kind): (usize, &[f64])| Some(kind.get(pair)? / kind.get(pair + 1)?);
+    (0..with.len()).zip(kinds).filter_map(ratio).collect()
 }
 
 #[cfg(test)]
@@ -277,6 +294,12 @@ mod tests {
             gain: None,
             remedy: None,
         }
+    }
+
+    #[test]
+    fn the_floor_is_of_trials_that_follow_each_other() {
+        assert_eq!(followers(&[1.0, 2.0, 8.0], &[3.0, 6.0, 5.0]), [0.5, 0.25]);
+        assert!(followers(&[1.0], &[2.0]).is_empty());
     }
 
     #[test]

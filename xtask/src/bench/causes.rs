@@ -1,144 +1,105 @@
-//! Predicted against measured gain of removing each cause that the lab can inject, on each engine
-//! that it makes sense for.
-//!
-//! One server for each cause and engine: arm A runs with the cause, arm B without, in an order that
-//! alternates with the pair. A check watches each trial in both arms, so that its own cost is in
-//! both; the prediction is what it says of the cause in arm A.
+//! Predicted against measured gain of removing each cause that the lab can inject: the table of
+//! `untax lab matrix`, which goes on where it was interrupted.
 
-use super::trials::{Trial, Trials, order};
-use super::{Output, Untax, essence, finished, gains};
-use anyhow::Context;
+use super::gains::{self, Row};
+use super::{Output, Untax};
+use anyhow::{Context, bail};
 use clap::Args;
-use serde_json::Value;
-use std::time::Instant;
-use untax_lab::{CAUSES, Cause, Engine, Scene, Turn};
+use std::fmt::Write;
+use std::process::Stdio;
+use untax_core::Interval;
+use untax_core::finding::Gain;
+use untax_core::lab::{LabCell, LabMatrix, is_none};
 
 /// What to measure.
 #[derive(Debug, Args)]
 pub struct Options {
-    /// Pairs of trials of each cause on each engine
-    #[arg(long, default_value_t = 7)]
+    /// Runs of each cause on each engine; two healthy servers of each engine in each
+    #[arg(long, default_value_t = 5)]
+    repeats: u32,
+    /// Pairs of trials in each run
+    #[arg(long, default_value_t = 2)]
     pairs: u32,
-    /// Length of the check in each trial, seconds; the load runs from before it until after it
-    #[arg(long, default_value_t = 8)]
-    seconds: u32,
+    /// The seed of the order
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
     /// Only these causes
-    #[arg(long, value_name = "CAUSE,…", value_delimiter = ',')]
-    causes: Vec<String>,
+    #[arg(long, value_name = "CAUSE,…")]
+    causes: Option<String>,
     /// Only these engines
-    #[arg(long, value_name = "ENGINE,…", value_delimiter = ',')]
-    engines: Vec<String>,
+    #[arg(long, value_name = "ENGINE,…")]
+    engines: Option<String>,
     #[command(flatten)]
     output: Output,
 }
 
-/// A load goes on for so much longer than the check's window: it closes with a last look.
-const SLACK_S: u32 = 2;
-
-/// Runs the bench and writes the table. What could not be measured is said in it too.
+/// Runs the matrix and writes the table.
 pub fn run(options: &Options) -> anyhow::Result<()> {
     options.output.prepare()?;
-    let untax = Untax::find()?;
-    let path = options.output.out.join("causes.json");
-    let mut trials = Trials::open(&path)?;
-    let mut failed = Vec::new();
-    for (cause, engine) in tasks(options) {
-        // Others may want the machine too: the turn is given back between causes.
-        let _turn = Turn::wait()?;
-        if let Err(error) = pairs(cause, engine, options, &untax, &mut trials) {
-            eprintln!("{}: {error:#}", name(cause, engine));
-            failed.push(format!("`{}`: {error:#}", name(cause, engine)));
-        }
+    let folder = options.output.out.join("matrix");
+    let out = folder.to_str().context("the folder's name is no text")?;
+    let [repeats, pairs] = [options.repeats, options.pairs].map(|n| n.to_string());
+    let seed = options.seed.to_string();
+    let mut words =
+        vec!["lab", "matrix", "--repeats", &repeats, "--pairs", &pairs, "--seed", &seed, "-o", out];
+    for (flag, chosen) in [("--causes", &options.causes), ("--engines", &options.engines)] {
+        words.extend(chosen.iter().flat_map(|chosen| [flag, chosen]));
     }
-    Trials::finish(&path)?;
-    write_table(&trials, &failed, options)
-}
-
-/// Causes that end, and the engines that suffer from them here.
-fn tasks(options: &Options) -> Vec<(&'static Cause, Engine)> {
-    let among = |chosen: &[String], id: &str| chosen.is_empty() || chosen.iter().any(|c| c == id);
-    let causes = CAUSES.iter().filter(|cause| !cause.is_none() && among(&options.causes, cause.id));
-    let all = causes.flat_map(|cause| Engine::ALL.map(|engine| (cause, engine)));
-    all.filter(|(cause, engine)| {
-        among(&options.engines, engine.id()) && cause.impossible(*engine).is_none()
-    })
-    .collect()
-}
-
-fn name(cause: &Cause, engine: Engine) -> String {
-    format!("{} on {}", cause.id, engine.id())
-}
-
-/// All pairs of one cause on one engine that were not made yet.
-fn pairs(
-    cause: &'static Cause,
-    engine: Engine,
-    options: &Options,
-    untax: &Untax,
-    trials: &mut Trials,
-) -> anyhow::Result<()> {
-    let (load, path) = (name(cause, engine), options.output.out.join("causes.json"));
-    let missing: Vec<(u32, &str)> = (0..options.pairs)
-        .flat_map(|pair| order(pair).map(|arm| (pair, arm)))
-        .filter(|(pair, arm)| !trials.has(*pair, &load, arm))
-        .collect();
-    if missing.is_empty() {
-        return Ok(());
+    let mut command = Untax::find()?.command(&words);
+    let status = command.stderr(Stdio::inherit()).status()?;
+    // One that finds what it should not, or does not find what it should, is a result too.
+    if !matches!(status.code(), Some(0 | 1)) {
+        bail!("untax lab matrix ended with {status}");
     }
-    let begun = Instant::now();
-    let mut scene = Scene::set(cause, engine)?;
-    eprintln!("{load}: set up in {:.0} s", begun.elapsed().as_secs_f64());
-    // Fills caches, which no trial is to pay for.
-    scene.load(2)?.map(untax_lab::Load::finish).transpose()?;
-    for (pair, arm) in missing {
-        scene.switch(arm == "A")?;
-        let (tps, check) = trial(&scene, cause, untax, options.seconds)?;
-        let arm = arm.into();
-        trials.add(Trial { pair, load: load.clone(), arm, tps, check: Some(check) }, &path)?;
-    }
-    eprintln!("{load}: {:.0} s in all", begun.elapsed().as_secs_f64());
-    Ok(())
+    let saved = folder.join("matrix.json");
+    let text = std::fs::read_to_string(&saved).with_context(|| saved.display().to_string())?;
+    write_table(&serde_json::from_str(&text)?, options)
 }
 
-/// Throughput of the load, and what a check said meanwhile.
-fn trial(
-    scene: &Scene,
-    cause: &Cause,
-    untax: &Untax,
-    seconds: u32,
-) -> anyhow::Result<(f64, Value)> {
-    let settling = scene.settling();
-    let longer_s = u32::try_from(settling.as_secs())? + SLACK_S;
-    let load = scene.load(seconds + longer_s)?.context("an idle server has no throughput")?;
-    std::thread::sleep(settling);
-    let pid = scene.pid().context("the server has ended; is there a crash in its log?")?;
-    let check = untax.start_check(pid, &format!("{seconds}s"))?;
-    let tps = load.finish()?;
-    let check = finished(check)?;
-    scene.survived()?;
-    Ok((tps, essence(&check, cause.id)))
-}
-
-fn write_table(trials: &Trials, failed: &[String], options: &Options) -> anyhow::Result<()> {
-    let failed = match failed {
-        [] => String::new(),
-        failed => format!("\nNot measured:\n\n- {}\n", failed.join("\n- ")),
-    };
-    let text = format!(
-        "# Predicted and measured gain of removing each cause\n\n\
-         The causes of `untax lab list` that this machine can make, on the lab's scratch servers \
-         and loads, {} pairs of trials with and without in ABBA order on one server each, a check \
-         of {} s in every trial. {} Where nothing was predicted, the cause was found without a \
-         price, or not at all: the trials say which.\n\n\
-         Machine: {}. Command: `{}`. Every trial: [causes.json](causes.json).\n\n{}{failed}",
+fn write_table(matrix: &LabMatrix, options: &Options) -> anyhow::Result<()> {
+    let mut text = format!(
+        "# Every cause: whether it is found, and what removing it brings\n\n\
+         `untax lab matrix`: each cause on a scratch server under load, {} times in random order, \
+         checked for 5 s; then {} pairs of trials of 5 s with and without it. Every run: \
+         [matrix.html](matrix/matrix.html).\n\n\
+         Machine: {}. Command: `{}`.\n\n## Found\n\n\
+         | cause | engine | found | first among taxes | tax |\n|---|---|---|---|---|\n",
+        options.repeats,
         options.pairs,
-        options.seconds,
-        gains::LEGEND,
-        trials.machine,
-        trials.command,
-        gains::table(trials, trials.loads().into_iter())
+        super::trials::machine(),
+        super::trials::command(),
     );
+    for cell in matrix.cells() {
+        let of = |count: usize| format!("{count} of {}", cell.runs.len());
+        let found = cell.runs.iter().filter(|run| run.found).count();
+        let first = if is_none(cell.cause) { String::new() } else { of(cell.first()) };
+        let tax = cell.tax().map_or(String::new(), |tax| format!("{:.0} %", tax * 100.0));
+        // Writing to a string cannot fail.
+        let _ = writeln!(
+            text,
+            "| `{}` | {} | {} | {first} | {tax} |",
+            cell.cause,
+            cell.engine,
+            of(found)
+        );
+    }
+    let cells = matrix.cells();
+    let removed = cells.iter().filter(|cell| !is_none(cell.cause));
+    text += &format!("\n## Gain\n\n{}\n\n{}", gains::LEGEND, gains::table(removed.map(row)));
+    for skipped in &matrix.skipped {
+        let _ = writeln!(text, "- {} on {}: {}", skipped.cause, skipped.engine, skipped.why);
+    }
     options.output.write("causes.md", &text)?;
     eprintln!("{text}");
     Ok(())
+}
+
+fn row(cell: &LabCell) -> Row {
+    let interval = |gain: Gain| Interval::new(gain.low, gain.factor, gain.high);
+    Row {
+        load: format!("{} on {}", cell.cause, cell.engine),
+        predicted: cell.predicted_gain().map(interval),
+        measured: cell.measured_gain().map(interval),
+        floor: cell.floor(),
+    }
 }

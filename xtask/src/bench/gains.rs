@@ -1,74 +1,90 @@
 //! Predicted beside measured gains: the table that benches of predictions share.
-//!
-//! Arm A suffers from the cause and arm B does not; what a check said of it is in the trials of
-//! arm A, under `gain`.
 
-use super::trials::Trials;
 use std::fmt::Write;
-use untax_core::{Interval, stats};
+use untax_core::Interval;
 
 /// What the columns mean.
-pub const LEGEND: &str = "Predicted: what `untax check` said during the trials with the cause, \
+pub const LEGEND: &str = "Predicted: what `untax check` said with the cause, \
     median of its estimate and of its bounds. Measured: median of the paired ratios of throughput \
     with its 95 % bootstrap interval. Floor: the 95th percentile of the difference between \
-    neighbouring trials of the same arm.";
+    neighbouring trials of the same arm. Errors in points of the gain, and of the time that is \
+    saved (1 - 1/factor), which is what a tax is a share of.";
 
 /// The error up to which a prediction is right, points.
 const RIGHT: f64 = 10.0;
 
-/// The table over these loads, without its caption.
-pub fn table<'a>(trials: &Trials, loads: impl Iterator<Item = &'a str>) -> String {
+/// What was predicted and measured of one load.
+pub struct Row {
+    /// Its name.
+    pub load: String,
+    /// The predicted throughput factor.
+    pub predicted: Option<Interval>,
+    /// The measured one.
+    pub measured: Option<Interval>,
+    /// What noise alone does, as a part of the throughput.
+    pub floor: Option<f64>,
+}
+
+/// The table of these loads, without its caption.
+pub fn table(rows: impl Iterator<Item = Row>) -> String {
     let mut text = String::from(
-        "| load | predicted | measured | floor | error, points | within 10 points or the noise |\n\
-         |---|---|---|---|---|---|\n",
+        "| load | predicted | measured | floor | error of the gain | of the time saved \
+         | gain within 10 points or the noise |\n|---|---|---|---|---|---|---|\n",
     );
-    for load in loads {
-        let [predicted, measured, floor, error, right] = row(trials, load);
+    for row in rows {
+        let unknown = |what: &str| what.to_owned();
+        let floor = row.floor.map(|floor| format!("±{:.1} %", floor * 100.0));
+        let [error, saved, right] = match (row.predicted, row.measured) {
+            (Some(predicted), Some(measured)) => errors(predicted, measured),
+            _ => ["", "", ""].map(unknown),
+        };
         // Writing to a string cannot fail.
-        let _ =
-            writeln!(text, "| `{load}` | {predicted} | {measured} | {floor} | {error} | {right} |");
+        let _ = writeln!(
+            text,
+            "| `{}` | {} | {} | {} | {error} | {saved} | {right} |",
+            row.load,
+            row.predicted.map_or(unknown("nothing"), gain),
+            row.measured.map_or(unknown("not measured"), gain),
+            floor.unwrap_or(unknown("not measured")),
+        );
     }
     text
 }
 
-fn row(trials: &Trials, load: &str) -> [String; 5] {
-    let measured = trials.ratio(load, "B", "A");
-    let said = predicted(trials, load);
-    let unknown = |what: &str| what.to_owned();
-    let floor = trials.floor(load);
-    let floor = floor.map_or(unknown("not measured"), |floor| format!("±{:.1} %", floor * 100.0));
-    let [error, right] = match (said, measured) {
-        (Some(said), Some(measured)) => {
-            let error = (said.mid - measured.mid) * 100.0;
-            let noise = (measured.low..=measured.high).contains(&said.mid);
-            let right = match (error.abs() <= RIGHT, noise) {
-                (true, _) => "yes",
-                (false, true) => "yes, inside the interval",
-                (false, false) => "no",
-            };
-            [format!("{error:+.1}"), right.to_owned()]
-        }
-        _ => ["", ""].map(unknown),
+fn errors(predicted: Interval, measured: Interval) -> [String; 3] {
+    let error = (predicted.mid - measured.mid) * 100.0;
+    let saved = (1.0 / measured.mid - 1.0 / predicted.mid) * 100.0;
+    let right = if error.abs() <= RIGHT {
+        "yes"
+    } else if (measured.low..=measured.high).contains(&predicted.mid) {
+        "yes, inside the interval"
+    } else if (predicted.low..=predicted.high).contains(&measured.mid) {
+        "no, but inside the prediction's bounds"
+    } else {
+        "no"
     };
-    let said = said.map_or(unknown("nothing"), gain);
-    [said, measured.map_or(unknown("not measured"), gain), floor, error, right]
-}
-
-/// The predictions of one load: the medians of the middles and of the bounds.
-fn predicted(trials: &Trials, load: &str) -> Option<Interval> {
-    let of = |bound: &str| -> Option<f64> {
-        let values: Vec<f64> = trials
-            .made
-            .iter()
-            .filter(|trial| trial.load == load && trial.arm == "A")
-            .filter_map(|trial| trial.check.as_ref()?["gain"][bound].as_f64())
-            .collect();
-        stats::median(&values)
-    };
-    Some(Interval::new(of("low")?, of("factor")?, of("high")?))
+    [format!("{error:+.1}"), format!("{saved:+.1}"), right.to_owned()]
 }
 
 fn gain(factor: Interval) -> String {
     let percent = factor.map(|f| (f - 1.0) * 100.0);
     format!("{:+.1} % ({:+.1} … {:+.1})", percent.mid, percent.low, percent.high)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_of_a_large_gain_is_small_in_time() {
+        let tenfold = Interval::new(9.0, 10.0, 11.0);
+        assert_eq!(errors(Interval::exact(12.0), tenfold), ["+200.0", "+1.7", "no"]);
+        assert_eq!(errors(Interval::exact(10.5), tenfold)[2], "yes, inside the interval");
+        assert_eq!(
+            errors(Interval::new(5.0, 12.0, 20.0), tenfold)[2],
+            "no, but inside the prediction's bounds"
+        );
+        let little = Interval::new(1.15, 1.2, 1.25);
+        assert_eq!(errors(Interval::exact(1.28), little), ["+8.0", "+5.2", "yes"]);
+    }
 }

@@ -5,12 +5,14 @@
 //! changes with the pair. A check watches each load from beginning to end in both arms, so that
 //! its own cost is in both; the prediction is what it says in arm A of the same pair.
 
+use super::gains::{self, Row};
 use super::trials::{Trial, Trials, order};
-use super::{Output, Untax, essence, finished, gains};
+use super::{Output, Untax, essence, finished};
 use anyhow::Context;
 use clap::Args;
 use serde_json::Value;
 use std::path::Path;
+use untax_core::{Interval, stats};
 use untax_lab::{HugePages, Pgbench, Place, Postgres, Turn};
 
 /// What to measure.
@@ -108,9 +110,28 @@ fn write_table(trials: &Trials, path: &Path) -> anyhow::Result<()> {
         gains::LEGEND,
         trials.machine,
         trials.command,
-        gains::table(trials, LOADS.iter().map(|(load, ..)| *load))
+        gains::table(LOADS.iter().map(|(load, ..)| row(trials, load)))
     );
     std::fs::write(path, text).with_context(|| path.display().to_string())?;
     eprintln!("{}", path.display());
     Ok(())
+}
+
+fn row(trials: &Trials, load: &str) -> Row {
+    Row {
+        load: load.to_owned(),
+        predicted: predicted(trials, load),
+        measured: trials.ratio(load, "B", "A"),
+        floor: trials.floor(load),
+    }
+}
+
+/// What checks of arm A said of the gain: the medians of the middles and of the bounds.
+fn predicted(trials: &Trials, load: &str) -> Option<Interval> {
+    let of = |bound: &str| {
+        let suffering = trials.made.iter().filter(|t| t.load == load && t.arm == "A");
+        let said = suffering.filter_map(|trial| trial.check.as_ref()?["gain"][bound].as_f64());
+        stats::median(&said.collect::<Vec<_>>())
+    };
+    Some(Interval::new(of("low")?, of("factor")?, of("high")?))
 }

@@ -43,27 +43,10 @@ impl Trials {
     pub fn open(path: &Path) -> anyhow::Result<Self> {
         let path = &unfinished(path);
         if !path.exists() {
-            let command = std::env::args().skip(1).collect::<Vec<_>>().join(" ");
-            let machine = machine();
-            return Ok(Self {
-                command: format!("cargo xtask {command}"),
-                machine,
-                ..Self::default()
-            });
+            return Ok(Self { command: command(), machine: machine(), ..Self::default() });
         }
         let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
         serde_json::from_str(&text).with_context(|| path.display().to_string())
-    }
-
-    /// The loads that there are trials of, in the order in which they were made first.
-    pub fn loads(&self) -> Vec<&str> {
-        let mut loads: Vec<&str> = Vec::new();
-        for trial in &self.made {
-            if !loads.contains(&trial.load.as_str()) {
-                loads.push(&trial.load);
-            }
-        }
-        loads
     }
 
     /// Whether a trial was made already.
@@ -117,6 +100,11 @@ impl Trials {
 /// The arms of a pair in the order of an ABBA design.
 pub fn order(pair: u32) -> [&'static str; 2] {
     if pair.is_multiple_of(2) { ["A", "B"] } else { ["B", "A"] }
+}
+
+/// The command that this program was started with.
+pub fn command() -> String {
+    format!("cargo xtask {}", std::env::args().skip(1).collect::<Vec<_>>().join(" "))
 }
 
 /// The machine: processor, kernel, CPUs.

@@ -40,7 +40,7 @@ fn table(cells: &[LabCell]) -> Markup {
             thead {
                 tr {
                     th { "Cause" } th { "Engine" } th.number { "Found" } th.number { "Dearest" }
-                    th.number { "Tax" } th.number { "Predicted" } th.number { "Measured (95 %)" }
+                    th.number { "Tax" } th.number { "Predicted (bounds)" } th.number { "Measured (95 %)" }
                     th { "Verdict" }
                 }
             }

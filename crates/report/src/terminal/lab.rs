@@ -103,15 +103,16 @@ pub fn columns(cell: &LabCell) -> [String; 7] {
         of(found),
         if is_none(cell.cause) { none() } else { of(cell.first()) },
         cell.tax().map_or_else(none, format::percent),
-        cell.predicted_gain().map_or_else(none, |factor| format!("{}×", format::number(factor))),
+        cell.predicted_gain().as_ref().map_or_else(none, format::gain),
         cell.measured_gain().as_ref().map_or_else(none, format::gain),
     ]
 }
 
 fn row(cells: [&str; 7]) -> String {
     let [cause, engine, found, first, tax, predicted, measured] = cells;
-    // The interval is in the page; here it would not fit.
-    let measured = measured.split(' ').next().unwrap_or(measured);
+    // The intervals are in the page; here they would not fit.
+    let [predicted, measured] =
+        [predicted, measured].map(|gain| gain.split(' ').next().unwrap_or(gain));
     let numbers = [(found, 6), (first, 6), (tax, 8), (predicted, 11), (measured, 10)];
     let numbers: String = numbers.iter().map(|(text, room)| pad_left(text, *room)).collect();
     format!("{}{}{numbers}", pad(cause, 26), pad(engine, 9))

@@ -10,13 +10,14 @@ use anyhow::Context;
 use jiff::Timestamp;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use untax_core::lab::{LabMatrix, MATRIX_SCHEMA, Skipped};
+use untax_core::lab::{LabMatrix, LabRun, MATRIX_SCHEMA, Skipped};
 use untax_host::Host;
 use untax_lab::{CAUSES, Cause, Turn};
 use untax_report::{html, terminal};
 
 /// Puts every cause on every engine that it makes sense for, as often as asked, in random order,
-/// so that a slow drift of the machine favours none. What was done so far is saved after each.
+/// so that a slow drift of the machine favours none. What was done so far is saved after each:
+/// the same command goes on with a matrix that was interrupted.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  untax lab matrix -o lab\n  \
                   untax lab matrix --repeats 5 --causes none,cpu-throttled --engines postgres -o lab")]
@@ -65,6 +66,13 @@ pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
         skipped,
     };
     let method = Method { window: args.window, pairs: args.pairs };
+    matrix.runs = interrupted(&args.output, &matrix, method);
+    let done = matrix.runs.iter().map(|run| (run.cause.as_str(), run.engine.as_str()));
+    let tasks = missing(tasks, done);
+    if !matrix.runs.is_empty() {
+        let (done, path) = (matrix.runs.len(), args.output.join("matrix.json"));
+        say(&format!("going on with {}: {done} done", path.display()));
+    }
     let begun = Instant::now();
     for (done, (cause, engine)) in tasks.iter().enumerate() {
         let left = left(begun.elapsed(), done, tasks.len(), method);
@@ -83,7 +91,7 @@ pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
     save(&matrix, &args.output)?;
     write_file(&args.output.join("matrix.html"), &html::lab(&matrix))?;
     print(&terminal::lab_matrix(&matrix, style()))?;
-    let expected = matrix.runs.iter().all(untax_core::lab::LabRun::as_expected);
+    let expected = matrix.runs.iter().all(LabRun::as_expected);
     Ok(if expected { Outcome::Clean } else { Outcome::Findings })
 }
 
@@ -106,6 +114,32 @@ fn tasks(args: &Args) -> (Vec<Task>, Vec<Skipped>) {
     }
     fastrand::Rng::with_seed(args.seed).shuffle(&mut tasks);
     (tasks, skipped)
+}
+
+/// The runs of an interrupted matrix in the directory, if it is of this order, machine and method.
+fn interrupted(directory: &Path, matrix: &LabMatrix, method: Method) -> Vec<LabRun> {
+    let saved = std::fs::read(directory.join("matrix.json")).ok();
+    let saved = saved.and_then(|json| serde_json::from_slice::<LabMatrix>(&json).ok());
+    let alike = |saved: &LabMatrix| {
+        let what = |m: &LabMatrix| (m.seed, m.cpu_model.clone(), m.kernel_release.clone());
+        let so = |run: &LabRun| {
+            let pairs = run.with_per_s.len();
+            run.window_s == method.window.as_secs_f64()
+                && (pairs == 0 || pairs == method.pairs as usize)
+        };
+        !saved.complete && what(saved) == what(matrix) && saved.runs.iter().all(so)
+    };
+    saved.filter(alike).map(|saved| saved.runs).unwrap_or_default()
+}
+
+/// The tasks but for those done, by the ids of their cause and engine, in the same order.
+fn missing<'a>(tasks: Vec<Task>, done: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<Task> {
+    let mut done: Vec<(&str, &str)> = done.collect();
+    let is_missing = |(cause, engine): &Task| {
+        let place = done.iter().position(|ids| *ids == (cause.id, engine.id()));
+        place.map(|place| done.swap_remove(place)).is_none()
+    };
+    tasks.into_iter().filter(is_missing).collect()
 }
 
 fn skip(cause: &Cause, engine: untax_lab::Engine, why: String) -> Skipped {
@@ -159,6 +193,15 @@ mod tests {
         // Two causes on two engines; without root they are skipped, with a reason.
         assert_eq!(tasks.len() / 4 + skipped.len(), 4);
         assert!(tasks.iter().chain(&skipped).any(|(cause, _)| cause == "none"));
+    }
+
+    #[test]
+    fn what_was_done_is_not_done_again() {
+        let task = |id| (Cause::find(id).unwrap(), untax_lab::Engine::Postgres);
+        let tasks = ["none", "io-hang", "none", "none"].map(task).to_vec();
+        let done = [("none", "postgres"), ("io-hang", "mysql"), ("none", "postgres")];
+        let left = missing(tasks, done.into_iter());
+        assert_eq!(left.iter().map(|(c, _)| c.id).collect::<Vec<_>>(), ["io-hang", "none"]);
     }
 
     #[test]
