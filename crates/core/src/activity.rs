@@ -195,6 +195,9 @@ pub struct Slice {
     /// The part of it that new server processes took until they waited for their first request,
     /// and after their last one, and that the main process took to start them.
     pub connecting_s: Seconds,
+    /// What the first requests of new server processes took.
+    #[serde(default)]
+    pub first_s: Seconds,
     /// How much of their waits inside file calls was in waits of [`HANG_S`] and more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hung_s: Option<Seconds>,
@@ -305,6 +308,11 @@ impl Activity {
         self.share_of(model, |slice| slice.connecting_s.0)
     }
 
+    /// The share of its active time that the first requests of new connections took.
+    pub fn share_first(&self, model: Model) -> Option<Interval> {
+        self.share_of(model, |slice| slice.first_s.0)
+    }
+
     /// The share of their time on a CPU that the threads spent in page faults on the memory that
     /// holds the data, with the interval that the differences between slices give. `None` when too
     /// little was sampled.
@@ -341,8 +349,12 @@ impl Spent {
             Doing::FutexDirtyThrottled => Doing::DirtyThrottled,
             itself => itself,
         };
-        let in_background = model == Model::Process && self.polling == Polling::Timed;
-        kind == wait && self.part(model) == Part::Disk && !in_background
+        kind == wait && self.part(model) == Part::Disk && !self.in_background(model)
+    }
+
+    /// Whether it is of a process that nobody waits for.
+    pub fn in_background(&self, model: Model) -> bool {
+        model == Model::Process && self.polling == Polling::Timed
     }
 }
 
@@ -358,6 +370,7 @@ mod tests {
             traced_s: Seconds(0.5),
             spent: spent.collect(),
             connecting_s: Seconds(0.0),
+            first_s: Seconds(0.0),
             hung_s: None,
             sampled: None,
         };

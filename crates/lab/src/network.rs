@@ -11,9 +11,13 @@ const MAKE: &str =
     r#"ip netns add "$1" && ip -n "$1" link set lo mtu 1500 up && echo made || echo"#;
 const REMOVE: &str = r#"ip netns delete "$1" 2>/dev/null"#;
 
-/// A queue this short drops what comes in a burst, which TCP then sends again.
+/// A short queue drops what comes in a burst, which TCP then sends again.
 const NARROW: &str = r#"tc -n "$1" qdisc replace dev lo root tbf rate "$2" burst 16kb limit "$3" && echo made || echo"#;
-const WIDE: &str = r#"tc -n "$1" qdisc delete dev lo root 2>/dev/null"#;
+const WIDE: &str =
+    r#"tc -n "$1" qdisc replace dev lo root tbf rate "$2" burst 16kb limit "$4" 2>/dev/null"#;
+
+/// More than what all clients ask for at once.
+const WIDE_BYTES: u64 = 16 << 20;
 
 /// A firewall rule that asks for the state of connections, which makes the kernel remember each; for
 /// two seconds after its end rather than two minutes. Those that are over still count until the
@@ -41,7 +45,7 @@ pub struct Tracked {
     _guard: Shell,
 }
 
-/// An interface that is narrow until this is dropped.
+/// An interface whose queue is short until this is dropped.
 pub struct Narrow {
     _guard: Shell,
 }
@@ -88,10 +92,17 @@ impl Network {
         Ok(Tracked { _most: setting, _guard: guard })
     }
 
+    /// Lets so many bits a second through, and drops nothing.
+    pub fn link(&self, bits_per_s: u64) -> Result<Narrow, LabError> {
+        self.narrow(bits_per_s, WIDE_BYTES)
+    }
+
     /// Lets so many bits a second through, and queues so many bytes at most: more are dropped.
     pub fn narrow(&self, bits_per_s: u64, queued_bytes: u64) -> Result<Narrow, LabError> {
         program::find("tc", "iproute2")?;
-        let arguments = [self.name.clone(), format!("{bits_per_s}bit"), queued_bytes.to_string()];
+        let queues = [queued_bytes, WIDE_BYTES].map(|bytes| bytes.to_string());
+        let [short, wide] = queues;
+        let arguments = [self.name.clone(), format!("{bits_per_s}bit"), short, wide];
         let guard = Shell::guard(NARROW, WIDE, &arguments)?;
         if guard.said != "made" {
             let why = "tc could not limit the interface; has this kernel the tbf queue?";

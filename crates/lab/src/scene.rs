@@ -3,7 +3,7 @@
 use crate::causes::{Cause, Injected, Plan};
 use crate::disk::{Disk, Limit};
 use crate::group::Group;
-use crate::network::Network;
+use crate::network::{Narrow, Network};
 use crate::setting::Setting;
 use crate::setup::Setup;
 use crate::work::{Engine, Served};
@@ -15,6 +15,7 @@ use std::time::Duration;
 pub struct Scene {
     injected: Option<Injected>,
     _disk_limits: Vec<Setting>,
+    _link: Option<Narrow>,
     server: Box<dyn Served>,
     group: Group,
     pod: Option<Group>,
@@ -39,6 +40,8 @@ impl Scene {
         let group = pod.as_ref().map_or_else(Group::for_server, Group::server_below)?;
         let disk = plan.disk_mebibytes.map(Disk::make).transpose()?;
         let network = plan.network.then(Network::make).transpose()?;
+        let link = network.as_ref().zip(plan.link_bits_per_s);
+        let link = link.map(|(network, bits_per_s)| network.link(bits_per_s)).transpose()?;
         let setup = Setup {
             place: plan.place,
             settings: plan.settings,
@@ -64,6 +67,7 @@ impl Scene {
         Ok(Self {
             injected: None,
             _disk_limits: disk_limits,
+            _link: link,
             server,
             group,
             pod,

@@ -17,7 +17,7 @@ use rustix::time::{ClockId, clock_gettime};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::time::Duration;
-use total::{CONNECTING, STARTED, grown, hung, longest, numbers, sampled, spent};
+use total::{CONNECTING, FIRST, STARTED, grown, hung, longest, numbers, sampled, spent};
 use untax_core::activity::{self, Activity, Doing};
 use untax_core::database::Model;
 use untax_core::{Database, Reading, Seconds};
@@ -361,6 +361,7 @@ impl Threads {
                 traced_s: Seconds::from_ns(end_ns - since_ns),
                 spent: spent(&total, before),
                 connecting_s: Seconds::from_ns(grown(CONNECTING, &total, before)),
+                first_s: Seconds::from_ns(grown(FIRST, &total, before)),
                 hung_s: Some(hung(&total, before)),
                 sampled: (self.samples && watched.data_known).then(|| sampled(&total, before)),
             });

@@ -19,8 +19,8 @@ pub const RULE: Rule = Rule {
     measured: "The time of processes that were started in the window, or of threads that began to \
                serve a client in it, until they waited for the first request, and after the last \
                one, and of the main process while it started them, over active time (traced). The \
-               first request of a new process fills its caches too: of PostgreSQL's requests the \
-               part counts that its accesses to catalogs are of all accesses to blocks, when one \
+               first requests of a new process fill its caches too: of PostgreSQL's first three the \
+               part counts that accesses to catalogs are of all accesses to blocks, when one \
                database has nearly all of them; the lower bound leaves it out. Clients on this \
                machine are taken to connect for as large a part of their time on CPU. Engines \
                that serve all clients in one thread: their own counts of connections and \
@@ -62,15 +62,13 @@ fn traced(window: &Window, pair: &Pair) -> Reading<Option<Stall>> {
 }
 
 /// The part (0..1) of a PostgreSQL's accesses to blocks that are to catalogs and not to users'
-/// tables, in a window in which processes were started: a new process reads them to fill its
-/// caches, and an old one hardly ever does. `None` when the tables of more than one database were
-/// accessed.
+/// tables: a new process reads them to fill its caches, and an old one hardly ever does. `None` when
+/// the tables of more than one database were accessed.
 fn filling(pair: &Pair) -> Option<f64> {
     let grown = |name: &str| pair.growth(name, |d| d.counters.told(name)).into_value();
     let (busiest, tables) = (grown("accesses_of_busiest")?, grown("accesses_of_tables")?);
     let all = grown("accesses_of_all")?;
-    let started = pair.activity.value().is_some_and(|activity| activity.started > 0);
-    let alone = started && busiest > 0.0 && busiest >= ALONE * all;
+    let alone = busiest > 0.0 && busiest >= ALONE * all;
     alone.then(|| (1.0 - tables / busiest).clamp(0.0, 1.0))
 }
 
@@ -102,8 +100,8 @@ fn of_processes(stall: &Stall, pair: &Pair) -> Says {
 }
 
 const METHOD: &str = "time of new processes or threads before their first request and after their \
-    last, and of who started them, traced; of PostgreSQL's requests the part of its accesses to \
-    blocks that were to catalogs; less what small pages and neighbours are charged with, over \
+    last, and of who started them, traced; of the first requests of PostgreSQL's processes the \
+    part of accesses to blocks that were to catalogs; less what small pages and neighbours are charged with, over \
     active time";
 
 /// What other rules charge of the time that connections took: faults on small pages, and waiting
@@ -178,6 +176,26 @@ mod tests {
         let findings = found(evaluate(&window));
         assert!((findings[0].tax.as_ref().unwrap().share - 0.6).abs() < 1e-9);
         assert!(findings[0].summary.contains("200 each second"));
+    }
+
+    #[test]
+    fn first_requests_count_as_far_as_they_read_catalogs() {
+        let mut window = test_window::postgres();
+        window.calibration = Reading::Absent("not measured".to_owned());
+        test_window::trace(&mut window, &[(Doing::OnCpu, 10.0)]);
+        for (snapshot, by) in [(&mut window.start, 0), (&mut window.end, 1)] {
+            let told = [("busiest", 1000), ("all", 1050), ("tables", 250)];
+            let told = told.map(|(of, count)| (format!("accesses_of_{of}"), 7 + by * count));
+            snapshot.databases[0].counters.told = Reading::Present(told.into());
+        }
+        assert!(found(evaluate(&window)).is_empty(), "nobody connects");
+        if let Reading::Present(activities) = &mut window.activity {
+            activities[0].slices[0].connecting_s = Seconds(2.0);
+            activities[0].slices[0].first_s = Seconds(4.0);
+        }
+        let findings = found(evaluate(&window));
+        let tax = findings[0].tax.as_ref().unwrap();
+        assert!((tax.share - 0.5).abs() < 1e-9 && (tax.low - 0.2).abs() < 1e-9);
     }
 
     fn redis(connections: u64, commands: u64) -> Window {

@@ -42,7 +42,9 @@ pub struct Stall {
     freed_s: f64,
     /// Its own seconds on CPU that end with the cause.
     saved_s: f64,
-    /// The time of serving threads between requests, over their active time: now, and without the
+    /// The share of active time in which processes waited that nobody waits for: for files, mostly.
+    background: f64,
+    /// The time of serving threads between requests, over the active time: now, and without the
     /// cause.
     between: f64,
     between_without: f64,
@@ -62,6 +64,8 @@ impl Stall {
             let of_clients = window.others.iter().filter(|o| activity.clients.contains(&o.pid));
             let clients_s = of_clients.map(|other| other.cpu_s.0).fold(0.0, f64::add);
             let between = between(pair, activity);
+            let aside = |spent: &Spent| spent.in_background(pair.end.model) && waits(spent, pair);
+            let background = activity.share(pair.end.model, aside).map_or(0.0, |share| share.mid);
             let idle = activity.active(pair.end.model).0 < IDLE_SHARE * pair.seconds;
             Some(Self {
                 share,
@@ -71,27 +75,30 @@ impl Stall {
                 ends_too: 0.0,
                 freed_s: 0.0,
                 saved_s: 0.0,
+                background,
                 between,
                 between_without: between,
             })
         })
     }
 
-    /// What connections took beside what they were for. `filling` is the part (0..1) of requests
-    /// that filled the caches of new processes, as far as is known.
+    /// What connections took beside what they were for. `filling` is the part (0..1) of their first
+    /// requests that filled the caches of new processes, as far as is known.
     pub fn connecting(window: &Window, pair: &Pair, filling: f64) -> Reading<Option<Self>> {
         let model = pair.end.model;
         Self::of(window, pair, |_| false).and_then(|stall| {
             pair.activity.clone().map(|activity| {
                 let Interval { low, mid, high } = activity.share_connecting(model)?;
-                let with_filling = |share: f64| share + (1.0 - share) * filling;
-                let share = Interval::new(low, with_filling(mid), with_filling(high));
+                let first = activity.share_first(model)?.map(|share| share * filling);
+                let share = Interval::new(low, mid + first.mid, (high + first.high).min(1.0));
                 // It is time on CPU and waiting for one, in the proportion of all its time.
                 let saved_s = activity.part(Part::OnCpu, model).0 * share.mid;
                 // And there are two ends to it: clients connect for as large a part of their time.
                 let stall = stall?;
                 let clients_s = stall.clients_s * (1.0 - share.mid);
-                Some(Self { share, clients_s, saved_s, ..stall })
+                // So do server processes wait for them in between.
+                let between_without = stall.between * (1.0 - share.mid);
+                Some(Self { share, clients_s, saved_s, between_without, ..stall })
             })
         })
     }
@@ -155,8 +162,9 @@ impl Stall {
         });
         let unhurried = most * FEWER_WAKEUPS;
         let loop_factor = |share: f64| {
-            let share = share.clamp(0.0, MOST_SAVED);
-            (1.0 + self.between) / (1.0 - share + self.between_without)
+            let serving = 1.0 - self.background;
+            let left = serving - share.min(serving * MOST_SAVED);
+            (serving + self.between) / (left + self.between_without)
         };
         let high = self.share.high + self.ends_too;
         Gain::from(Interval::new(
@@ -170,10 +178,17 @@ impl Stall {
 /// What serving threads waited for their clients between requests, over the active time.
 fn between(pair: &Pair, activity: &Activity) -> f64 {
     let serving = |spent: &Spent| {
-        spent.polling != Polling::Never && matches!(spent.doing, Doing::Poll | Doing::Receive)
+        spent.polling != Polling::Never
+            && !spent.in_background(pair.end.model)
+            && matches!(spent.doing, Doing::Poll | Doing::Receive)
     };
     let active = activity.active(pair.end.model).0;
     if active > 0.0 { activity.sum(serving).0 / active } else { 0.0 }
+}
+
+/// Whether it is active and waits for anything but a CPU.
+fn waits(spent: &Spent, pair: &Pair) -> bool {
+    matches!(spent.part(pair.end.model), Part::Disk | Part::Reclaim | Part::Lock | Part::Network)
 }
 
 /// A finding of a rule, or none: the parts that all rules of this kind fill in.

@@ -27,6 +27,7 @@ pub const RULE: Rule = Rule {
     sources: &[
         "kernel.org: networking/snmp_counter, TcpRetransSegs, TCPTimeouts",
         "include/net/tcp.h, TCP_RTO_MIN: HZ / 5",
+        "M. Mathis and others: The Macroscopic Behavior of the TCP Congestion Avoidance Algorithm",
         "RFC 6298: computing TCP's retransmission timer",
     ],
     privilege: "none for one's own processes; root for others' network namespaces",
@@ -40,6 +41,9 @@ const LEAST_TIMEOUT_S: f64 = 0.2;
 
 /// On a sound network of a data centre fewer than one in a thousand is lost.
 const WORTH_LOST: f64 = 0.001;
+
+/// So much slows TCP down without any time-out: its rate falls with the square root of the loss.
+const MUCH_LOST: f64 = 0.05;
 
 /// Fewer than this in a window is chance.
 const WORTH_COUNT: u64 = 5;
@@ -73,15 +77,19 @@ fn found(pair: &Pair, counts: &TcpCounts) -> Option<Says> {
     let stalled_s = counts.timeouts as f64 * LEAST_TIMEOUT_S;
     let priced = pair.activity.value().and_then(|activity| priced(pair, activity, stalled_s));
     let per_s = counts.retransmitted_segments as f64 / pair.seconds.max(f64::EPSILON);
-    let share = priced.as_ref().map_or(0.0, |(tax, _)| tax.share);
+    let by_tax = match priced.as_ref().map_or(0.0, |(tax, _)| tax.share) {
+        share if share >= 0.2 => Severity::High,
+        share if share >= 0.05 => Severity::Medium,
+        share if share >= WORTH => Severity::Low,
+        _ => Severity::Info,
+    };
+    let by_loss = match lost {
+        lost if lost >= MUCH_LOST => Severity::Medium,
+        _ => Severity::Info,
+    };
     Some(Says::Found(Finding {
         rule: RULE.id.to_owned(),
-        severity: match share {
-            share if share >= 0.2 => Severity::High,
-            share if share >= 0.05 => Severity::Medium,
-            share if share >= WORTH => Severity::Low,
-            _ => Severity::Info,
-        },
+        severity: by_tax.max(by_loss),
         summary: format!("{} of its segments sent again, {per_s:.0} each second", percent(lost)),
         fix: "find the queue or link that drops: ethtool -S, tc -s qdisc, nstat".to_owned(),
         evidence: vec![
@@ -102,6 +110,7 @@ fn priced(pair: &Pair, activity: &Activity, stalled_s: f64) -> Option<(Tax, Gain
     // No wait of a client is longer than its thread waited for it.
     let serving = |spent: &Spent| {
         spent.polling != Polling::Never
+            && !spent.in_background(pair.end.model)
             && matches!(spent.doing, Doing::Poll | Doing::Receive | Doing::Dormant | Doing::Send)
     };
     let between = activity.sum(serving).0;
@@ -152,5 +161,6 @@ mod tests {
         assert!(lossy(9, 4).is_empty(), "less than one in a thousand");
         assert!(lossy(200, 10_000)[0].tax.as_ref().unwrap().share < 0.95);
         assert_eq!(lossy(200, 0)[0].severity, Severity::Info);
+        assert_eq!(lossy(600, 0)[0].severity, Severity::Medium);
     }
 }

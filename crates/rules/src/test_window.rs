@@ -297,6 +297,7 @@ pub fn trace(window: &mut Window, times: &[(Doing, f64)]) {
             traced_s: Seconds(10.0),
             spent: spent.collect(),
             connecting_s: Seconds(0.0),
+            first_s: Seconds(0.0),
             hung_s: None,
             sampled: None,
         }],

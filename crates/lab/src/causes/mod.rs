@@ -98,6 +98,8 @@ pub struct Plan {
     pub disk_bytes_per_s: Option<u64>,
     /// Whether the server and its clients have a network of their own, and speak TCP.
     pub network: bool,
+    /// What that network carries a second, with the cause and without.
+    pub link_bits_per_s: Option<u64>,
     /// Whether its control group is below one that neighbours share.
     pub pod: bool,
     /// Where it runs, and where instead while the cause is on.
@@ -208,6 +210,7 @@ impl Plan {
             disk_mebibytes: None,
             disk_bytes_per_s: None,
             network: false,
+            link_bits_per_s: None,
             pod: false,
             place: Place::Host,
             cause_place: None,
@@ -219,9 +222,15 @@ impl Plan {
     /// A server that flushes every commit to a disk of its own, and clients that commit.
     pub(crate) fn durable(engine: Engine) -> Self {
         let calm = Self::calm(engine);
-        let settings = match engine {
+        let settings: Settings = match engine {
             Engine::Redis => &[("appendonly", "yes"), ("appendfsync", "always")],
-            _ => calm.settings,
+            // A log that needs no flushing of pages while somebody looks.
+            Engine::Mysql => &[
+                ("innodb_buffer_pool_size", "256M"),
+                ("large-pages", "1"),
+                ("innodb_log_file_size", "1G"),
+            ],
+            Engine::Postgres => calm.settings,
         };
         Self {
             settings,

@@ -64,7 +64,6 @@ static __always_inline void forget_closed(struct thread *thread, struct task_str
 	/* The next client is its first one. */
 	thread->born = 1;
 	thread->polls = 0;
-	thread->left = 1;
 }
 
 #endif

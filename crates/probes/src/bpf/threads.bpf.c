@@ -75,14 +75,14 @@ static __always_inline void charge(struct thread *thread, u8 doing, u64 ns)
 static __always_inline void end_stretch(struct thread *thread, bool dies)
 {
 	u32 database = thread->database;
+	struct total *total = bpf_map_lookup_elem(&totals, &database);
+	bool connects = thread->born && (dies || thread->polls < POLLS_TO_CONNECT);
 
-	if (thread->started || (thread->born && (dies || thread->polls < 2))) {
-		struct total *total = bpf_map_lookup_elem(&totals, &database);
-
-		if (total)
-			__sync_fetch_and_add(&total->connecting, thread->stretch);
-	}
-	if (thread->polls < 2)
+	if (total && (thread->started || connects))
+		__sync_fetch_and_add(&total->connecting, thread->stretch);
+	else if (total && thread->born && thread->polls < POLLS)
+		__sync_fetch_and_add(&total->first, thread->stretch);
+	if (thread->polls < POLLS)
 		thread->polls++;
 	thread->started = 0;
 	thread->stretch = 0;

@@ -44,6 +44,12 @@ enum polling { NEVER, TIMED, FOREVER, POLLINGS };
 /* untax_core::activity::HANG_S: ns. */
 #define HANG_NS 20000000
 
+/* A new server process polls for what its client says of itself, and for its first request. */
+#define POLLS_TO_CONNECT 2
+/* What counts as its first request: parsing, binding and executing it may be asked one by one. */
+#define FIRST_REQUESTS 3
+#define POLLS (POLLS_TO_CONNECT + FIRST_REQUESTS)
+
 #define MAX_DATABASES 64
 #define SYSCALLS 512
 
@@ -84,7 +90,7 @@ struct thread {
 	u8 ran;
 	/* It was started while its database was watched. */
 	u8 born;
-	/* How often it has begun to poll, up to 2. */
+	/* How often it has begun to poll, up to POLLS. */
 	u8 polls;
 	/* It is about to end. */
 	u8 dying;
@@ -96,8 +102,6 @@ struct thread {
 	u8 faults_on_data;
 	/* Its database serves each client in a thread: such a thread may poll with a time-out. */
 	u8 threaded;
-	/* Its client has gone: it waits for the next one. */
-	u8 left;
 	/* What it spent (ns) since it polled last, sleep left out. */
 	u64 stretch;
 	/* When this wait began, and what its database's clocks of writers showed then: ns. */
@@ -124,6 +128,8 @@ struct total {
 	/* Of threads that were born: until they polled twice, and after they polled last; and what
 	 * those took that started them. */
 	u64 connecting;
+	/* What their first requests took. */
+	u64 first;
 	/*
 	 * Clocks of the time in which a thread that serves a client waited for what it writes, one for
 	 * each thing to wait for. One thread holds the log's lock at a time; where several write, a

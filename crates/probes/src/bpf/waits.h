@@ -28,6 +28,7 @@ static __always_inline u64 clock(struct total *total, u32 what, u64 now)
 static __always_inline void settle_futex(struct thread *thread, u64 spent, u64 now)
 {
 	struct total *total = total_of(thread);
+	u64 stretch = thread->stretch;
 	u32 what;
 
 	for (what = 0; total && what < FILE_WAITS; what++) {
@@ -41,9 +42,9 @@ static __always_inline void settle_futex(struct thread *thread, u64 spent, u64 n
 		spent -= behind;
 	}
 	charge(thread, FUTEX, spent);
-	/* Nobody is served meanwhile. */
-	if (thread->left)
-		thread->stretch = 0;
+	/* It has no client, and waits for one. */
+	if (thread->threaded && thread->polling == NEVER)
+		thread->stretch = stretch;
 }
 
 /* Keeps the longest waits, and the clocks of writers. */
@@ -122,7 +123,6 @@ static __always_inline void end_wait(struct thread *thread)
 	if (total)
 		total->writes_since = 0;
 	thread->writes = 0;
-	thread->left = 0;
 }
 
 #endif

@@ -12,7 +12,8 @@ pub(super) fn numbers(bytes: &[u8]) -> Vec<u64> {
 pub(super) const STARTED: usize = Polling::ALL.len() * Doing::ALL.len();
 pub(super) const CONNECTING: usize = STARTED + 1;
 /// Between them are the clocks of writers.
-const LONGEST: usize = CONNECTING + 1 + FILE_WAITS + 2;
+pub(super) const FIRST: usize = CONNECTING + 1;
+const LONGEST: usize = FIRST + 1 + FILE_WAITS + 2;
 const HUNG: usize = LONGEST + FILE_WAITS;
 const SAMPLED: usize = HUNG + 1;
 const FILE_WAITS: usize = 3;
@@ -68,6 +69,7 @@ mod tests {
         for (name, index) in [
             ("started", STARTED),
             ("connecting", CONNECTING),
+            ("first", FIRST),
             ("longest", LONGEST),
             ("hung", HUNG),
             ("sampled", SAMPLED),

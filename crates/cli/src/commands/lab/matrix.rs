@@ -66,12 +66,14 @@ pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
         skipped,
     };
     let method = Method { window: args.window, pairs: args.pairs };
-    matrix.runs = interrupted(&args.output, &matrix, method);
+    let path = args.output.join("matrix.json");
+    let saved: Option<LabMatrix> = state.load_run(&path.to_string_lossy()).ok();
+    let alike = |saved: &LabMatrix| !saved.complete && is_alike(saved, &matrix, method);
+    matrix.runs = saved.filter(alike).map(|saved| saved.runs).unwrap_or_default();
     let done = matrix.runs.iter().map(|run| (run.cause.as_str(), run.engine.as_str()));
     let tasks = missing(tasks, done);
     if !matrix.runs.is_empty() {
-        let (done, path) = (matrix.runs.len(), args.output.join("matrix.json"));
-        say(&format!("going on with {}: {done} done", path.display()));
+        say(&format!("going on with {}: {} done", path.display(), matrix.runs.len()));
     }
     let begun = Instant::now();
     for (done, (cause, engine)) in tasks.iter().enumerate() {
@@ -116,20 +118,15 @@ fn tasks(args: &Args) -> (Vec<Task>, Vec<Skipped>) {
     (tasks, skipped)
 }
 
-/// The runs of an interrupted matrix in the directory, if it is of this order, machine and method.
-fn interrupted(directory: &Path, matrix: &LabMatrix, method: Method) -> Vec<LabRun> {
-    let saved = std::fs::read(directory.join("matrix.json")).ok();
-    let saved = saved.and_then(|json| serde_json::from_slice::<LabMatrix>(&json).ok());
-    let alike = |saved: &LabMatrix| {
-        let what = |m: &LabMatrix| (m.seed, m.cpu_model.clone(), m.kernel_release.clone());
-        let so = |run: &LabRun| {
-            let pairs = run.with_per_s.len();
-            run.window_s == method.window.as_secs_f64()
-                && (pairs == 0 || pairs == method.pairs as usize)
-        };
-        !saved.complete && what(saved) == what(matrix) && saved.runs.iter().all(so)
+/// Whether runs of the one matrix may stand in the other: same order, machine and method.
+fn is_alike(one: &LabMatrix, other: &LabMatrix, method: Method) -> bool {
+    let what = |m: &LabMatrix| (m.seed, m.cpu_model.clone(), m.kernel_release.clone());
+    let so = |run: &LabRun| {
+        let (window, pairs) = (Duration::try_from_secs_f64(run.window_s), run.with_per_s.len());
+        window.is_ok_and(|window| window == method.window)
+            && (pairs == 0 || pairs == method.pairs as usize)
     };
-    saved.filter(alike).map(|saved| saved.runs).unwrap_or_default()
+    what(one) == what(other) && one.runs.iter().all(so)
 }
 
 /// The tasks but for those done, by the ids of their cause and engine, in the same order.
