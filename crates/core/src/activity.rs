@@ -198,7 +198,8 @@ pub struct Slice {
     /// What the first requests of new server processes took.
     #[serde(default)]
     pub first_s: Seconds,
-    /// How much of their waits inside file calls was in waits of [`HANG_S`] and more.
+    /// How much of their waits inside file calls was in waits of [`HANG_S`] and more; background
+    /// processes left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hung_s: Option<Seconds>,
     /// Where those on a CPU were; none where stacks cannot be sampled.
@@ -272,13 +273,13 @@ impl Activity {
         found.map_or(Seconds(0.0), |longest| longest.time_s)
     }
 
-    /// The part (0..1) of waits inside file calls that was in hangs; `None` when that was not
-    /// traced, or there were no such waits.
-    pub fn hung(&self) -> Option<f64> {
+    /// The part (0..1) of waits inside file calls that was in hangs, background processes left out;
+    /// `None` when that was not traced, or there were no such waits.
+    pub fn hung(&self, model: Model) -> Option<f64> {
         let hung =
             self.slices.iter().map(|slice| slice.hung_s.map(|s| s.0)).sum::<Option<f64>>()?;
-        let waits = |slice: &Slice| slice.sum(|spent| spent.doing == Doing::Filesystem);
-        let all = self.slices.iter().map(waits).fold(0.0, f64::add);
+        let counts = |s: &Spent| s.doing == Doing::Filesystem && !s.in_background(model);
+        let all = self.slices.iter().map(|slice| slice.sum(counts)).fold(0.0, f64::add);
         (all > 0.0).then(|| (hung / all).min(1.0))
     }
 

@@ -40,17 +40,18 @@ sync --file-system "$2" "$3"
 /// Freezes the filesystem at `$1` for `$2` seconds, lets it go for `$3`, and so on.
 const FREEZE: &str = r#"
 echo
-(while :; do fsfreeze --freeze "$1"; sleep "$2"; fsfreeze --unfreeze "$1"; sleep "$3"; done) \
-    >/dev/null 2>&1 </dev/null &
+(trap stop=yes TERM
+ stop=
+ while [ -z "$stop" ]; do
+     fsfreeze --freeze "$1"; sleep "$2"; fsfreeze --unfreeze "$1"; sleep "$3"
+ done) >/dev/null 2>&1 </dev/null &
 loop=$!
 "#;
 
-/// Ends that. The loop may be between two commands, and one of its sleeps may live on.
+/// Ends that, after its last unfreezing.
 const UNFREEZE: &str = r#"
-kill -s KILL "$loop"
+kill -s TERM "$loop"
 wait "$loop"
-sleep 0.05
-fsfreeze --unfreeze "$1" 2>/dev/null
 "#;
 
 /// A mounted filesystem; unmounted and removed when dropped.

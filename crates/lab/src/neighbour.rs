@@ -44,17 +44,16 @@ impl Neighbour {
     }
 
     /// Dirties so many MiB below a directory, so many times at once, again and again; in a group
-    /// below another one, where one is given.
+    /// below another one.
     pub fn flooding(
         directory: &Path,
         mebibytes: u64,
         count: u32,
-        above: Option<&Group>,
+        above: &Group,
     ) -> Result<Self, LabError> {
         let arguments = [directory.to_string_lossy().into_owned(), mebibytes.to_string()];
         let arguments = [&arguments[..], &[count.to_string()]].concat();
-        let group = above.map_or_else(Group::for_neighbours, Group::neighbours_below)?;
-        Self::start(FLOOD, &arguments, group)
+        Self::start(FLOOD, &arguments, Group::neighbours_below(above)?)
     }
 
     fn start(script: &str, arguments: &[String], group: Group) -> Result<Self, LabError> {

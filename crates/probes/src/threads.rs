@@ -210,7 +210,8 @@ impl Threads {
         let cgroup = database.cgroup.value();
         let limits = cgroup.and_then(|cgroup| cgroup.cpu.value());
         let limited = limits.is_none_or(|limits| !limits.is_empty());
-        let threaded = database.model == Model::Thread;
+        let model = database.model;
+        let (threaded, forks) = (model == Model::Thread, model == Model::Process);
         let mut threads = 0;
         let mut pids = database.pids.clone();
         let mut next = 0;
@@ -223,7 +224,8 @@ impl Threads {
             let names = self.host.names(&format!("/proc/{pid}/task"));
             for tid in names.into_value().iter().flatten().filter_map(|name| name.parse().ok()) {
                 let doing = syscalls::now(&self.host, pid, tid).map_or(UNSEEN, number);
-                let fresh = Fresh { since_ns: now(), database: index, doing, limited, threaded };
+                let fresh =
+                    Fresh { since_ns: now(), database: index, doing, limited, threaded, forks };
                 threads += u32::from(self.insert(tid, &fresh)?);
             }
             // Those that it started since the snapshot looked; what it starts from now on is
@@ -409,6 +411,7 @@ struct Fresh {
     doing: u8,
     limited: bool,
     threaded: bool,
+    forks: bool,
 }
 
 impl Fresh {
@@ -419,6 +422,7 @@ impl Fresh {
         bytes[28] = self.doing;
         bytes[32] = self.limited.into();
         bytes[40] = self.threaded.into();
+        bytes[41] = self.forks.into();
         // Of a wait that goes on, its beginning is not known: it counts from now.
         bytes[56..64].copy_from_slice(&self.since_ns.to_ne_bytes());
         bytes
@@ -481,13 +485,27 @@ mod tests {
     fn a_fresh_thread_is_one_as_the_kernel_sees_it() {
         let (places, bytes) = places("thread");
         assert_eq!(bytes, FRESH);
-        let fresh =
-            Fresh { since_ns: 1, database: 2, doing: 3, limited: true, threaded: true }.bytes();
+        let fresh = Fresh {
+            since_ns: 1,
+            database: 2,
+            doing: 3,
+            limited: true,
+            threaded: true,
+            forks: true,
+        }
+        .bytes();
         let set = |name: &str, value: u8| {
             assert_eq!(fresh[places[name]], value, "{name}");
             usize::from(value)
         };
-        let all = [("since", 1), ("database", 2), ("doing", 3), ("limited", 1), ("threaded", 1)];
+        let all = [
+            ("since", 1),
+            ("database", 2),
+            ("doing", 3),
+            ("limited", 1),
+            ("threaded", 1),
+            ("forks", 1),
+        ];
         let sum: usize = all.into_iter().map(|(name, value)| set(name, value)).sum();
         let sum = sum + set("waits_since", 1);
         assert_eq!(fresh.iter().map(|byte| usize::from(*byte)).sum::<usize>(), sum);

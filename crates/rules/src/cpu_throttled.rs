@@ -47,7 +47,10 @@ fn evaluate_one(window: &Window, pair: &Pair) -> Reading<Option<Says>> {
     }
     Stall::of(window, pair, |spent| spent.doing == Doing::Throttled).map(|stall| {
         let stall = stall.filter(|stall| stall.share.mid > 0.0)?;
-        let stall = stall.ending(queue(window, pair));
+        let queue = queue(window, pair);
+        // They queue for what the limit leaves them, as far as it is the limit that stops them.
+        let part = stall.share.mid / (stall.share.mid + queue);
+        let stall = stall.ending(queue * part);
         let tightest = limits.value().and_then(|limits| tightest(limits));
         let limit = tightest.map_or("a CPU limit".to_owned(), |limit| {
             format!("the limit of {:.2} CPUs of {}", limit.cpus, limit.cgroup)
@@ -65,8 +68,7 @@ fn evaluate_one(window: &Window, pair: &Pair) -> Reading<Option<Says>> {
     })
 }
 
-/// The share of active time in which its threads waited for each other to leave a CPU. They queue
-/// for what the limit leaves them.
+/// The share of active time in which its threads waited for each other to leave a CPU.
 fn queue(window: &Window, pair: &Pair) -> f64 {
     let contended = Stall::of(window, pair, |spent| spent.doing == Doing::Contended);
     let contended = contended.into_value().flatten().map_or(0.0, |stall| stall.share.mid);

@@ -47,7 +47,7 @@ pub fn waits(window: &Window, pair: &Pair) -> Reading<Option<Stall>> {
 pub fn priced(window: &Window, pair: &Pair, part: fn(&Charged) -> Interval) -> Option<Stall> {
     let waiting = waits(window, pair).into_value().flatten();
     let (mut stall, charged) = waiting.zip(Charged::of(window, pair).into_value())?;
-    stall.share = part_of(stall.share, part(&charged));
+    stall.share = stall.share.times(part(&charged));
     Some(stall).filter(|stall| stall.share.mid >= WORTH)
 }
 
@@ -92,15 +92,17 @@ impl Charged {
         let of_role = |role| time_of(waited_for(io, id).filter(move |flow| flow.role == role));
         let temporary = if pair.end.engine == "mysql" { share(of_role(Role::Temp)) } else { 0.0 };
         let images = share(of_role(Role::Log)) * images_of_log(pair).unwrap_or(0.0);
-        let (read_s, read_bytes) = reads(io, id);
-        let evicted = memory::read_again(window, pair).map_or(0.0, |bytes| {
-            share(read_s) * if read_bytes > 0.0 { (bytes / read_bytes).min(1.0) } else { 0.0 }
-        });
+        let (read_s, read_bytes) = reads(io, id, temporary > 0.0);
+        // Without a count it may be none of the reads, or all.
+        let evicted = match memory::read_again(window, pair).value() {
+            Some(bytes) => Interval::exact(share(read_s) * (bytes / read_bytes.max(1.0)).min(1.0)),
+            None => Interval::new(0.0, 0.0, share(read_s)),
+        };
         let count: u64 = waited_for(io, id).map(|flow| flow.requests).sum();
         let request_s = waited(pair).unwrap_or(all) / count.max(1) as f64;
         let slow = if request_s > ORDINARY_S { 1.0 - ORDINARY_S / request_s } else { 0.0 };
         let moved = images * moving(io, pair);
-        let rest = (1.0 - temporary - moved - evicted).max(0.0) * slow;
+        let rest = (1.0 - temporary - moved - evicted.mid).max(0.0) * slow;
         let remote = io.places_of(id).any(|p| {
             p.role != Role::Temp && p.filesystem.value().is_some_and(|f| f.network.is_some())
         });
@@ -110,7 +112,7 @@ impl Charged {
             temporary: Interval::exact(temporary),
             // A shorter log is written as often, so its writes may take as long without them.
             images: Interval::new(0.0, moved * slow, images),
-            evicted: Interval::exact(evicted),
+            evicted,
             remote: if remote { Interval::exact(rest) } else { Interval::exact(0.0) },
             // They may have used what the database left, or been in its way each time.
             neighbours: Interval::new(0.0, neighbours, if remote { 0.0 } else { rest }),
@@ -124,9 +126,13 @@ impl Charged {
     }
 }
 
-/// What a database's reads took of its devices, s, and how much they read, bytes.
-fn reads(io: &Io, database: &str) -> (f64, f64) {
-    let reads = || waited_for(io, database).filter(|flow| flow.direction == Direction::Read);
+/// What a database's reads took of its devices, s, and how much they read, bytes; those of temporary
+/// files may be charged elsewhere.
+fn reads(io: &Io, database: &str, without_temporary: bool) -> (f64, f64) {
+    let counts = |flow: &&Flow| {
+        flow.direction == Direction::Read && !(without_temporary && flow.role == Role::Temp)
+    };
+    let reads = || waited_for(io, database).filter(counts);
     (time_of(reads()), reads().map(|flow| flow.bytes.0 as f64).sum())
 }
 
@@ -181,11 +187,6 @@ pub fn devices_of<'a>(io: &'a Io, database: &'a str) -> Vec<&'a str> {
     let mut names: Vec<&str> = waited_for(io, database).map(|flow| flow.device.as_str()).collect();
     names.dedup();
     names
-}
-
-/// A share of waiting, each bound by its own part.
-pub fn part_of(share: Interval, part: Interval) -> Interval {
-    Interval::new(share.low * part.low, share.mid * part.mid, share.high * part.high)
 }
 
 /// The largest flows of a database as evidence: how many, how fast, how slow.

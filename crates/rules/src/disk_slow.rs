@@ -43,7 +43,7 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
             };
             Charged::of(window, pair).map(|charged| {
                 let waited = stall.share.mid;
-                stall.share = disk::part_of(stall.share, charged.device);
+                stall.share = stall.share.times(charged.device);
                 let io = window.io.value()?;
                 let found = stall.share.mid >= WORTH;
                 found.then(|| stall::finding(RULE.id, &stall, words(io, pair, waited, &charged)))

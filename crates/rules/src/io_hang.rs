@@ -7,7 +7,7 @@ use untax_core::activity::Doing;
 use untax_core::finding::Says;
 use untax_core::io::{Direction, Writer};
 use untax_core::window::Pair;
-use untax_core::{Diagnosis, Evidence, Io, Reading, Seconds, Severity, Window};
+use untax_core::{Diagnosis, Evidence, Io, Seconds, Severity, Window};
 
 pub const RULE: Rule = Rule {
     id: "io-hang",
@@ -19,8 +19,8 @@ pub const RULE: Rule = Rule {
     measured: "Traced: time in uninterruptible waits inside system calls on files that are not \
                waits for a block device, and in futexes behind a thread in such a wait, over active \
                time, x the part of the former that was in waits of 20 ms and more. Where a limit of \
-               memory was met and threads reclaim, that is charged to reclaim-stall: they hold \
-               files' locks meanwhile. One of a second is never ignored. Who may \
+               memory was met, as much of it is charged to reclaim-stall as others can have \
+               waited for threads that reclaim with a file's lock. One of a second is never ignored. Who may \
                hold the journal follows from who wrote (/proc/PID/io) and which limits its group \
                has; a freeze from a filesystem to which nothing at all is written meanwhile. \
                Neither is proof: the kernel does not say who holds it.",
@@ -38,12 +38,11 @@ pub const RULE: Rule = Rule {
 
 fn evaluate(window: &Window) -> Vec<Diagnosis> {
     stall::per_database(window, RULE.id, |pair| {
-        if memory::holds_files(window, pair) {
-            return Reading::Present(None);
-        }
         memory::files(window, pair).map(|stall| {
             let activity = pair.activity.value();
-            let stall = stall?.times(activity.and_then(|a| a.hung()).unwrap_or(0.0));
+            // Results saved by an earlier version do not say how much was in hangs.
+            let hung = activity.and_then(|a| a.hung(pair.end.model)).unwrap_or(1.0);
+            let stall = stall?.times(hung * (1.0 - memory::reclaiming(window, pair)));
             let longest = activity.map_or(0.0, |a| a.longest(Doing::Filesystem).0);
             if stall.share.mid < WORTH && longest < FAILS_S {
                 return None;
@@ -187,9 +186,9 @@ mod tests {
     use super::*;
     use crate::test_io::{flow, io};
     use crate::test_window::{self, found};
-    use untax_core::Bytes;
     use untax_core::activity::Longest;
     use untax_core::io::Role;
+    use untax_core::{Bytes, Reading};
 
     fn window() -> Window {
         let mut window = test_window::postgres();

@@ -43,7 +43,10 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
             return Reading::Absent(why.to_owned());
         }
         let model = pair.end.model;
-        Stall::of(window, pair, |spent| spent.part(model) == Part::Lock).map(|stall| {
+        Stall::of(window, pair, |spent| {
+            spent.part(model) == Part::Lock && !spent.in_background(model)
+        })
+        .map(|stall| {
             let stall = stall.filter(|stall| stall.share.mid >= WORTH)?;
             let mut evidence = pair.activity.value().map(|a| parts(a, pair)).unwrap_or_default();
             evidence.extend(scaling(window, pair).iter().flat_map(law));

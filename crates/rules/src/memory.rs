@@ -12,16 +12,17 @@ use untax_core::{Bytes, Reading, Window};
 pub fn waits(window: &Window, pair: &Pair) -> Reading<Option<Stall>> {
     let read = disk::waits(window, pair).into_value().flatten();
     let evicted = read.zip(Charged::of(window, pair).into_value());
-    let evicted = evicted.map(|(read, charged)| disk::part_of(read.share, charged.evicted));
-    let locked = holds_files(window, pair).then(|| files(window, pair).into_value().flatten());
-    let locked = locked.flatten().map(|stall| stall.share);
+    let evicted = evicted.map(|(read, charged)| read.share.times(charged.evicted));
+    let files = files(window, pair).into_value().flatten();
+    let locked = files.map(|files| files.share.scale(reclaiming(window, pair)));
     let more = || evicted.into_iter().chain(locked);
     reclaim(window, pair).map(|stall| Some(more().fold(stall?, Stall::and)))
 }
 
 fn reclaim(window: &Window, pair: &Pair) -> Reading<Option<Stall>> {
     let counts = [Doing::ReclaimOnCpu, Doing::ReclaimStalled];
-    Stall::of(window, pair, |spent| counts.contains(&spent.doing))
+    let model = pair.end.model;
+    Stall::of(window, pair, |s| counts.contains(&s.doing) && !s.in_background(model))
 }
 
 /// Waiting inside file calls, and behind threads that do.
@@ -29,24 +30,35 @@ pub fn files(window: &Window, pair: &Pair) -> Reading<Option<Stall>> {
     Stall::of(window, pair, |spent| spent.held_by(Doing::Filesystem, pair.end.model))
 }
 
-/// Whether waits inside file calls are for threads that reclaim: a thread that writes to a file has
-/// its lock meanwhile. So it is where a limit of memory is met and threads reclaim.
-pub fn holds_files(window: &Window, pair: &Pair) -> bool {
-    let met = || limited(window.groups.value()?, own_group(pair)?);
-    let reclaims = || reclaim(window, pair).into_value().flatten();
-    met().is_some() && reclaims().is_some_and(|stall| stall.share.mid >= WORTH)
+/// The part (0..1) of waits inside file calls that is for threads that reclaim, where a limit of
+/// memory is met: a thread that writes has the file's lock, and while it reclaims all others may
+/// wait for it, but for no longer.
+pub fn reclaiming(window: &Window, pair: &Pair) -> f64 {
+    let part = || {
+        limited(window.groups.value()?, own_group(pair)?)?;
+        let reclaim = reclaim(window, pair).into_value().flatten()?.share.mid;
+        let files = files(window, pair).into_value().flatten()?.share.mid;
+        let others = (pair.activity.value()?.awake() - 1.0).max(0.0);
+        (reclaim >= WORTH && files > 0.0).then(|| (reclaim * others / files).min(1.0))
+    };
+    part().unwrap_or(0.0)
 }
 
 /// How many bytes a database read again soon after they had been evicted, when the limit of its
-/// group or of one above was met; without one its data are simply larger than memory.
-pub fn read_again(window: &Window, pair: &Pair) -> Option<f64> {
-    let groups = window.groups.value()?;
-    let own = own_group(pair)?;
-    limited(groups, own)?;
-    let page = window.end.host.base_page_bytes.value().copied().unwrap_or(Bytes::KIB_4);
-    let pages = |group: &GroupMemory| group.read_again_pages.value().copied();
-    let mine = groups.iter().filter(|g| g.cgroup == own || is_below(&g.cgroup, own));
-    Some(mine.filter_map(pages).sum::<u64>() as f64 * page.0 as f64)
+/// group or of one above was met; without one its data are simply larger than memory, and this is
+/// none of them.
+pub fn read_again(window: &Window, pair: &Pair) -> Reading<f64> {
+    window.groups.as_ref().and_then(|groups| {
+        let Some(own) = own_group(pair).filter(|own| limited(groups, own).is_some()) else {
+            return Reading::Present(0.0);
+        };
+        let page = window.end.host.base_page_bytes.value().copied().unwrap_or(Bytes::KIB_4);
+        let mine = groups.iter().filter(|g| g.cgroup == own || is_below(&g.cgroup, own));
+        mine.fold(Reading::Present(0.0), |sum, group| {
+            let pages = group.read_again_pages.as_ref();
+            sum.and_then(|sum| pages.map(|pages| sum + *pages as f64 * page.0 as f64))
+        })
+    })
 }
 
 /// The nearest group whose limit was in the way.

@@ -40,7 +40,7 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
             let why = stall.why().or(parts.why());
             let priced = stall.into_value().flatten().zip(parts.into_value());
             let costly = priced.and_then(|(mut stall, parts)| {
-                stall.share = disk::part_of(stall.share, parts.neighbours);
+                stall.share = stall.share.times(parts.neighbours);
                 (stall.share.mid >= WORTH).then_some(stall)
             });
             let shared = with_databases(io, &pair.end.id);

@@ -16,7 +16,7 @@ pub const RULE: Rule = Rule {
     what: "A connection is dear: a new server process or thread, authentication, caches that are \
            filled again, page tables that are built and torn down. A client that connects for \
            every request pays all of it each time, and the database does little else.",
-    measured: "The time of processes that were started in the window, or of threads that began to \
+    measured: "The time on a CPU and waiting for one of processes that were started in the window, or of threads that began to \
                serve a client in it, until they waited for the first request, and after the last \
                one, and of the main process while it started them, over active time (traced). The \
                first requests of a new process fill its caches too: of PostgreSQL's first three the \
@@ -46,7 +46,10 @@ const WORTH_PER_S: f64 = 20.0;
 
 fn evaluate(window: &Window) -> Vec<Diagnosis> {
     stall::per_database(window, RULE.id, |pair| match pair.end.model {
-        Model::Process => traced(window, pair).map(|stall| stall.map(|s| of_processes(&s, pair))),
+        Model::Process => traced(window, pair).map(|stall| {
+            let per_s = started_per_s(pair);
+            (per_s >= WORTH_PER_S).then(|| Some(of_processes(&stall?, pair, per_s)))?
+        }),
         _ => Reading::Present(of_counts(window, pair)),
     })
 }
@@ -75,9 +78,12 @@ fn filling(pair: &Pair) -> Option<f64> {
 /// From this part of all accesses on, one database is taken for the only one.
 const ALONE: f64 = 0.9;
 
-fn of_processes(stall: &Stall, pair: &Pair) -> Says {
+fn started_per_s(pair: &Pair) -> f64 {
     let started = pair.activity.value().map_or(0, |activity| activity.started);
-    let per_s = started as f64 / pair.seconds.max(f64::EPSILON);
+    started as f64 / pair.seconds.max(f64::EPSILON)
+}
+
+fn of_processes(stall: &Stall, pair: &Pair, per_s: f64) -> Says {
     let filling = filling(pair).map(|filling| {
         Evidence::new("accesses to catalogs", filling, "share", "pg_statio_user_tables")
     });
@@ -99,10 +105,10 @@ fn of_processes(stall: &Stall, pair: &Pair) -> Says {
     )
 }
 
-const METHOD: &str = "time of new processes or threads before their first request and after their \
-    last, and of who started them, traced; of the first requests of PostgreSQL's processes the \
-    part of accesses to blocks that were to catalogs; less what small pages and neighbours are charged with, over \
-    active time";
+const METHOD: &str = "time on a CPU and waiting for one of new processes or threads before their \
+    first request and after their last, and of who started them, traced; of the first requests of \
+    PostgreSQL's processes the part of accesses to blocks that were to catalogs; less what small \
+    pages and neighbours are charged with, over active time";
 
 /// What other rules charge of the time that connections took: faults on small pages, and waiting
 /// for CPUs that neighbours had.
@@ -192,6 +198,7 @@ mod tests {
         if let Reading::Present(activities) = &mut window.activity {
             activities[0].slices[0].connecting_s = Seconds(2.0);
             activities[0].slices[0].first_s = Seconds(4.0);
+            activities[0].started = 2000;
         }
         let findings = found(evaluate(&window));
         let tax = findings[0].tax.as_ref().unwrap();

@@ -111,8 +111,7 @@ impl Stall {
 
     /// The same waiting, and that share of active time.
     pub fn and(mut self, share: Interval) -> Self {
-        let Interval { low, mid, high } = self.share;
-        self.share = Interval::new(low + share.low, mid + share.mid, high + share.high);
+        self.share = self.share.plus(share);
         self
     }
 
@@ -164,7 +163,11 @@ impl Stall {
         let loop_factor = |share: f64| {
             let serving = 1.0 - self.background;
             let left = serving - share.min(serving * MOST_SAVED);
-            (serving + self.between) / (left + self.between_without)
+            if serving > 0.0 {
+                (serving + self.between) / (left + self.between_without)
+            } else {
+                1.0
+            }
         };
         let high = self.share.high + self.ends_too;
         Gain::from(Interval::new(

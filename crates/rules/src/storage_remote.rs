@@ -83,7 +83,7 @@ fn found(window: &Window, pair: &Pair, far: &[&Place]) -> Says {
             remedy: None,
         });
     };
-    stall.share = disk::part_of(stall.share, charged.remote);
+    stall.share = stall.share.times(charged.remote);
     let summary = format!("{}: {} of its time", named.join(", "), percent(stall.share.mid));
     let method = "time waiting for block devices, traced, x part above 0.5 ms for each of its \
                   requests, over active time"

@@ -45,6 +45,9 @@ const WORTH_LOST: f64 = 0.001;
 /// So much slows TCP down without any time-out: its rate falls with the square root of the loss.
 const MUCH_LOST: f64 = 0.05;
 
+/// With fewer segments in a window nobody waits for bandwidth.
+const MUCH_SENT: u64 = 1000;
+
 /// Fewer than this in a window is chance.
 const WORTH_COUNT: u64 = 5;
 
@@ -84,7 +87,7 @@ fn found(pair: &Pair, counts: &TcpCounts) -> Option<Says> {
         _ => Severity::Info,
     };
     let by_loss = match lost {
-        lost if lost >= MUCH_LOST => Severity::Medium,
+        lost if lost >= MUCH_LOST && counts.sent_segments >= MUCH_SENT => Severity::Medium,
         _ => Severity::Info,
     };
     Some(Says::Found(Finding {

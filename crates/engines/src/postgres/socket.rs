@@ -123,7 +123,8 @@ const OF_TABLES: &str = "SELECT blks_hit + blks_read AS accesses_of_busiest, \
     (SELECT sum(blks_hit + blks_read)::bigint FROM pg_catalog.pg_stat_database \
      WHERE datname IS NOT NULL) AS accesses_of_all, \
     (SELECT sum(heap_blks_hit + heap_blks_read + coalesce(idx_blks_hit + idx_blks_read, 0) \
-                + coalesce(toast_blks_hit + toast_blks_read, 0))::bigint \
+                + coalesce(toast_blks_hit + toast_blks_read, 0) \
+                + coalesce(tidx_blks_hit + tidx_blks_read, 0))::bigint \
      FROM pg_catalog.pg_statio_user_tables \
      WHERE (SELECT reltuples FROM pg_catalog.pg_class WHERE oid = 'pg_catalog.pg_class'::regclass) \
            < 20000) AS accesses_of_tables \

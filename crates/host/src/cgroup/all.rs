@@ -124,13 +124,14 @@ fn v2_counts(host: &Host, directory: &str, leaf: bool, page_bytes: u64) -> Optio
     })
 }
 
-/// Pages of files that were read again soon after they had been evicted, since kernel 5.9.
+/// Pages of files that were read again soon after they had been evicted: of cgroup v2 since kernel
+/// 5.9, of v1 since 6.1.
 const READ_AGAIN: &str = "workingset_refault_file";
 
 fn told(read_again: Option<u64>) -> Reading<u64> {
     match read_again {
         Some(pages) => Present(pages),
-        None => Absent(format!("memory.stat has no {READ_AGAIN}; kernels since 5.9 have")),
+        None => Absent(format!("memory.stat has no {READ_AGAIN}; kernels since 6.1 have")),
     }
 }
 

@@ -24,7 +24,7 @@ pub(super) const CAUSE: Cause = Cause {
         let (_, kept) = scene.pod()?.memory_bytes()?;
         let limit = scene.pod()?.limit_memory(kept + LEFT_BYTES)?;
         let disk = scene.disk()?;
-        let flood = Neighbour::flooding(disk.path(), MEBIBYTES, WRITERS, Some(scene.pod()?))?;
+        let flood = Neighbour::flooding(disk.path(), MEBIBYTES, WRITERS, scene.pod()?)?;
         Ok(Injected::by(flood).and(limit).and(disk.clearing("flood.*")?))
     },
 };

@@ -63,7 +63,8 @@ static __always_inline void charge(struct thread *thread, u8 doing, u64 ns)
 	if (doing >= DOINGS)
 		return;
 	thread->spent[doing] += ns;
-	if (doing < FIRST_IDLE)
+	/* What it waits for else is no part of connecting. */
+	if (doing == ON_CPU || doing == CONTENDED)
 		thread->stretch += ns;
 }
 
@@ -76,11 +77,14 @@ static __always_inline void end_stretch(struct thread *thread, bool dies)
 {
 	u32 database = thread->database;
 	struct total *total = bpf_map_lookup_elem(&totals, &database);
-	bool connects = thread->born && (dies || thread->polls < POLLS_TO_CONNECT);
+	/* A server process has read what its client says of itself by its first poll, a thread has not. */
+	u8 needed = thread->threaded ? 2 : 1;
+	/* Who never polled served nobody: it worked for another, or for the server. */
+	bool connects = thread->born && (dies ? thread->polls > 0 : thread->polls < needed);
 
 	if (total && (thread->started || connects))
 		__sync_fetch_and_add(&total->connecting, thread->stretch);
-	else if (total && thread->born && thread->polls < POLLS)
+	else if (total && thread->born && !dies && thread->polls < POLLS)
 		__sync_fetch_and_add(&total->first, thread->stretch);
 	if (thread->polls < POLLS)
 		thread->polls++;
@@ -228,8 +232,10 @@ static __always_inline u8 reason(struct thread *thread, struct task_struct *task
 			return OTHER;
 		if (call->timeout) {
 			u8 polling = polls(call, regs);
+			/* Threads of a pool take turns at waiting for the clients of all. */
+			bool for_all = thread->threaded && call->timeout == 4;
 
-			if (polling > thread->polling) {
+			if (polling > thread->polling && !for_all) {
 				/* What it waited for before it served anybody was no lock. */
 				if (thread->polling == NEVER)
 					hand_over(thread);
@@ -248,9 +254,9 @@ static __always_inline u8 reason(struct thread *thread, struct task_struct *task
 	/* Bits move with every kernel, and CO-RE finds them through this macro alone. */
 	if (BPF_CORE_READ_BITFIELD(task, in_memstall))
 		return RECLAIM_STALLED;
+	thread->writes = call && call->writes && serves(thread);
 	if (thread->dirty)
 		return DIRTY_THROTTLED;
-	thread->writes = call && call->writes && serves(thread);
 	if (BPF_CORE_READ_BITFIELD(task, in_iowait))
 		return DISK;
 	return call ? call->waits : FAULT;
@@ -388,6 +394,7 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	fresh.born = 1;
 	fresh.limited = thread->limited;
 	fresh.threaded = thread->threaded;
+	fresh.forks = thread->forks;
 	fresh.on_cpu = ON_CPU;
 	begin_runnable(&fresh, child, bpf_ktime_get_ns());
 	if (bpf_map_update_elem(&threads, &pid, &fresh, BPF_ANY))

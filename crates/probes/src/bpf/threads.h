@@ -44,11 +44,11 @@ enum polling { NEVER, TIMED, FOREVER, POLLINGS };
 /* untax_core::activity::HANG_S: ns. */
 #define HANG_NS 20000000
 
-/* A new server process polls for what its client says of itself, and for its first request. */
-#define POLLS_TO_CONNECT 2
-/* What counts as its first request: parsing, binding and executing it may be asked one by one. */
-#define FIRST_REQUESTS 3
-#define POLLS (POLLS_TO_CONNECT + FIRST_REQUESTS)
+/*
+ * The stretches of a new server process or thread, until it polls so often, are the way to its
+ * first request, and that: parsing, binding and executing it may be asked one by one.
+ */
+#define POLLS 5
 
 #define MAX_DATABASES 64
 #define SYSCALLS 512
@@ -102,7 +102,9 @@ struct thread {
 	u8 faults_on_data;
 	/* Its database serves each client in a thread: such a thread may poll with a time-out. */
 	u8 threaded;
-	/* What it spent (ns) since it polled last, sleep left out. */
+	/* Or in a process: one that polls with a time-out alone serves none. */
+	u8 forks;
+	/* What it spent on a CPU and waiting for one (ns) since it polled last. */
 	u64 stretch;
 	/* When this wait began, and what its database's clocks of writers showed then: ns. */
 	u64 waits_since;

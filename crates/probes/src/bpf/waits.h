@@ -28,7 +28,6 @@ static __always_inline u64 clock(struct total *total, u32 what, u64 now)
 static __always_inline void settle_futex(struct thread *thread, u64 spent, u64 now)
 {
 	struct total *total = total_of(thread);
-	u64 stretch = thread->stretch;
 	u32 what;
 
 	for (what = 0; total && what < FILE_WAITS; what++) {
@@ -42,9 +41,6 @@ static __always_inline void settle_futex(struct thread *thread, u64 spent, u64 n
 		spent -= behind;
 	}
 	charge(thread, FUTEX, spent);
-	/* It has no client, and waits for one. */
-	if (thread->threaded && thread->polling == NEVER)
-		thread->stretch = stretch;
 }
 
 /* Keeps the longest waits, and the clocks of writers. */
@@ -56,16 +52,18 @@ static __always_inline void settle_file(struct thread *thread, u64 spent, u64 no
 
 	if (!total || what >= FILE_WAITS)
 		return;
-	waited = now > thread->waits_since ? now - thread->waits_since : 0;
-	if (waited > total->longest[what])
-		total->longest[what] = waited;
-	if (thread->doing == FILESYSTEM && waited >= HANG_NS)
-		__sync_fetch_and_add(&total->hung, spent);
 	if (thread->writes) {
 		__sync_fetch_and_add(&total->written[what], spent);
 		total->writes_since = now;
 		total->writes_for = what;
 	}
+	if (thread->forks && thread->polling == TIMED)
+		return;
+	waited = now > thread->waits_since ? now - thread->waits_since : 0;
+	if (waited > total->longest[what])
+		total->longest[what] = waited;
+	if (thread->doing == FILESYSTEM && waited >= HANG_NS)
+		__sync_fetch_and_add(&total->hung, spent);
 }
 
 /*

@@ -10,7 +10,7 @@ use anyhow::Context;
 use jiff::Timestamp;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use untax_core::lab::{LabMatrix, LabRun, MATRIX_SCHEMA, Skipped};
+use untax_core::lab::{LabMatrix, LabRun, MATRIX_SCHEMA, Skipped, is_none};
 use untax_host::Host;
 use untax_lab::{CAUSES, Cause, Turn};
 use untax_report::{html, terminal};
@@ -68,7 +68,9 @@ pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
     let method = Method { window: args.window, pairs: args.pairs };
     let path = args.output.join("matrix.json");
     let saved: Option<LabMatrix> = state.load_run(&path.to_string_lossy()).ok();
-    let alike = |saved: &LabMatrix| !saved.complete && is_alike(saved, &matrix, method);
+    let alike = |saved: &LabMatrix| {
+        !saved.complete && is_alike(saved, &matrix, method) && built_before(saved.taken_at)
+    };
     matrix.runs = saved.filter(alike).map(|saved| saved.runs).unwrap_or_default();
     let done = matrix.runs.iter().map(|run| (run.cause.as_str(), run.engine.as_str()));
     let tasks = missing(tasks, done);
@@ -123,10 +125,16 @@ fn is_alike(one: &LabMatrix, other: &LabMatrix, method: Method) -> bool {
     let what = |m: &LabMatrix| (m.seed, m.cpu_model.clone(), m.kernel_release.clone());
     let so = |run: &LabRun| {
         let (window, pairs) = (Duration::try_from_secs_f64(run.window_s), run.with_per_s.len());
-        window.is_ok_and(|window| window == method.window)
-            && (pairs == 0 || pairs == method.pairs as usize)
+        let asked = if is_none(&run.cause) { 0 } else { method.pairs as usize };
+        window.is_ok_and(|window| window == method.window) && pairs == asked
     };
     what(one) == what(other) && one.runs.iter().all(so)
+}
+
+/// Whether this program was there at that time: another build may find other things.
+fn built_before(moment: Timestamp) -> bool {
+    let built = std::env::current_exe().and_then(|program| program.metadata()?.modified());
+    built.is_ok_and(|built| Timestamp::try_from(built).is_ok_and(|built| built <= moment))
 }
 
 /// The tasks but for those done, by the ids of their cause and engine, in the same order.
