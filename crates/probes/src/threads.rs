@@ -5,12 +5,14 @@
 //! cannot be loaded, what schedstat and the control groups count has to do.
 
 mod faults;
+mod fresh;
 mod pace;
 mod syscalls;
 mod total;
 
 use crate::bpf::{self, Program};
 use crate::slots::Slots;
+use fresh::Fresh;
 use libbpf_rs::{ErrorKind, MapCore, MapFlags, OpenMapMut};
 use pace::Pace;
 use rustix::time::{ClockId, clock_gettime};
@@ -401,34 +403,6 @@ fn configure(map: &mut OpenMapMut, room: u32) -> libbpf_rs::Result<()> {
     Ok(())
 }
 
-/// The size of `struct thread` of threads.h: what `Fresh` says, and the time spent in each way.
-const FRESH: usize = 112 + 8 * Doing::ALL.len();
-
-/// `struct thread` of threads.h, as it is before its first event.
-struct Fresh {
-    since_ns: u64,
-    database: u32,
-    doing: u8,
-    limited: bool,
-    threaded: bool,
-    forks: bool,
-}
-
-impl Fresh {
-    fn bytes(&self) -> [u8; FRESH] {
-        let mut bytes = [0; FRESH];
-        bytes[0..8].copy_from_slice(&self.since_ns.to_ne_bytes());
-        bytes[24..28].copy_from_slice(&self.database.to_ne_bytes());
-        bytes[28] = self.doing;
-        bytes[32] = self.limited.into();
-        bytes[40] = self.threaded.into();
-        bytes[41] = self.forks.into();
-        // Of a wait that goes on, its beginning is not known: it counts from now.
-        bytes[56..64].copy_from_slice(&self.since_ns.to_ne_bytes());
-        bytes
-    }
-}
-
 fn number(doing: Doing) -> u8 {
     doing as u8
 }
@@ -438,101 +412,4 @@ fn now() -> u64 {
     let time = clock_gettime(ClockId::Monotonic);
     // Neither is negative, and together they fit for centuries.
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use untax_core::activity::Polling;
-
-    /// The words of one `enum` of the header that the program and this file share.
-    fn header(name: &str) -> Vec<String> {
-        let text = include_str!("bpf/threads.h");
-        let body =
-            text.split_once(&format!("enum {name} {{")).unwrap().1.split_once('}').unwrap().0;
-        let body: String =
-            body.split("/*").map(|p| p.split_once("*/").map_or(p, |s| s.1)).collect();
-        body.split(',').map(|word| word.trim().to_owned()).filter(|word| !word.is_empty()).collect()
-    }
-
-    /// Where the fields of one `struct` of the header are, and its size: bytes.
-    pub(super) fn places(name: &str) -> (BTreeMap<String, usize>, usize) {
-        let text = include_str!("bpf/threads.h");
-        let body = text.split_once(&format!("\nstruct {name} {{")).unwrap().1;
-        let body = body.split_once("\n}").unwrap().0;
-        let body: String =
-            body.split("/*").map(|p| p.split_once("*/").map_or(p, |s| s.1)).collect();
-        let constants = [("POLLINGS", 3), ("DOINGS", Doing::ALL.len()), ("FILE_WAITS", 3)];
-        let (mut places, mut end) = (BTreeMap::new(), 0_usize);
-        for field in body.split(';').map(str::trim).filter(|field| !field.is_empty()) {
-            let (kind, name) = field.split_once(' ').unwrap();
-            let size = [("u8", 1), ("u32", 4), ("u64", 8)].iter().find(|(k, _)| *k == kind);
-            let size = size.unwrap().1;
-            let mut dimensions = name.split('[');
-            let name = dimensions.next().unwrap();
-            let times = dimensions.map(|d| {
-                let word = d.trim_end_matches(']');
-                constants.iter().find(|(c, _)| *c == word).unwrap().1
-            });
-            end = end.next_multiple_of(size);
-            places.insert(name.to_owned(), end);
-            end += size * times.product::<usize>();
-        }
-        (places, end.next_multiple_of(8))
-    }
-
-    #[test]
-    fn a_fresh_thread_is_one_as_the_kernel_sees_it() {
-        let (places, bytes) = places("thread");
-        assert_eq!(bytes, FRESH);
-        let fresh = Fresh {
-            since_ns: 1,
-            database: 2,
-            doing: 3,
-            limited: true,
-            threaded: true,
-            forks: true,
-        }
-        .bytes();
-        let set = |name: &str, value: u8| {
-            assert_eq!(fresh[places[name]], value, "{name}");
-            usize::from(value)
-        };
-        let all = [
-            ("since", 1),
-            ("database", 2),
-            ("doing", 3),
-            ("limited", 1),
-            ("threaded", 1),
-            ("forks", 1),
-        ];
-        let sum: usize = all.into_iter().map(|(name, value)| set(name, value)).sum();
-        let sum = sum + set("waits_since", 1);
-        assert_eq!(fresh.iter().map(|byte| usize::from(*byte)).sum::<usize>(), sum);
-    }
-
-    /// `ON_CPU` as `OnCpu`.
-    fn pascal(word: &str) -> String {
-        let first = |part: &str| part[..1].to_owned() + &part[1..].to_lowercase();
-        word.split('_').map(first).collect()
-    }
-
-    #[test]
-    fn the_kernel_and_this_program_number_alike() {
-        let doings = header("doing");
-        for (index, doing) in Doing::ALL.iter().enumerate() {
-            assert_eq!(*doing as usize, index);
-            assert_eq!(pascal(&doings[index]), format!("{doing:?}"));
-        }
-        assert_eq!(doings[Doing::ALL.len()], "DOINGS");
-        assert!(doings.contains(&format!("UNSEEN = {UNSEEN}")));
-        let pollings = header("polling");
-        for (index, polling) in Polling::ALL.iter().enumerate() {
-            assert_eq!(*polling as usize, index);
-            assert_eq!(pascal(&pollings[index]), format!("{polling:?}"));
-        }
-        assert!(include_str!("bpf/threads.h").contains("#define MAX_DATABASES 64\n"));
-        let hang = format!("#define HANG_NS {}\n", activity::HANG_S * 1e9);
-        assert!(include_str!("bpf/threads.h").contains(&hang));
-    }
 }

@@ -139,7 +139,8 @@ pub const FILES: &[(&str, &str)] = &[
     ),
     (
         "/sys/fs/cgroup/kubepods.slice/kubepods-pod8c6f2e1a4b1d3957f1e2c4a6b8d1f135.slice/memory.stat",
-        "anon 4294967296\nfile 2147483648\nshmem 1073741824\npgsteal 91\n",
+        "anon 4294967296\nfile 2147483648\nshmem 1073741824\npgsteal 91\n\
+         workingset_refault_file 17\n",
     ),
     (
         "/sys/fs/cgroup/kubepods.slice/kubepods-pod8c6f2e1a4b1d3957f1e2c4a6b8d1f135.slice/memory.events",

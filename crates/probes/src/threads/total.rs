@@ -60,7 +60,7 @@ pub(super) fn longest(total: &[u64]) -> Vec<Longest> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::places;
+    use super::super::fresh::tests::places;
     use super::*;
 
     #[test]
