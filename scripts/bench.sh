@@ -1,5 +1,5 @@
 #!/bin/bash
-# The figures of docs/results/, measured anew. As root, on a quiet machine; takes about two hours.
+# The figures of docs/results/, measured anew. As root, on a quiet machine; takes about six hours.
 # Interrupted benches go on where they were stopped when started again.
 set -euo pipefail
 cd "$(dirname "$0")/.."

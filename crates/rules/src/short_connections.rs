@@ -85,7 +85,7 @@ fn started_per_s(pair: &Pair) -> f64 {
 
 fn of_processes(stall: &Stall, pair: &Pair, per_s: f64) -> Says {
     let filling = filling(pair).map(|filling| {
-        Evidence::new("accesses to catalogs", filling, "share", "pg_statio_user_tables")
+        Evidence::new("accesses to catalogs", filling, "share", "pg_stat_get_blocks_fetched")
     });
     let started = Evidence::new("processes started", per_s, "1/s", "scheduler's events");
     stall::finding(

@@ -49,16 +49,23 @@ async fn connect(entry: &Entry, role: &str, database: &str) -> Result<Answer, Re
     let settings = rows(client.simple_query(&settings).await?)
         .filter_map(|row| Some((row.get(0)?.to_owned(), row.get(1)?.to_owned())))
         .collect();
-    let hits = "SELECT sum(blks_hit)::bigint FROM pg_catalog.pg_stat_database";
-    let accesses = match client.simple_query(hits).await {
+    let mut counts = counts(&client, &QUERIES).await;
+    let mut busiest = None;
+    let accesses = match client.simple_query(DATABASES_TOGETHER).await {
         Ok(messages) => {
-            let hits = rows(messages).next().and_then(|row| row.get(0)?.parse().ok());
+            let row = rows(messages).next();
+            let column = |name: &str| row.as_ref().and_then(|row| row.get(name));
+            busiest = column("busiest").map(str::to_owned);
+            for name in ["transactions", "accesses_of_all"] {
+                let count = column(name).and_then(|count| count.parse().ok());
+                counts.extend(count.map(|count| (name.to_owned(), count)));
+            }
+            let hits = column("hits").and_then(|hits| hits.parse().ok());
             Present(hits).parse("sum(blks_hit)", |hits| *hits)
         }
         Err(error) => words(&error.into()),
     };
-    let mut counts = counts(&client, &QUERIES).await;
-    match busiest(&client).await.filter(|busiest| busiest != database) {
+    match busiest.filter(|busiest| busiest != database) {
         None => counts.extend(self::counts(&client, &[OF_TABLES]).await),
         // It may refuse connections.
         Some(busiest) => {
@@ -98,36 +105,29 @@ where
     Ok((client, version))
 }
 
-/// The name of the database whose blocks were accessed most so far.
-async fn busiest(client: &Client) -> Option<String> {
-    let query = "SELECT datname FROM pg_catalog.pg_stat_database WHERE datname IS NOT NULL \
-                 ORDER BY blks_hit + blks_read DESC LIMIT 1";
-    let messages = client.simple_query(query).await.ok()?;
-    rows(messages).next().and_then(|row| row.get(0).map(str::to_owned))
-}
+/// What all databases did, what they share counted or left out, and which of them did most.
+const DATABASES_TOGETHER: &str = "SELECT sum(blks_hit)::bigint AS hits, \
+    sum(xact_commit + xact_rollback)::bigint AS transactions, \
+    (sum(blks_hit + blks_read) FILTER (WHERE datname IS NOT NULL))::bigint AS accesses_of_all, \
+    (array_agg(datname ORDER BY blks_hit + blks_read DESC) \
+     FILTER (WHERE datname IS NOT NULL))[1] AS busiest \
+    FROM pg_catalog.pg_stat_database";
 
-/// What the rules read of transactions, of the log and of checkpoints. Each version has its own
-/// views.
-const QUERIES: [&str; 4] = [
-    "SELECT sum(xact_commit + xact_rollback)::bigint AS transactions \
-     FROM pg_catalog.pg_stat_database",
+/// What the rules read of the log and of checkpoints. Each version has its own views.
+const QUERIES: [&str; 3] = [
     "SELECT wal_records, wal_fpi, wal_bytes::bigint FROM pg_catalog.pg_stat_wal",
     "SELECT checkpoints_timed, checkpoints_req FROM pg_catalog.pg_stat_bgwriter",
     "SELECT num_timed AS checkpoints_timed, num_requested AS checkpoints_req \
      FROM pg_catalog.pg_stat_checkpointer",
 ];
 
-/// Accesses to blocks: of one database, of all of them (what they share left out), and of the one's
-/// users' tables, which are summed only where that is a matter of milliseconds.
+/// Accesses to blocks: of one database, and of what its users made, which is summed only where that
+/// is a matter of milliseconds.
 const OF_TABLES: &str = "SELECT blks_hit + blks_read AS accesses_of_busiest, \
-    (SELECT sum(blks_hit + blks_read)::bigint FROM pg_catalog.pg_stat_database \
-     WHERE datname IS NOT NULL) AS accesses_of_all, \
-    (SELECT sum(heap_blks_hit + heap_blks_read + coalesce(idx_blks_hit + idx_blks_read, 0) \
-                + coalesce(toast_blks_hit + toast_blks_read, 0) \
-                + coalesce(tidx_blks_hit + tidx_blks_read, 0))::bigint \
-     FROM pg_catalog.pg_statio_user_tables \
-     WHERE (SELECT reltuples FROM pg_catalog.pg_class WHERE oid = 'pg_catalog.pg_class'::regclass) \
-           < 20000) AS accesses_of_tables \
+    (SELECT sum(pg_catalog.pg_stat_get_blocks_fetched(oid))::bigint FROM pg_catalog.pg_class \
+     WHERE oid >= 16384 AND (SELECT reltuples FROM pg_catalog.pg_class \
+                             WHERE oid = 'pg_catalog.pg_class'::regclass) < 20000) \
+    AS accesses_of_tables \
     FROM pg_catalog.pg_stat_database WHERE datname = current_database()";
 
 /// Numbers by the names of their columns. A query that fails leaves out its own alone.
