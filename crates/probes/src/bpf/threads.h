@@ -27,8 +27,6 @@ enum doing {
 	SLEEP,
 	OTHER,
 	DOINGS,
-	/* From here on a thread waits for others to want something of it. */
-	FIRST_IDLE = RECEIVE,
 	/* Not told apart yet: known with the next event. */
 	UNSEEN = 254,
 	/* Waiting for a CPU; charged to CONTENDED and THROTTLED when the wait is over. */
