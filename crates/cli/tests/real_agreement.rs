@@ -224,23 +224,27 @@ fn retransmissions_are_those_of_nstat() {
 /// What `perf stat` counts in all processes of a server and in those that it starts; `None` where
 /// there is no `perf` that works here.
 fn perf_faults(main: u32) -> Option<(Reporter, Counter)> {
-    let pids: Vec<String> = family(main).iter().map(u32::to_string).collect();
     if !Command::new("perf").arg("--version").output().is_ok_and(|out| out.status.success()) {
         return None;
     }
-    let mut perf = Command::new("perf");
-    perf.args(["stat", "-I", "50", "-x", ",", "--log-fd", "1", "-e", "minor-faults", "-p"]);
-    perf.arg(pids.join(","));
-    let (reporter, lines) = Reporter::start(perf);
-    let mut lines = lines.lines();
-    let mut total = 0.0;
-    // `     0.050109,211,,minor-faults,…`
-    let counter = Counter::start(move || {
-        let line = lines.next()?.ok()?;
-        total += line.split(',').nth(1)?.parse::<f64>().ok()?;
-        Some(total)
-    });
-    Some((reporter, counter))
+    // A process that ends before `perf` comes to it makes `perf` end too.
+    for _ in 0..20 {
+        let pids: Vec<String> = family(main).iter().map(u32::to_string).collect();
+        let mut perf = Command::new("perf");
+        perf.args(["stat", "-I", "50", "-x", ",", "--log-fd", "1", "-e", "minor-faults", "-p"]);
+        perf.arg(pids.join(","));
+        let (reporter, lines) = Reporter::start(perf);
+        let mut total = 0.0;
+        // `     0.050109,211,,minor-faults,…`
+        let mut counts = lines.lines().map_while(move |line| {
+            total += line.ok()?.split(',').nth(1)?.parse::<f64>().ok()?;
+            Some(total)
+        });
+        if counts.next().is_some() {
+            return Some((reporter, Counter::start(move || counts.next())));
+        }
+    }
+    panic!("perf counts nothing")
 }
 
 /// The minor faults of a server's processes, as `/proc` has them; those that ended are counted by
