@@ -218,8 +218,29 @@ pub struct Sampled {
     pub on_cpu: u64,
     /// Those in a page fault.
     pub faulting: u64,
-    /// Of these, those of the memory that the processes share and that holds the data.
-    pub faulting_on_data: u64,
+    /// Of these, those of the memory that the processes share and that holds the data; none when it
+    /// is not known where that is.
+    pub faulting_on_data: Option<u64>,
+    /// Those in system calls of each kind, in the order of [`Call::ALL`].
+    pub calling: [u64; Call::ALL.len()],
+}
+
+/// What a system call is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Call {
+    /// To begin, set up or end a connection, or another descriptor.
+    Connection,
+    /// To read, write, make or remove a file.
+    File,
+    /// To receive or send over a socket.
+    Message,
+    /// To read or write a socket or a file, in order.
+    Stream,
+}
+
+impl Call {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Connection, Self::File, Self::Message, Self::Stream];
 }
 
 /// The longest single wait of one kind; one that goes on counts as far as it went.
@@ -318,9 +339,19 @@ impl Activity {
     /// holds the data, with the interval that the differences between slices give. `None` when too
     /// little was sampled.
     pub fn share_faulting_on_data(&self) -> Option<Interval> {
+        self.share_of_samples(|sampled| sampled.faulting_on_data)
+    }
+
+    /// The share of their time on a CPU that the threads spent in system calls of these kinds, in the
+    /// same way.
+    pub fn share_calling(&self, any: &[Call]) -> Option<Interval> {
+        self.share_of_samples(|s| Some(any.iter().map(|call| s.calling[*call as usize]).sum()))
+    }
+
+    fn share_of_samples(&self, counts: impl Fn(&Sampled) -> Option<u64>) -> Option<Interval> {
         let sampled = self.slices.iter().filter_map(|slice| slice.sampled);
         let pairs: Vec<(f64, f64)> =
-            sampled.map(|s| (s.faulting_on_data as f64, s.on_cpu as f64)).collect();
+            sampled.map(|s| Some((counts(&s)? as f64, s.on_cpu as f64))).collect::<Option<_>>()?;
         let all: f64 = pairs.iter().map(|(_, on_cpu)| on_cpu).sum();
         if all < FEWEST_SAMPLES { None } else { stats::bootstrap_ratio(&pairs) }
     }
@@ -392,14 +423,24 @@ mod tests {
         let mut activity = activity();
         assert_eq!(activity.share_faulting_on_data(), None);
         for (slice, faulting_on_data) in activity.slices.iter_mut().zip([10, 30]) {
-            slice.sampled = Some(Sampled { on_cpu: 100, faulting: 40, faulting_on_data });
+            let faulting_on_data = Some(faulting_on_data);
+            let calling = [5, 0, 15, 0];
+            slice.sampled = Some(Sampled { on_cpu: 100, faulting: 40, faulting_on_data, calling });
         }
         let share = activity.share_faulting_on_data().unwrap();
         assert_eq!((share.low, share.mid, share.high), (0.1, 0.2, 0.3));
-        for slice in &mut activity.slices {
-            slice.sampled = Some(Sampled { on_cpu: 40, faulting: 0, faulting_on_data: 0 });
-        }
+        let calling = activity.share_calling(&[Call::Connection, Call::Message]);
+        assert_eq!(calling, Some(Interval::exact(0.2)));
+        let set = |activity: &mut Activity, on_cpu, faulting_on_data| {
+            for slice in &mut activity.slices {
+                let calling = [0; 4];
+                slice.sampled = Some(Sampled { on_cpu, faulting: 0, faulting_on_data, calling });
+            }
+        };
+        set(&mut activity, 40, Some(0));
         assert_eq!(activity.share_faulting_on_data(), None, "too few to say zero");
+        set(&mut activity, 400, None);
+        assert_eq!(activity.share_faulting_on_data(), None, "not known");
     }
 
     #[test]

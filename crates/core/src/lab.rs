@@ -32,6 +32,9 @@ pub struct LabRun {
     pub found: bool,
     /// The cause's place among the findings with a tax: 1 is the dearest.
     pub rank: Option<u32>,
+    /// What the cause takes when that is no time of the database's, so that it has no rank.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub takes: Option<String>,
     /// What the cause took, as the check measured it.
     pub tax: Option<Tax>,
     /// What removing it should bring, as the check predicted.
@@ -97,6 +100,8 @@ pub struct Subject {
     pub cause: String,
     /// The engine's id.
     pub engine: String,
+    /// What the cause takes when that is no time of the database's.
+    pub takes: Option<&'static str>,
 }
 
 impl LabRun {
@@ -108,7 +113,7 @@ impl LabRun {
         pairs: Pairs,
         window_s: f64,
     ) -> Self {
-        let Subject { run, cause, engine } = subject;
+        let Subject { run, cause, engine, takes } = subject;
         let is_none = is_none(&cause);
         let named = |seen: &Seen| {
             let mut findings = seen.findings();
@@ -133,6 +138,7 @@ impl LabRun {
             window_s,
             found,
             rank,
+            takes: takes.map(str::to_owned),
             tax: mine.as_ref().and_then(|finding| finding.tax.clone()),
             predicted_gain: mine.and_then(|finding| finding.gain),
             measured_gain: measured.map(Gain::from),
@@ -230,6 +236,11 @@ impl LabCell<'_> {
     /// In how many runs the check said what it should have.
     pub fn as_expected(&self) -> usize {
         self.runs.iter().filter(|run| run.as_expected()).count()
+    }
+
+    /// What the cause takes when that is no time of the database's.
+    pub fn takes(&self) -> Option<&str> {
+        self.runs.first()?.takes.as_deref()
     }
 
     /// In how many the cause was found, and the dearest.

@@ -173,7 +173,10 @@ impl Served for Redis {
             }
             // As many keys as there can be, so that nearly every request makes a new one.
             work::Kind::Grows => command.extend(words(["-t", "set", "-r", "1000000000"])),
-            work::Kind::Fetches => command.extend(words(["-t", "lrange_600", "-d", "200"])),
+            work::Kind::Fetches => {
+                self.command(["eval", LIST, "0"])?;
+                command.extend(words(["lrange", "list", "0", "-1"]));
+            }
             work::Kind::Reconnect => command.extend(words(["-t", "get", "-k", "0"])),
             _ => command.extend(words(["-t", "get"])),
         }
@@ -186,6 +189,10 @@ impl Served for Redis {
         Load::start(&self.server.scratch, &counted, seconds, counted_rps)
     }
 }
+
+/// Makes a list of 120 kB.
+const LIST: &str = "redis.call('del', 'list')
+    for i = 1, 600 do redis.call('rpush', 'list', string.rep('x', 200)) end";
 
 /// From how many keys one is drawn.
 const KEYS: &str = "100000";

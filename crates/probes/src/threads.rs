@@ -4,9 +4,9 @@
 //! It keeps one total for each database in the kernel; nothing is copied for an event. Where it
 //! cannot be loaded, what schedstat and the control groups count has to do.
 
-mod faults;
 mod fresh;
 mod pace;
+mod samples;
 mod syscalls;
 mod total;
 
@@ -34,7 +34,7 @@ static PROGRAM: Program = Program {
         "on_group_reclaim_begin",
         "on_group_reclaim_end",
         "on_dirty",
-        faults::ADDRESSES,
+        samples::ADDRESSES,
     ],
 };
 
@@ -94,7 +94,7 @@ const RESUMED: u32 = 0;
 const SETTLED: u32 = 1;
 
 /// Functions at the scheduler's events, which a pause is without.
-const HOT: &[&str] = &["on_switch", "on_waking", "on_wakeup", faults::ADDRESSES];
+const HOT: &[&str] = &["on_switch", "on_waking", "on_wakeup", samples::ADDRESSES];
 
 impl Threads {
     /// Opens a window of about this length. The gap says why that is not possible here.
@@ -103,7 +103,7 @@ impl Threads {
         PROGRAM.run(|map| configure(map, room)).and_then(|mut bpf| {
             let host = Host::live();
             // Without it, what page faults took is calculated.
-            let samples = faults::begin(&mut bpf, &host).unwrap_or(false);
+            let samples = samples::begin(&mut bpf, &host).unwrap_or(false);
             let mut threads = Self {
                 bpf,
                 host,
@@ -170,7 +170,7 @@ impl Threads {
             let known = self.watched.contains_key(&index);
             let data_known = match self.watched.get(&index) {
                 Some(watched) => watched.data_known,
-                None => faults::follow(&self.bpf, &self.host, index, database)?,
+                None => samples::follow(&self.bpf, &self.host, index, database)?,
             };
             let added = self.add(index, database, known)?;
             let watched = self.watched.entry(index).or_insert_with(|| Watched {
@@ -302,7 +302,7 @@ impl Threads {
         if go_on && pause > 0 {
             self.bpf.call("pause")?;
             self.bpf.detach(HOT);
-            self.bpf.detach(&[faults::SAMPLER]);
+            self.bpf.detach(&[samples::SAMPLER]);
             self.slice = Slice::Pause { until_ns: now() + pause };
         }
         Ok(())
@@ -333,7 +333,7 @@ impl Threads {
     fn resume(&mut self) -> libbpf_rs::Result<()> {
         self.bpf
             .attach(|program| HOT.iter().any(|hot| program.name() == *hot), PROGRAM.optional)?;
-        self.samples = self.samples && faults::resume(&mut self.bpf, &self.host);
+        self.samples = self.samples && samples::resume(&mut self.bpf, &self.host);
         self.begin_slice()
     }
 
@@ -367,7 +367,7 @@ impl Threads {
                 connecting_s: Seconds::from_ns(grown(CONNECTING, &total, before)),
                 first_s: Seconds::from_ns(grown(FIRST, &total, before)),
                 hung_s: Some(hung(&total, before)),
-                sampled: (self.samples && watched.data_known).then(|| sampled(&total, before)),
+                sampled: self.samples.then(|| sampled(&total, before, watched.data_known)),
             });
             watched.total_ns = total;
         }

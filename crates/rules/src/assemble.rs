@@ -3,6 +3,7 @@
 use crate::accounting::time_shares;
 use crate::catalogue::RULES;
 use crate::stall::IDLE_SHARE;
+use crate::tcp_retransmit;
 use untax_core::check::{Check, Checked, OwnCost, SCHEMA};
 use untax_core::finding::Says;
 use untax_core::window::Pair;
@@ -81,6 +82,8 @@ fn said_of(database: Option<&str>, diagnoses: &[Diagnosis]) -> (Vec<Finding>, Ve
 /// How long the threads were active, where that is too little to speak of shares of it.
 fn hardly_active(pair: &Pair) -> Option<f64> {
     let active_s = pair.activity.value()?.active(pair.end.model).0;
+    // What is stuck on its way is no idleness.
+    let active_s = active_s + tcp_retransmit::stalled_s(pair).unwrap_or(0.0);
     (active_s < IDLE_SHARE * pair.seconds).then_some(active_s)
 }
 

@@ -113,6 +113,7 @@ fn said(
         fix: "where latency matters: the host's network, eBPF host routing, or native routing"
             .to_owned(),
         evidence,
+        gain: None,
         remedy: None,
         why: "the kernel counts the work of this path for nobody; compare the same load from the \
               host's network",

@@ -1,10 +1,12 @@
 //! `conntrack-pressure`: the table of tracked connections is full, or nearly.
 
 use crate::catalogue::Rule;
+use crate::accounting::factor;
 use crate::stall::percent;
 use crate::unpriced::{self, Words};
 use untax_core::network::Conntrack;
-use untax_core::{Diagnosis, Evidence, Reading, Severity, Window};
+use untax_core::window::Pair;
+use untax_core::{Diagnosis, Evidence, Gain, Interval, Reading, Severity, Window};
 
 pub const RULE: Rule = Rule {
     id: "conntrack-pressure",
@@ -18,7 +20,9 @@ pub const RULE: Rule = Rule {
                nf_conntrack_max; and how much drop and early_drop of \
                /proc/PID/net/stat/nf_conntrack grew in the window. Found from 80 % on. It is the \
                client that waits, before the database knows of it: no time of the database is \
-               lost, and the tax is unmeasured.",
+               lost, and there is no tax. Gain: as if the clients' waiting, one second for each \
+               first packet that was dropped (two at most: they are sent again after one, two, \
+               four seconds), were added to the time that the database is active.",
     fix: "Fewer and longer connections (a pool); a larger table (sysctl \
           net.netfilter.nf_conntrack_max and nf_conntrack_buckets); shorter \
           nf_conntrack_tcp_timeout_time_wait; or no tracking of the database's port (NOTRACK).",
@@ -61,7 +65,7 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
         match of(pair.end) {
             Reading::Present(end) => {
                 let start = pair.start.and_then(|start| of(start).into_value());
-                all.extend(said(id, most, start, end));
+                all.extend(said(Some(&pair), most, start, end));
             }
             // It shares the host's table, or its namespace has none.
             Reading::Absent(_) => {}
@@ -71,8 +75,19 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
     all
 }
 
+/// What a client waits for a first packet that was dropped: until it sends it again (RFC 6298), and,
+/// when that is dropped too, for twice as long.
+const WAIT_S: Interval = Interval { low: 1.0, mid: 1.0, high: 2.0 };
+
+/// What it would bring if none of these were dropped.
+fn gain(pair: &Pair, dropped: u64) -> Option<Gain> {
+    let active_s = pair.activity.value()?.active(pair.end.model).0;
+    let waited_s = WAIT_S.scale(dropped as f64);
+    (dropped > 0).then(|| Gain::from(waited_s.map(|s| factor(s / (s + active_s)))))
+}
+
 fn said(
-    database: Option<&str>,
+    pair: Option<&Pair>,
     most: u64,
     start: Option<Conntrack>,
     end: Conntrack,
@@ -114,17 +129,19 @@ fn said(
         fix: "a pool of connections; a larger nf_conntrack_max, or no tracking of its port"
             .to_owned(),
         evidence,
+        gain: pair.and_then(|pair| gain(pair, dropped)),
         remedy: Some("conntrack-max"),
         why: "the client waits for what is dropped, not the database: a second for each first \
               packet at least",
     };
-    unpriced::found(RULE.id, database, words)
+    unpriced::found(RULE.id, pair.map(|pair| pair.end.id.as_str()), words)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::test_window;
+    use untax_core::activity::Doing;
     use untax_core::finding::Says;
     use untax_core::network::{ConntrackLimit, DatabaseNetwork};
 
@@ -165,6 +182,11 @@ mod tests {
         let drops = found(calm, table(1000, 40, 3));
         assert_eq!(drops[0].1, Severity::High);
         assert!(drops[0].2.contains("100 % full: 40 first packets"), "{}", drops[0].2);
+        let mut traced = window(calm, table(1000, 40, 0), 1000);
+        test_window::trace(&mut traced, &[(Doing::OnCpu, 10.0)]);
+        let gain = test_window::found(evaluate(&traced))[0].gain.unwrap();
+        let gain = [gain.low, gain.factor, gain.high].map(f64::round);
+        assert_eq!(gain.as_slice(), [5.0, 5.0, 9.0]);
         assert_eq!(found(calm, table(500, 0, 9))[0].1, Severity::Medium);
     }
 

@@ -69,6 +69,7 @@ fn evaluate_one(window: &Window, pairs: &[Pair], pair: &Pair) -> Vec<Diagnosis> 
             Evidence::new("digest of the id", digest.as_str(), "", source),
             Evidence::new("shared with", sharing.join(", "), "", "the same file there"),
         ],
+        gain: None,
         remedy: Some("machine-id"),
         why: "an identity takes no time; what clashes because of it does",
     };

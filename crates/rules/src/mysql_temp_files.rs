@@ -2,7 +2,8 @@
 
 use crate::catalogue::Rule;
 use crate::disk;
-use crate::stall::{self, Words, percent};
+use crate::stall::{self, Stall, WORTH, Words, percent};
+use untax_core::activity::{Call, Part};
 use untax_core::finding::Says;
 use untax_core::io::Role;
 use untax_core::window::Pair;
@@ -16,8 +17,12 @@ pub const RULE: Rule = Rule {
            bursts, evict what others read, and flood the disk that the log needs.",
     measured: "Created_tmp_disk_tables of the server over the window, and block requests for files \
                in tmpdir or with InnoDB's temporary names. Tax: waiting for disks times the \
-               temporary files' part of the database's device time. What never reached the disk \
-               costs CPU alone and is not charged.",
+               temporary files' part of the database's device time; and time on CPU in system \
+               calls on files (499 samples a second and CPU) times the part that pages of Aria, \
+               which holds MariaDB's temporary tables, are of all pages read and written \
+               (Aria_pagecache_*, Innodb_data_*). What the server itself computes for a table in a \
+               file is not told apart: the upper bound is all of its time on CPU and waiting for one. MySQL's own \
+               temporary tables cost CPU too, which is not charged.",
     fix: "Find the queries (sys.statements_with_temp_tables); raise tmp_table_size and \
           max_heap_table_size (MariaDB) or temptable_max_ram (MySQL 8); an index instead of a \
           sort; tmpdir on a disk of its own.",
@@ -53,13 +58,46 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
             return Reading::Absent(why);
         }
         let rate = tables.value().map(|tables| tables / pair.seconds);
+        let stall = priced(window, pair);
         let spills = rate.is_some_and(|rate| rate >= WORTH_TABLES)
-            || bytes.is_some_and(|bytes| bytes >= WORTH_BYTES);
-        Reading::Present(spills.then(|| found(window, pair, rate, bytes)))
+            || bytes.is_some_and(|bytes| bytes >= WORTH_BYTES)
+            || stall.is_some();
+        Reading::Present(spills.then(|| found(pair, stall, rate, bytes)))
     })
 }
 
-fn found(window: &Window, pair: &Pair, rate: Option<f64>, bytes: Option<Bytes>) -> Says {
+/// Waiting for temporary files, and computing for them, when it is worth a finding.
+fn priced(window: &Window, pair: &Pair) -> Option<Stall> {
+    let waiting = disk::priced(window, pair, |charged| charged.temporary);
+    let stall = match (computing(window, pair), waiting) {
+        (Some(computing), Some(waiting)) => computing.and(waiting.share),
+        (one, other) => one.or(other)?,
+    };
+    Some(stall).filter(|stall| stall.share.mid >= WORTH)
+}
+
+/// Time on CPU for pages of temporary tables.
+fn computing(window: &Window, pair: &Pair) -> Option<Stall> {
+    let grown = |names: [&str; 2]| {
+        let told = |name: &str| pair.growth(name, |d| d.counters.told(name)).into_value();
+        Some(told(names[0])? + told(names[1])?)
+    };
+    let temporary = grown(["Aria_pagecache_reads", "Aria_pagecache_writes"])?;
+    let other = grown(["Innodb_data_reads", "Innodb_data_writes"])?;
+    if temporary <= 0.0 {
+        return None;
+    }
+    // Its sockets are no streams: it receives and sends.
+    let stall = Stall::calling(window, pair, &[Call::File, Call::Stream]).into_value().flatten()?;
+    let stall = stall.times(temporary / (temporary + other));
+    let activity = pair.activity.value()?;
+    let computes = |part| matches!(part, Part::OnCpu | Part::Contended);
+    let all = activity.share(pair.end.model, |spent| computes(spent.part(pair.end.model)))?;
+    let most = stall.share.high.max(all.high);
+    Some(stall.at_most(most))
+}
+
+fn found(pair: &Pair, stall: Option<Stall>, rate: Option<f64>, bytes: Option<Bytes>) -> Says {
     let mut evidence = Vec::new();
     let status = "SHOW GLOBAL STATUS, Created_tmp_disk_tables";
     evidence.extend(rate.map(|r| Evidence::new("temporary tables on disk", r, "1/s", status)));
@@ -75,14 +113,15 @@ fn found(window: &Window, pair: &Pair, rate: Option<f64>, bytes: Option<Bytes>) 
         _ => "temporary files".to_owned(),
     };
     let fix = "raise tmp_table_size, or give the queries an index; tmpdir on another disk";
-    match disk::priced(window, pair, |charged| charged.temporary) {
+    match stall {
         Some(stall) => {
             let words = Words {
                 summary: format!("{amount}: {} of its time", percent(stall.share.mid)),
                 fix: fix.to_owned(),
                 evidence,
                 method: "time waiting for block devices, traced, x temporary files' part of its \
-                         device time, over active time"
+                         device time, and time on CPU in system calls on files, sampled, x \
+                         Aria's part of its pages, over active time"
                     .to_owned(),
                 remedy: None,
             };

@@ -125,6 +125,7 @@ fn said(database: Option<&str>, rates: &Rates) -> Vec<Diagnosis> {
             Evidence::new("pages moved", moved_per_s, "1/s", source),
             Evidence::new("hint faults", faults_per_s, "1/s", source),
         ],
+        gain: None,
         remedy: Some("numa-balancing"),
         why: "the kernel counts these faults and copies, not their time",
     };

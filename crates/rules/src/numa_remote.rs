@@ -112,6 +112,7 @@ fn evaluate_one(nodes: &[NumaNode], pair: &Pair) -> Vec<Diagnosis> {
         summary,
         fix,
         evidence: evidence(placement, &cpus, &memory, remote),
+        gain: None,
         remedy: Some("numa-bind"),
         why: "what an access to another node costs here needs hardware counters or a calibration \
               on several nodes",

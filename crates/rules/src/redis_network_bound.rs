@@ -3,6 +3,7 @@
 use crate::accounting::{Demand, factor};
 use crate::catalogue::Rule;
 use crate::stall::{self, percent};
+use untax_core::activity::Call;
 use untax_core::finding::Says;
 use untax_core::window::Pair;
 use untax_core::{Diagnosis, Evidence, Finding, Gain, Interval, Reading, Severity, Tax, Window};
@@ -13,10 +14,11 @@ pub const RULE: Rule = Rule {
     what: "Redis runs commands on one thread, and by default that thread also reads every request \
            from its socket and writes every answer to it. With small requests one by one, two \
            thirds of its time go into the kernel's network stack while other CPUs idle.",
-    measured: "Time in the kernel (stime of /proc/PID/stat) over time on CPU, found when the \
-               database keeps a CPU busy for 80 % of the window and half of that is in the kernel. \
-               The tax is that share; the gain supposes that other threads could do all of it, as \
-               far as CPUs are idle.",
+    measured: "Time in the kernel (stime of /proc/PID/stat) over time on CPU, less what making and \
+               ending connections took (samples of system calls), found when the database keeps a \
+               CPU busy for 80 % of the window and half of that is in the kernel. The tax is that \
+               share. The gain supposes requests in batches so large that what is left of it is \
+               nothing; its lower bound is what io-threads can do with CPUs that are idle now.",
     fix: "Pipeline requests in the client; io-threads 2 to 4 when CPUs are idle; several shards.",
     sources: &["redis.io: redis.conf, io-threads", "redis.io: pipelining"],
     privilege: "none",
@@ -50,19 +52,22 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
 }
 
 fn found(pair: &Pair, demand: &Demand, system_s: f64) -> Option<Says> {
-    let kernel = (system_s / demand.on_cpu_s).min(1.0);
+    // What connections take is short-connections' business.
+    let connecting = pair.activity.value().and_then(|a| a.share_calling(&[Call::Connection]));
+    let connecting = connecting.map_or(0.0, |share| share.mid);
+    let kernel = ((system_s / demand.on_cpu_s).min(1.0) - connecting).max(0.0);
     if demand.on_cpu_s < BUSY * pair.seconds || kernel < KERNEL {
         return None;
     }
     let share = kernel * demand.on_cpu_s / demand.active_s;
     let most = (demand.capacity_s / demand.busy_s).max(1.0);
-    let gain = factor(share).min(most);
+    let with_threads = factor(share).min(most);
     let in_clock_ticks = 0.01 / pair.seconds.max(0.01);
     Some(Says::Found(Finding {
         rule: RULE.id.to_owned(),
-        severity: if gain < WORTH_GAIN { Severity::Info } else { Severity::Medium },
+        severity: if with_threads < WORTH_GAIN { Severity::Info } else { Severity::Medium },
         summary: format!("{} of its time on CPU in the kernel's network stack", percent(kernel)),
-        fix: if gain < WORTH_GAIN {
+        fix: if with_threads < WORTH_GAIN {
             "pipeline requests; no CPU is idle that io-threads could use".to_owned()
         } else {
             "pipeline requests, or set io-threads: CPUs are idle".to_owned()
@@ -75,7 +80,7 @@ fn found(pair: &Pair, demand: &Demand, system_s: f64) -> Option<Says> {
             Interval::new(share - in_clock_ticks, share, share + in_clock_ticks),
             "time in the kernel, counted in clock ticks, over active time",
         )),
-        gain: Some(Gain::from(Interval::new(1.0, gain, factor(share)))),
+        gain: Some(Gain::from(Interval::new(with_threads, factor(share), factor(share)))),
         remedy: Some("redis-io-threads".to_owned()),
     }))
 }

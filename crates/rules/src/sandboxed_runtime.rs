@@ -69,6 +69,7 @@ fn said(pair: &Pair, runtime: &str, source: &str) -> Vec<Diagnosis> {
         fix: "a runtime without a sandbox for a database that is trusted; see untax explain"
             .to_owned(),
         evidence: vec![Evidence::new("sandbox", runtime, "", source)],
+        gain: None,
         remedy: Some("runtime-class"),
         why: "only the same load outside of the sandbox shows what it costs here",
     };

@@ -4,7 +4,7 @@ use crate::accounting::{Demand, neighbours_part};
 use crate::catalogue::Rule;
 use crate::small_pages;
 use crate::stall::{self, Stall, WORTH, Words, percent};
-use untax_core::activity::Doing;
+use untax_core::activity::{Call, Doing};
 use untax_core::database::Model;
 use untax_core::finding::Says;
 use untax_core::window::{Pair, request_count};
@@ -24,7 +24,9 @@ pub const RULE: Rule = Rule {
                database has nearly all of them; the lower bound leaves it out. Clients on this \
                machine are taken to connect for as large a part of their time on CPU. Engines \
                that serve all clients in one thread: their own counts of connections and \
-               requests; what a connection costs them is not measured.",
+               requests, and the time on CPU in system calls that begin, set up and end \
+               connections (499 samples a second and CPU); what they do for a connection outside \
+               of these calls is not charged.",
     fix: "Keep connections open: a pool in the application, or a pooler beside the database \
           (PgBouncer, ProxySQL).",
     sources: &[
@@ -56,7 +58,12 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
 
 /// What connections cost, when it is worth a finding.
 fn traced(window: &Window, pair: &Pair) -> Reading<Option<Stall>> {
-    Stall::connecting(window, pair, filling(pair).unwrap_or(0.0)).map(|stall| {
+    // Processes and threads have a beginning and an end for each client, a loop has not.
+    let stall = match pair.end.model {
+        Model::Loop => Stall::calling(window, pair, &[Call::Connection]),
+        _ => Stall::connecting(window, pair, filling(pair).unwrap_or(0.0)),
+    };
+    stall.map(|stall| {
         let stall = stall?;
         let left = (stall.share.mid - charged_elsewhere(window, pair, stall.share.mid)).max(0.0);
         let part = if stall.share.mid > 0.0 { left / stall.share.mid } else { 0.0 };
@@ -110,6 +117,9 @@ const METHOD: &str = "time on a CPU and waiting for one of new processes or thre
     PostgreSQL's processes the part of accesses to blocks that were to catalogs; less what small \
     pages and neighbours are charged with, over active time";
 
+const SAMPLED: &str = "time on a CPU in system calls that begin, set up and end connections, sampled, \
+    and as large a part of waiting for one, over active time";
+
 /// What other rules charge of the time that connections took: faults on small pages, and waiting
 /// for CPUs that neighbours had.
 fn charged_elsewhere(window: &Window, pair: &Pair, share: f64) -> f64 {
@@ -143,11 +153,10 @@ fn of_counts(window: &Window, pair: &Pair) -> Option<Says> {
         Evidence::new("requests", asked / pair.seconds, "1/s", requests),
     ];
     let remedy = Some("pooler");
-    // Threads have a beginning and an end for each client, a loop has not.
-    let stall = (pair.end.model == Model::Thread).then(|| traced(window, pair).into_value());
-    if let Some(stall) = stall.flatten().flatten() {
+    if let Some(stall) = traced(window, pair).into_value().flatten() {
         let summary = format!("{summary}: {} of its time", percent(stall.share.mid));
-        let words = Words { summary, fix, evidence, method: METHOD.to_owned(), remedy };
+        let method = if pair.end.model == Model::Loop { SAMPLED } else { METHOD }.to_owned();
+        let words = Words { summary, fix, evidence, method, remedy };
         return Some(stall::finding(RULE.id, &stall, words));
     }
     Some(Says::Found(Finding {

@@ -2,7 +2,7 @@
 
 use crate::accounting::{Demand, MOST_SAVED, factor};
 use std::ops::Add;
-use untax_core::activity::{Doing, Part, Polling, Spent};
+use untax_core::activity::{Call, Doing, Part, Polling, Spent};
 use untax_core::finding::Says;
 use untax_core::window::Pair;
 use untax_core::{
@@ -103,9 +103,30 @@ impl Stall {
         })
     }
 
+    /// What system calls of these kinds took on a CPU, and their part of waiting for one; `None`
+    /// inside when too little was sampled.
+    pub fn calling(window: &Window, pair: &Pair, any: &[Call]) -> Reading<Option<Self>> {
+        Self::of(window, pair, |_| false).and_then(|stall| {
+            pair.activity.as_ref().and_then(|activity| {
+                Demand::of(window, pair).map(|demand| {
+                    let taken_s = activity.share_calling(any)?.scale(demand.on_cpu_s);
+                    let share = demand.share_of(taken_s);
+                    Some(Self { share, saved_s: taken_s.mid, ..stall? })
+                })
+            })
+        })
+    }
+
     /// The same waiting, of which only a part is charged to the cause.
     pub fn times(mut self, part: f64) -> Self {
         self.share = self.share.map(|share| share * part);
+        self.saved_s *= part;
+        self
+    }
+
+    /// The same waiting, the upper bound of whose share is this.
+    pub fn at_most(mut self, high: f64) -> Self {
+        self.share.high = high;
         self
     }
 

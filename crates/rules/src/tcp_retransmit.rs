@@ -77,8 +77,7 @@ fn found(pair: &Pair, counts: &TcpCounts) -> Option<Says> {
     if counts.retransmitted_segments < WORTH_COUNT || lost < WORTH_LOST {
         return None;
     }
-    let stalled_s = counts.timeouts as f64 * LEAST_TIMEOUT_S;
-    let priced = pair.activity.value().and_then(|activity| priced(pair, activity, stalled_s));
+    let priced = priced(pair);
     let per_s = counts.retransmitted_segments as f64 / pair.seconds.max(f64::EPSILON);
     let by_tax = match priced.as_ref().map_or(0.0, |(tax, _)| tax.share) {
         share if share >= 0.2 => Severity::High,
@@ -107,17 +106,27 @@ fn found(pair: &Pair, counts: &TcpCounts) -> Option<Says> {
     }))
 }
 
-/// The tax and the gain of so many seconds of waiting for what was lost.
-fn priced(pair: &Pair, activity: &Activity, stalled_s: f64) -> Option<(Tax, Gain)> {
-    let active = activity.active(pair.end.model).0;
-    // No wait of a client is longer than its thread waited for it.
+/// How long clients and server waited for what was lost, s: the server is idle meanwhile.
+pub fn stalled_s(pair: &Pair) -> Option<f64> {
+    let [start, end] = [pair.start?, pair.end].map(|database| database.counters.tcp.value());
+    let timeouts = grown(start?, end?).timeouts;
+    Some((timeouts as f64 * LEAST_TIMEOUT_S).min(between_s(pair, pair.activity.value()?)))
+}
+
+/// How long threads waited for their clients, s: no wait of a client is longer.
+fn between_s(pair: &Pair, activity: &Activity) -> f64 {
     let serving = |spent: &Spent| {
         spent.polling != Polling::Never
             && !spent.in_background(pair.end.model)
             && matches!(spent.doing, Doing::Poll | Doing::Receive | Doing::Dormant | Doing::Send)
     };
-    let between = activity.sum(serving).0;
-    let stalled_s = stalled_s.min(between);
+    activity.sum(serving).0
+}
+
+/// The tax and the gain of waiting for what was lost.
+fn priced(pair: &Pair) -> Option<(Tax, Gain)> {
+    let (activity, stalled_s) = (pair.activity.value()?, stalled_s(pair)?);
+    let (active, between) = (activity.active(pair.end.model).0, between_s(pair, activity));
     if active + stalled_s <= 0.0 || stalled_s <= 0.0 {
         return None;
     }

@@ -1,7 +1,7 @@
 //! Findings whose tax cannot be measured: they say why beside what they found.
 
 use untax_core::finding::Says;
-use untax_core::{Diagnosis, Evidence, Finding, Severity, Unmeasured};
+use untax_core::{Diagnosis, Evidence, Finding, Gain, Severity, Unmeasured};
 
 /// A finding without a tax.
 pub struct Words {
@@ -13,6 +13,8 @@ pub struct Words {
     pub fix: String,
     /// What it stands on.
     pub evidence: Vec<Evidence>,
+    /// What its end should bring, where that is known although the tax is not.
+    pub gain: Option<Gain>,
     /// The remedy's id.
     pub remedy: Option<&'static str>,
     /// Why its tax is not measured.
@@ -28,7 +30,7 @@ pub fn found(rule: &str, database: Option<&str>, words: Words) -> Vec<Diagnosis>
         fix: words.fix,
         evidence: words.evidence,
         tax: None,
-        gain: None,
+        gain: words.gain,
         remedy: words.remedy.map(str::to_owned),
     };
     let gap = Unmeasured { rule: rule.to_owned(), why: format!("tax: {}", words.why) };

@@ -72,7 +72,11 @@ fn write_table(matrix: &LabMatrix, options: &Options) -> anyhow::Result<()> {
     for cell in matrix.cells() {
         let of = |count: usize| format!("{count} of {}", cell.runs.len());
         let found = cell.runs.iter().filter(|run| run.found).count();
-        let first = if is_none(cell.cause) { String::new() } else { of(cell.first()) };
+        let first = match cell.takes() {
+            Some(takes) => format!("takes {takes}"),
+            None if is_none(cell.cause) => String::new(),
+            None => of(cell.first()),
+        };
         let tax = cell.tax().map_or(String::new(), |tax| format!("{:.0} %", tax * 100.0));
         // Writing to a string cannot fail.
         let _ = writeln!(

@@ -15,12 +15,17 @@ const WAIT_TIMEOUT_S: usize = 10;
 /// Connections, this one included.
 const CONNECTED: &str = "Threads_connected";
 
-/// Counts that rules read: temporary tables in memory and on disk, other temporary files, and how
-/// many connections asked how often.
-const COUNTS: [&str; 5] = [
+/// Counts that rules read: temporary tables in memory and on disk, other temporary files, what was
+/// read and written for these (MariaDB) and for other data, and how many connections asked how
+/// often.
+const COUNTS: [&str; 9] = [
     "Created_tmp_disk_tables",
     "Created_tmp_tables",
     "Created_tmp_files",
+    "Aria_pagecache_reads",
+    "Aria_pagecache_writes",
+    "Innodb_data_reads",
+    "Innodb_data_writes",
     "Connections",
     "Questions",
 ];

@@ -12,6 +12,7 @@ pub(super) const CAUSE: Cause = Cause {
     summary: "a firewall rule and a table of 200 connections, under clients that come and go",
     engines: &[Engine::Postgres],
     needs: &[Need::Root, Need::Tool("ip", "iproute2"), Need::Tool("nft", "nftables")],
+    takes: Some("its clients' time, before it knows of them"),
     plan: |engine| Plan {
         work: Some(Work { kind: Kind::Reconnect, clients: 8 }),
         network: true,

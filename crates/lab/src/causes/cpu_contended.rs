@@ -14,6 +14,7 @@ pub(super) const CAUSE: Cause = Cause {
     summary: "six neighbours in control groups beside its own, each wanting every CPU",
     engines: &Engine::ALL,
     needs: &[Need::Root, Need::Tool("setpriv", "util-linux")],
+    takes: None,
     plan: Plan::calm,
     inject: |_| {
         (0..NEIGHBOURS).try_fold(Injected::nothing(), |injected, _| {

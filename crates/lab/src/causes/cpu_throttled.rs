@@ -11,6 +11,7 @@ pub(super) const CAUSE: Cause = Cause {
     summary: "a CPU limit of 0.3 CPUs on its control group, with a load that needs more",
     engines: &Engine::ALL,
     needs: &[Need::Root],
+    takes: None,
     plan: Plan::calm,
     inject: |scene| Ok(Injected::by(scene.group().limit_cpus(CPUS)?)),
 };

@@ -18,6 +18,7 @@ pub(super) const CAUSE: Cause = Cause {
     summary: "at most 32 MiB of dirty pages, under sorts that spill more and drop it again",
     engines: &[Engine::Postgres],
     needs: &[Need::Root, Need::LoopDevice],
+    takes: None,
     plan: |engine| Plan {
         work: Some(Work { kind: Kind::Spills, clients: 1 }),
         disk_bytes_per_s: Some(BYTES_PER_S),

@@ -12,6 +12,7 @@ pub(super) const CAUSE: Cause = Cause {
     summary: "a data disk that does 60 writes a second, under commits that are flushed",
     engines: &Engine::ALL,
     needs: &[Need::Root, Need::LoopDevice],
+    takes: None,
     plan: Plan::durable,
     inject: |scene| {
         let disk = scene.disk()?;

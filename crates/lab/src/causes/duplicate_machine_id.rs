@@ -9,6 +9,7 @@ pub(super) const CAUSE: Cause = Cause {
     summary: "a container with its host's /etc/machine-id rather than one of its own",
     engines: &Engine::ALL,
     needs: &[Need::Root, Need::Tool("runc", "runc")],
+    takes: Some("an identity"),
     plan: |engine| Plan {
         place: Place::Runc,
         cause_place: Some(Place::Clone),

@@ -12,6 +12,7 @@ pub(super) const CAUSE: Cause = Cause {
     summary: "a filesystem that is frozen for 0.6 s out of every second, under flushed commits",
     engines: &Engine::ALL,
     needs: &[Need::Root, Need::LoopDevice, Need::Tool("fsfreeze", "util-linux")],
+    takes: None,
     plan: Plan::durable,
     inject: |scene| Ok(Injected::by(scene.disk()?.freezes(FROZEN_S, FREE_S)?)),
 };

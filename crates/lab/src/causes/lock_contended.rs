@@ -12,6 +12,7 @@ pub(super) const CAUSE: Cause = Cause {
     summary: "four clients that change one row, rather than one each, and think before they commit",
     engines: &[Engine::Postgres, Engine::Mysql],
     needs: &[Need::Root],
+    takes: None,
     plan: |engine| Plan {
         work: Some(Work { kind: Kind::Thoughtful, clients: CLIENTS }),
         cause_work: Some(Work { kind: Kind::HotRow, clients: CLIENTS }),

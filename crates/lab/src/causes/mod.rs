@@ -44,6 +44,8 @@ pub struct Cause {
     pub engines: &'static [Engine],
     /// What it needs of the machine.
     pub needs: &'static [Need],
+    /// What it takes when that is no time of the database's: then its finding has no tax.
+    pub takes: Option<&'static str>,
     /// The server and the load.
     pub plan: fn(Engine) -> Plan,
     /// Makes the problem until what it returns is dropped.
@@ -259,6 +261,7 @@ mod tests {
             assert!(!cause.summary.is_empty(), "{}", cause.id);
             let elsewhere = cause.needs.iter().any(|need| matches!(need, Need::Elsewhere(_)));
             assert_eq!(cause.engines.is_empty(), elsewhere, "{}", cause.id);
+            assert!(cause.takes.is_none_or(|takes| !takes.is_empty()), "{}", cause.id);
         }
     }
 

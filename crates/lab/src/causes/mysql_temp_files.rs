@@ -8,6 +8,7 @@ pub(super) const CAUSE: Cause = Cause {
     summary: "temporary tables of 10 MiB where 1 MiB may stay in memory",
     engines: &[Engine::Mysql],
     needs: &[Need::Root],
+    takes: None,
     plan: |engine| Plan {
         settings: &[
             ("innodb_buffer_pool_size", "256M"),

@@ -19,6 +19,7 @@ pub(super) const CAUSE: Cause = Cause {
     summary: "two neighbours that write 256 MiB each below a memory limit that they share with it",
     engines: &[Engine::Postgres],
     needs: &[Need::Root, Need::LoopDevice, Need::Tool("setpriv", "util-linux")],
+    takes: None,
     plan: |engine| Plan { pod: true, ..reclaim_stall::plan(engine) },
     inject: |scene| {
         let (_, kept) = scene.pod()?.memory_bytes()?;

@@ -8,6 +8,7 @@ pub(super) const CAUSE: Cause = Cause {
     summary: "nothing: a healthy server at full load, where nothing is to be found",
     engines: &Engine::ALL,
     needs: &[Need::Root],
+    takes: None,
     plan: Plan::calm,
     inject: |_| Ok(Injected::nothing()),
 };

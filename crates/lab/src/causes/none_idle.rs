@@ -8,6 +8,7 @@ pub(super) const CAUSE: Cause = Cause {
     summary: "nothing: an idle server, where nothing is to be found",
     engines: &Engine::ALL,
     needs: &[Need::Root],
+    takes: None,
     plan: |engine| Plan { work: None, ..Plan::calm(engine) },
     inject: |_| Ok(Injected::nothing()),
 };

@@ -11,6 +11,7 @@ pub(super) const CAUSE: Cause = Cause {
     summary: "a Redis that keeps growing, 768 MiB below its memory limit",
     engines: &[Engine::Redis],
     needs: &[Need::Root],
+    takes: Some("the memory that is left"),
     plan: |engine| Plan {
         work: Some(Work { kind: Kind::Grows, clients: 1 }),
         settling_s: 1,

@@ -10,6 +10,7 @@ pub(super) const CAUSE: Cause = Cause {
     summary: "128 connections that each map 1 GiB of buffers on pages of 4 KiB",
     engines: &[Engine::Postgres],
     needs: &[Need::Root],
+    takes: Some("memory; the time is that of small-pages"),
     plan: |engine| small_pages::plan(engine, CLIENTS),
     inject: |_| Ok(Injected::nothing()),
 };

@@ -11,6 +11,7 @@ pub(super) const CAUSE: Cause = Cause {
     summary: "checkpoints so often that most changes write their whole page to the journal",
     engines: &[Engine::Postgres],
     needs: &[Need::Root, Need::LoopDevice],
+    takes: None,
     plan: |engine| Plan {
         fill_mebibytes: 60,
         // Every page was written whole once since the restart.

@@ -15,6 +15,7 @@ pub(super) const CAUSE: Cause = Cause {
     summary: "a memory limit that leaves 96 MiB to data of 600 MiB that clients change, or read",
     engines: &[Engine::Postgres, Engine::Mysql],
     needs: &[Need::Root, Need::LoopDevice],
+    takes: None,
     plan,
     inject: |scene| {
         let (_, kept) = scene.group().memory_bytes()?;

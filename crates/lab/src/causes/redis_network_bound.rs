@@ -8,6 +8,7 @@ pub(super) const CAUSE: Cause = Cause {
     summary: "50 clients that send requests one by one rather than 64 at a time, over TCP",
     engines: &[Engine::Redis],
     needs: &[Need::Root],
+    takes: None,
     plan: |engine| Plan {
         work: Some(Work { kind: Kind::Pipelined, clients: 50 }),
         cause_work: Some(Work { kind: Kind::Reads, clients: 50 }),

@@ -11,6 +11,7 @@ pub(super) const CAUSE: Cause = Cause {
     summary: "a server in a sandbox of gVisor rather than a container of runc",
     engines: &[Engine::Redis],
     needs: &[Need::Root, Need::Tool("runc", "runc"), Need::Tool("runsc", "runsc")],
+    takes: None,
     plan: |engine| Plan {
         place: Place::Runc,
         cause_place: Some(Place::Gvisor),

@@ -8,6 +8,7 @@ pub(super) const CAUSE: Cause = Cause {
     summary: "eight clients that connect anew for every request",
     engines: &Engine::ALL,
     needs: &[Need::Root],
+    takes: None,
     plan: |engine| Plan {
         cause_work: Some(Work { kind: Kind::Reconnect, clients: 8 }),
         ..Plan::calm(engine)

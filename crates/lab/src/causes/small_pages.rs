@@ -10,6 +10,7 @@ pub(super) const CAUSE: Cause = Cause {
     summary: "1 GiB of buffers on pages of 4 KiB rather than 2 MiB, read by 32 clients",
     engines: &[Engine::Postgres, Engine::Mysql],
     needs: &[Need::Root],
+    takes: None,
     plan: |engine| plan(engine, CLIENTS),
     inject: |_| Ok(Injected::nothing()),
 };

@@ -5,16 +5,17 @@ use crate::work::{Engine, Kind, Work};
 
 /// What the link carries, with the cause and without. A queue of a few packets in front of it
 /// overflows when answers come in bursts.
-const BITS_PER_S: u64 = 100_000_000;
+const BITS_PER_S: u64 = 1_000_000_000;
 const QUEUED_BYTES: u64 = 24 << 10;
 
 pub(super) const CAUSE: Cause = Cause {
     id: "tcp-retransmit",
-    summary: "a queue of 24 KiB at a link of 100 Mbit/s, which drops what comes in bursts",
+    summary: "a queue of 24 KiB at a link of 1 Gbit/s, which drops what comes in bursts",
     engines: &[Engine::Postgres, Engine::Redis],
     needs: &[Need::Root, Need::Tool("tc", "iproute2")],
+    takes: None,
     plan: |engine| Plan {
-        work: Some(Work { kind: Kind::Fetches, clients: 8 }),
+        work: Some(Work { kind: Kind::Fetches, clients: 2 }),
         network: true,
         link_bits_per_s: Some(BITS_PER_S),
         ..Plan::calm(engine)

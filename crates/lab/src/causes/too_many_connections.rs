@@ -10,6 +10,7 @@ pub(super) const CAUSE: Cause = Cause {
     summary: "300 active clients where eight keep every CPU busy",
     engines: &Engine::ALL,
     needs: &[Need::Root],
+    takes: None,
     plan: |engine| Plan {
         cause_work: Some(Work { kind: Kind::Reads, clients: CLIENTS }),
         settling_s: 4,

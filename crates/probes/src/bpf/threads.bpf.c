@@ -466,5 +466,5 @@ int BPF_PROG(on_dirty)
 	return 0;
 }
 
-#include "faults.h"
+#include "samples.h"
 #include "slices.h"

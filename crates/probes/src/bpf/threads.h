@@ -36,6 +36,9 @@ enum doing {
 /* How a thread has polled so far, in the order of untax_core::activity::Polling. */
 enum polling { NEVER, TIMED, FOREVER, POLLINGS };
 
+/* What a system call is for, in the order of untax_core::activity::Call. */
+enum call { CONNECTION, FILE, MESSAGE, STREAM, CALLS };
+
 /* Waits for files: DISK, FILESYSTEM and DIRTY_THROTTLED, and in this order those behind them. */
 #define FILE_WAITS 3
 
@@ -67,6 +70,8 @@ struct syscall {
 	u8 sends;
 	/* Whether it writes to a file, or waits for what was written. */
 	u8 writes;
+	/* What it is for; CALLS: anything else. */
+	u8 call;
 };
 
 struct thread {
@@ -147,6 +152,8 @@ struct total {
 	u64 sampled;
 	u64 faulting;
 	u64 faulting_on_data;
+	/* Those in system calls of each kind, page faults included. */
+	u64 calling[CALLS];
 };
 
 /* Addresses, the last one not among them. */

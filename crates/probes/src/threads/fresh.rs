@@ -36,7 +36,7 @@ pub(super) mod tests {
     use super::*;
     use std::collections::BTreeMap;
     use untax_core::activity;
-    use untax_core::activity::Polling;
+    use untax_core::activity::{Call, Polling};
 
     /// The words of one `enum` of the header that the program and this file share.
     fn header(name: &str) -> Vec<String> {
@@ -55,7 +55,12 @@ pub(super) mod tests {
         let body = body.split_once("\n}").unwrap().0;
         let body: String =
             body.split("/*").map(|p| p.split_once("*/").map_or(p, |s| s.1)).collect();
-        let constants = [("POLLINGS", 3), ("DOINGS", Doing::ALL.len()), ("FILE_WAITS", 3)];
+        let constants = [
+            ("POLLINGS", Polling::ALL.len()),
+            ("DOINGS", Doing::ALL.len()),
+            ("FILE_WAITS", 3),
+            ("CALLS", Call::ALL.len()),
+        ];
         let (mut places, mut end) = (BTreeMap::new(), 0_usize);
         for field in body.split(';').map(str::trim).filter(|field| !field.is_empty()) {
             let (kind, name) = field.split_once(' ').unwrap();
@@ -123,6 +128,11 @@ pub(super) mod tests {
         for (index, polling) in Polling::ALL.iter().enumerate() {
             assert_eq!(*polling as usize, index);
             assert_eq!(pascal(&pollings[index]), format!("{polling:?}"));
+        }
+        let calls = header("call");
+        for (index, call) in Call::ALL.iter().enumerate() {
+            assert_eq!(*call as usize, index);
+            assert_eq!(pascal(&calls[index]), format!("{call:?}"));
         }
         assert!(include_str!("../bpf/threads.h").contains("#define MAX_DATABASES 64\n"));
         let hang = format!("#define HANG_NS {}\n", activity::HANG_S * 1e9);

@@ -1,7 +1,7 @@
 //! What it means to wait in a system call.
 
 use libc as sys;
-use untax_core::activity::Doing;
+use untax_core::activity::{Call, Doing};
 use untax_host::Host;
 
 /// `SYSCALLS` of threads.h.
@@ -143,6 +143,56 @@ const WRITES: &[sys::c_long] = &[
     sys::SYS_sync_file_range,
 ];
 
+/// What calls are for, as far as samples tell it.
+const CALLS: &[(Call, &[sys::c_long])] = &[
+    (
+        Call::Connection,
+        &[
+            sys::SYS_accept,
+            sys::SYS_accept4,
+            sys::SYS_close,
+            sys::SYS_shutdown,
+            sys::SYS_setsockopt,
+            sys::SYS_getsockopt,
+            sys::SYS_getpeername,
+            sys::SYS_getsockname,
+            sys::SYS_fcntl,
+            sys::SYS_epoll_ctl,
+        ],
+    ),
+    (
+        Call::File,
+        &[
+            sys::SYS_lseek,
+            sys::SYS_pread64,
+            sys::SYS_preadv,
+            sys::SYS_preadv2,
+            sys::SYS_pwrite64,
+            sys::SYS_pwritev,
+            sys::SYS_pwritev2,
+            sys::SYS_fsync,
+            sys::SYS_fdatasync,
+            sys::SYS_sync_file_range,
+            sys::SYS_fallocate,
+            sys::SYS_ftruncate,
+            sys::SYS_openat,
+            sys::SYS_unlinkat,
+        ],
+    ),
+    (
+        Call::Message,
+        &[
+            sys::SYS_recvfrom,
+            sys::SYS_recvmsg,
+            sys::SYS_recvmmsg,
+            sys::SYS_sendto,
+            sys::SYS_sendmsg,
+            sys::SYS_sendmmsg,
+        ],
+    ),
+    (Call::Stream, &[sys::SYS_read, sys::SYS_readv, sys::SYS_write, sys::SYS_writev]),
+];
+
 /// Calls that wait for events: the number of the argument that is the time-out, and whether it is
 /// a pointer (none: no time-out) or milliseconds (negative: no time-out).
 const POLLS: &[(sys::c_long, u8, bool)] = &[
@@ -179,8 +229,9 @@ impl Entry {
         sends: false,
     };
 
-    /// `writes`: whether the call is one of [`WRITES`].
-    fn bytes(self, writes: bool) -> [u8; 7] {
+    /// The entry of that number.
+    fn bytes(self, number: sys::c_long) -> [u8; 8] {
+        let call = CALLS.iter().find(|(_, numbers)| numbers.contains(&number));
         [
             self.sleeps as u8,
             self.waits as u8,
@@ -188,7 +239,8 @@ impl Entry {
             self.timeout_by_pointer.into(),
             self.wakes_peers.into(),
             self.sends.into(),
-            writes.into(),
+            WRITES.contains(&number).into(),
+            call.map_or(Call::ALL.len() as u8, |(call, _)| *call as u8),
         ]
     }
 }
@@ -222,8 +274,7 @@ fn entries() -> [Entry; SYSCALLS] {
 
 /// The table that the program is given.
 pub(super) fn table() -> Vec<u8> {
-    let bytes = |(number, entry): (sys::c_long, Entry)| entry.bytes(WRITES.contains(&number));
-    (0..).zip(entries()).flat_map(bytes).collect()
+    (0..).zip(entries()).flat_map(|(number, entry)| entry.bytes(number)).collect()
 }
 
 /// What a thread is doing now, going by the system call that it waits in; `None` when it does not
@@ -242,7 +293,7 @@ mod tests {
     fn the_table_is_as_long_as_the_program_expects() {
         let header = include_str!("../bpf/threads.h");
         assert!(header.contains(&format!("#define SYSCALLS {SYSCALLS}\n")));
-        assert_eq!(table().len(), SYSCALLS * 7);
+        assert_eq!(table().len(), SYSCALLS * 8);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! `struct total` of threads.h: what the threads of one database did, as numbers in a row.
 
 use untax_core::Seconds;
-use untax_core::activity::{Doing, Longest, Polling, Sampled, Spent};
+use untax_core::activity::{Call, Doing, Longest, Polling, Sampled, Spent};
 
 /// The numbers of `struct total` of threads.h.
 pub(super) fn numbers(bytes: &[u8]) -> Vec<u64> {
@@ -16,6 +16,7 @@ pub(super) const FIRST: usize = CONNECTING + 1;
 const LONGEST: usize = FIRST + 1 + FILE_WAITS + 2;
 const HUNG: usize = LONGEST + FILE_WAITS;
 const SAMPLED: usize = HUNG + 1;
+const CALLING: usize = SAMPLED + 3;
 const FILE_WAITS: usize = 3;
 
 /// How much one number grew between two readings of `struct total`; an empty one is all zeroes.
@@ -24,11 +25,17 @@ pub(super) fn grown(index: usize, total: &[u64], before: &[u64]) -> u64 {
     at(total).saturating_sub(at(before))
 }
 
-/// What samples showed between two readings of `struct total`.
-pub(super) fn sampled(total: &[u64], before: &[u64]) -> Sampled {
-    let [on_cpu, faulting, faulting_on_data] =
+/// What samples showed between two readings of `struct total`; `data_known`: whether it is known
+/// where the data is.
+pub(super) fn sampled(total: &[u64], before: &[u64], data_known: bool) -> Sampled {
+    let [on_cpu, faulting, on_data] =
         [0, 1, 2].map(|number| grown(SAMPLED + number, total, before));
-    Sampled { on_cpu, faulting, faulting_on_data }
+    Sampled {
+        on_cpu,
+        faulting,
+        faulting_on_data: data_known.then_some(on_data),
+        calling: Call::ALL.map(|call| grown(CALLING + call as usize, total, before)),
+    }
 }
 
 /// What was spent between two readings of `struct total`.
@@ -73,9 +80,10 @@ mod tests {
             ("longest", LONGEST),
             ("hung", HUNG),
             ("sampled", SAMPLED),
+            ("calling", CALLING),
         ] {
             assert_eq!(places[name], 8 * index, "{name}");
         }
-        assert_eq!(bytes, 8 * (SAMPLED + 3));
+        assert_eq!(bytes, 8 * (CALLING + Call::ALL.len()));
     }
 }

@@ -20,7 +20,10 @@ pub fn lab(run: &LabRun, style: Style) -> String {
         say("Rank", &format!("{rank} among the findings with a tax"));
     }
     if !is_none(&run.cause) {
-        say("Tax", &format::tax_or_not(run.tax.as_ref()));
+        match &run.takes {
+            Some(takes) => say("Takes", takes),
+            None => say("Tax", &format::tax_or_not(run.tax.as_ref())),
+        }
         let gain = run.predicted_gain.as_ref().map(format::gain);
         say("Predicted gain", &gain.unwrap_or_else(|| format::NOT_MEASURED.to_owned()));
     }
@@ -101,7 +104,7 @@ pub fn columns(cell: &LabCell) -> [String; 7] {
         cell.cause.to_owned(),
         cell.engine.to_owned(),
         of(found),
-        if is_none(cell.cause) { none() } else { of(cell.first()) },
+        if is_none(cell.cause) || cell.takes().is_some() { none() } else { of(cell.first()) },
         cell.tax().map_or_else(none, format::percent),
         cell.predicted_gain().as_ref().map_or_else(none, format::gain),
         cell.measured_gain().as_ref().map_or_else(none, format::gain),
@@ -133,6 +136,7 @@ mod tests {
             window_s: 5.0,
             found: true,
             rank: Some(1),
+            takes: None,
             tax: None,
             predicted_gain: None,
             measured_gain: None,

@@ -70,6 +70,7 @@ pub fn run(
         run: State::new_run("lab"),
         cause: cause.id.to_owned(),
         engine: engine.id().to_owned(),
+        takes: cause.takes,
     };
     Ok(LabRun::judge(subject, with, &without, pairs, method.window.as_secs_f64()))
 }

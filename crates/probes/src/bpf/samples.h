@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * A part of threads.bpf.c: how much of their time on a CPU the threads spend in page faults. No
- * event tells when a fault has been served, so stacks are sampled.
+ * A part of threads.bpf.c: how much of their time on a CPU the threads spend in page faults and in
+ * system calls of some kinds. No event tells when a fault has been served, and one for each system
+ * call costs too much, so stacks are sampled.
  */
-#ifndef UNTAX_FAULTS_H
-#define UNTAX_FAULTS_H
+#ifndef UNTAX_SAMPLES_H
+#define UNTAX_SAMPLES_H
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -62,6 +63,16 @@ static __always_inline bool is_in_page_fault(void *context)
 	return 0;
 }
 
+/* Registers of a thread that executes its own program hold no system call, nor do a fault's. */
+static __always_inline void count_call(struct total *total)
+{
+	const volatile struct syscall *call = syscall_of(registers());
+	u8 kind = call ? call->call : CALLS;
+
+	if (kind < CALLS)
+		__sync_fetch_and_add(&total->calling[kind], 1);
+}
+
 SEC("perf_event")
 int on_sample(void *context)
 {
@@ -72,6 +83,7 @@ int on_sample(void *context)
 	if (!total)
 		return 0;
 	__sync_fetch_and_add(&total->sampled, 1);
+	count_call(total);
 	if (!is_in_page_fault(context))
 		return 0;
 	__sync_fetch_and_add(&total->faulting, 1);

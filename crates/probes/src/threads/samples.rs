@@ -1,4 +1,5 @@
-//! How much of their time on a CPU the threads spend in page faults: what the samples need to know.
+//! How much of their time on a CPU the threads spend in page faults and in system calls: what the
+//! samples need to know.
 
 use crate::bpf::Running;
 use libbpf_rs::{MapCore, MapFlags};
