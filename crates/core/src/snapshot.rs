@@ -33,12 +33,16 @@ fn not_saved() -> Reading<Vec<GroupMemory>> {
 }
 
 /// A sandbox with a kernel of its own, seen from the host.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Sandbox {
     /// `gvisor` or `kata`.
     pub runtime: String,
     /// Its process.
     pub pid: u32,
+    /// What the processes below it executed of their own programs so far: those of gVisor are what
+    /// runs in the sandbox. None when the length of a clock tick is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub programs_s: Option<Seconds>,
 }
 
 /// The processor time of one process.

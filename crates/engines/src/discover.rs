@@ -71,17 +71,17 @@ pub fn discover(
                 })
                 .collect()
         });
+        let ticks = process::ticks_per_second(host).into_value().filter(|ticks| *ticks > 0);
         databases.map(|databases| Discovered {
             databases,
-            processes: times(host, &table),
-            sandboxes: table.sandboxes(),
+            processes: times(&table, ticks),
+            sandboxes: table.sandboxes(ticks),
         })
     })
 }
 
 /// Processor time of every process; none when the length of a tick is not known.
-fn times(host: &Host, table: &Table) -> Vec<ProcessTime> {
-    let ticks = process::ticks_per_second(host).into_value().filter(|ticks| *ticks > 0);
+fn times(table: &Table, ticks: Option<u64>) -> Vec<ProcessTime> {
     let time = |stat: &process::Stat, ticks: u64| ProcessTime {
         pid: stat.pid,
         started_ticks: stat.started_ticks,

@@ -5,6 +5,7 @@ use crate::engine::{self, Engine};
 use crate::postgres::title;
 use std::collections::{BTreeMap, BTreeSet};
 use untax_core::Reading::{self, Denied, Present};
+use untax_core::Seconds;
 use untax_core::snapshot::Sandbox;
 use untax_host::process::{self, Stat};
 use untax_host::{Host, command_line};
@@ -149,10 +150,14 @@ impl Table {
     }
 
     /// Sandboxes with kernels of their own, by the programs that are these kernels or start them.
-    pub fn sandboxes(&self) -> Vec<Sandbox> {
+    pub fn sandboxes(&self, ticks_per_second: Option<u64>) -> Vec<Sandbox> {
+        let user_ticks = |pid: &u32| Some(self.processes.get(pid)?.stat.user_ticks);
         let sandbox = |(pid, process): (&u32, &Process)| {
             let runtime = sandbox(process)?.to_owned();
-            Some(Sandbox { runtime, pid: *pid })
+            let below = self.descendants(*pid).into_iter().filter(|below| below != pid);
+            let ticks: u64 = below.filter_map(|below| user_ticks(&below)).sum();
+            let programs_s = ticks_per_second.map(|each| Seconds(ticks as f64 / each as f64));
+            Some(Sandbox { runtime, pid: *pid, programs_s })
         };
         self.processes.iter().filter_map(sandbox).collect()
     }

@@ -1,7 +1,7 @@
 //! `conntrack-pressure`: the table of tracked connections is full, or nearly.
 
-use crate::catalogue::Rule;
 use crate::accounting::factor;
+use crate::catalogue::Rule;
 use crate::stall::percent;
 use crate::unpriced::{self, Words};
 use untax_core::network::Conntrack;

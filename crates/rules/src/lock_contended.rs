@@ -1,14 +1,13 @@
 //! `lock-contended`: threads of the database wait for each other.
 
 use crate::catalogue::Rule;
-use crate::sandboxed_runtime::is_sandbox;
 use crate::stall::{self, Stall, WORTH, Words, percent};
 use crate::unpriced;
 use untax_core::activity::{Doing, Part};
 use untax_core::finding::Says;
 use untax_core::scalability::Scalability;
 use untax_core::window::Pair;
-use untax_core::{Activity, Diagnosis, Evidence, Interval, Reading, Window};
+use untax_core::{Activity, Diagnosis, Evidence, Interval, Window};
 
 pub const RULE: Rule = Rule {
     id: "lock-contended",
@@ -38,10 +37,6 @@ pub const RULE: Rule = Rule {
 
 fn evaluate(window: &Window) -> Vec<Diagnosis> {
     let found = stall::per_database(window, RULE.id, |pair| {
-        if is_sandbox(pair) {
-            let why = "the threads that are seen are its sandbox's, and so are their locks";
-            return Reading::Absent(why.to_owned());
-        }
         let model = pair.end.model;
         Stall::of(window, pair, |spent| {
             spent.part(model) == Part::Lock && !spent.in_background(model)

@@ -1,9 +1,12 @@
 //! `sandboxed-runtime`: the database runs on another kernel than the machine's.
 
+use crate::accounting::{Demand, factor};
 use crate::catalogue::Rule;
+use crate::stall::{self, percent};
 use crate::unpriced::{self, Words};
+use untax_core::finding::Says;
 use untax_core::window::Pair;
-use untax_core::{Diagnosis, Evidence, Finding, Severity, Window};
+use untax_core::{Diagnosis, Evidence, Finding, Gain, Interval, Severity, Snapshot, Tax, Window};
 
 pub const RULE: Rule = Rule {
     id: "sandboxed-runtime",
@@ -16,9 +19,13 @@ pub const RULE: Rule = Rule {
            239 ns natively, some 1000 ns with gVisor's newer systrap; on shared files Kata made \
            3,600 operations a second with virtiofs where runc made 45,000.",
     measured: "From inside: what /proc/version says of the kernel, and what the guest was told to \
-               start. From the host: the process that is the sandbox. What it costs here only the \
-               same load outside of it would show: the tax is unmeasured. What runs in a sandbox \
-               cannot be seen from the host as a database: run untax inside of it.",
+               start. From the host: the process that is the sandbox. Tax of gVisor, from the \
+               host: what of the time on CPU of its processes is neither the database's own \
+               program (user time of the processes below the sandbox) nor what a kernel would take \
+               for it, supposed to be as long again, with bounds of nothing and twice as long (a \
+               Redis that answers requests one by one). Else only the same load outside of the \
+               sandbox would show it, and the tax is unmeasured. What runs in a sandbox cannot be \
+               seen from the host as a database: run untax inside of it.",
     fix: "Give the database a runtime class without a sandbox (runc, crun) on nodes of its own, if \
           what it runs is trusted; else gVisor with the systrap or KVM platform and files on a \
           local disk, or Kata with block devices rather than shared directories.",
@@ -40,7 +47,7 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
     let mut all: Vec<Diagnosis> = Vec::new();
     for pair in window.databases() {
         if let Some((runtime, source)) = sandbox(window, &pair) {
-            all.extend(said(&pair, runtime, &source));
+            all.extend(said(window, &pair, runtime, &source));
         }
     }
     all.extend(unseen(window));
@@ -62,19 +69,59 @@ pub fn is_sandbox(pair: &Pair) -> bool {
     pair.end.executable.value().is_some_and(is)
 }
 
-fn said(pair: &Pair, runtime: &str, source: &str) -> Vec<Diagnosis> {
+/// What a kernel takes for a database, over what the database's own program takes.
+const KERNEL: Interval = Interval { low: 0.0, mid: 1.0, high: 2.0 };
+
+/// What a sandbox took of the time on CPU, seen from the host: its share, and that of the database's
+/// own program. `None` where that is not known.
+fn priced(window: &Window, pair: &Pair) -> Option<(Interval, f64)> {
+    let programs_s = |snapshot: &Snapshot| {
+        snapshot.sandboxes.iter().find(|sandbox| sandbox.pid == pair.end.pid)?.programs_s
+    };
+    let own_s = (programs_s(&window.end)? - programs_s(&window.start)?).0;
+    let all_s = Demand::of(window, pair).into_value()?.on_cpu_s;
+    let own = own_s / all_s;
+    let needed = KERNEL.map(|kernel| (own * (1.0 + kernel)).min(1.0));
+    let share = Interval::new(1.0 - needed.high, 1.0 - needed.mid, 1.0 - needed.low);
+    (own_s > 0.0).then_some((share, own))
+}
+
+fn said(window: &Window, pair: &Pair, runtime: &str, source: &str) -> Vec<Diagnosis> {
+    let fix = "a runtime without a sandbox for a database that is trusted; see untax explain";
+    let sandbox = Evidence::new("sandbox", runtime, "", source);
+    if let Some((share, own)) = priced(window, pair) {
+        let own = Evidence::new("its own program", own, "share of time on CPU", "/proc/PID/stat");
+        let gain = Gain::from(share.map(factor));
+        let finding = Finding {
+            rule: RULE.id.to_owned(),
+            severity: stall::severity(share.mid),
+            summary: format!(
+                "it runs in a sandbox of {}, which takes {} of its time on CPU",
+                name(runtime),
+                percent(share.mid)
+            ),
+            fix: fix.to_owned(),
+            evidence: vec![sandbox, own],
+            tax: Some(Tax::new(share, METHOD)),
+            gain: Some(gain),
+            remedy: Some("runtime-class".to_owned()),
+        };
+        return vec![Diagnosis { database: Some(pair.end.id.clone()), says: Says::Found(finding) }];
+    }
     let words = Words {
         severity: Severity::Low,
         summary: format!("it runs in a sandbox of {}", name(runtime)),
-        fix: "a runtime without a sandbox for a database that is trusted; see untax explain"
-            .to_owned(),
-        evidence: vec![Evidence::new("sandbox", runtime, "", source)],
+        fix: fix.to_owned(),
+        evidence: vec![sandbox],
         gain: None,
         remedy: Some("runtime-class"),
         why: "only the same load outside of the sandbox shows what it costs here",
     };
     unpriced::found(RULE.id, Some(&pair.end.id), words)
 }
+
+const METHOD: &str = "time on CPU of the sandbox's processes that is neither the database's own \
+    program nor what a kernel is supposed to take for it, over their time on CPU";
 
 /// Sandboxes of this host that were not checked themselves.
 fn unseen(window: &Window) -> Option<Diagnosis> {
@@ -88,7 +135,7 @@ fn unseen(window: &Window) -> Option<Diagnosis> {
     });
     Some(Diagnosis {
         database: None,
-        says: untax_core::finding::Says::Found(Finding {
+        says: Says::Found(Finding {
             rule: RULE.id.to_owned(),
             severity: Severity::Info,
             summary: format!(
@@ -116,8 +163,9 @@ fn name(runtime: &str) -> &str {
 mod tests {
     use super::*;
     use crate::test_window;
-    use untax_core::Reading;
+    use untax_core::activity::Doing;
     use untax_core::snapshot::Sandbox;
+    use untax_core::{Reading, Seconds};
 
     #[test]
     fn from_inside_every_database_is_in_it() {
@@ -134,11 +182,22 @@ mod tests {
     #[test]
     fn from_the_host_its_process_tells() {
         let mut window = test_window::postgres();
-        window.end.sandboxes = vec![Sandbox { runtime: "gvisor".to_owned(), pid: 7 }];
+        let sandbox = |programs_s| Sandbox {
+            runtime: "gvisor".to_owned(),
+            pid: 7,
+            programs_s: Some(Seconds(programs_s)),
+        };
+        window.end.sandboxes = vec![sandbox(6.0)];
         window.end.databases[0].executable = Reading::Present("/usr/bin/runsc".to_owned());
         let diagnoses = evaluate(&window);
         assert!(diagnoses.iter().all(|d| d.database.as_deref() == Some("postgres:7")));
-        assert!(test_window::found(diagnoses)[0].summary.contains("gVisor"));
+        let unpriced = &test_window::found(diagnoses)[0];
+        assert!(unpriced.summary.contains("gVisor") && unpriced.tax.is_none());
+        window.start.sandboxes = vec![sandbox(5.0)];
+        test_window::trace(&mut window, &[(Doing::OnCpu, 10.0)]);
+        let priced = &test_window::found(evaluate(&window))[0];
+        let tax = priced.tax.as_ref().unwrap();
+        assert_eq!([tax.low, tax.share, tax.high].map(|s| (s * 100.0).round()), [70.0, 80.0, 90.0]);
 
         window.end.databases[0].executable = Reading::Present("/usr/bin/postgres".to_owned());
         window.end.sandboxes[0].pid = 8;

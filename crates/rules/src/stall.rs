@@ -1,6 +1,7 @@
 //! Time that threads of a database spent waiting for the platform: what its rules share.
 
 use crate::accounting::{Demand, MOST_SAVED, factor};
+use crate::sandboxed_runtime::is_sandbox;
 use std::ops::Add;
 use untax_core::activity::{Call, Doing, Part, Polling, Spent};
 use untax_core::finding::Says;
@@ -58,6 +59,10 @@ impl Stall {
         pair: &Pair,
         counts: impl Fn(&Spent) -> bool,
     ) -> Reading<Option<Self>> {
+        if is_sandbox(pair) {
+            let why = "the threads that are seen are its sandbox's, and so is what they wait for";
+            return Reading::Absent(why.to_owned());
+        }
         let demand = Demand::of(window, pair);
         pair.activity.clone().map(|activity| {
             let share = activity.share(pair.end.model, counts)?;
@@ -154,13 +159,7 @@ impl Stall {
 
     /// How much it matters: nothing to a database that hardly does anything.
     pub fn severity(&self) -> Severity {
-        match self.share.mid {
-            _ if self.idle => Severity::Info,
-            share if share < WORTH => Severity::Info,
-            share if share < MEDIUM => Severity::Low,
-            share if share < HIGH => Severity::Medium,
-            _ => Severity::High,
-        }
+        if self.idle { Severity::Info } else { severity(self.share.mid) }
     }
 
     /// The tax.
@@ -196,6 +195,16 @@ impl Stall {
             loop_factor(self.share.mid + self.ends_too).min(most).max(1.0),
             factor(high).max(loop_factor(high)).min(unhurried).max(1.0),
         ))
+    }
+}
+
+/// How much a share of a database's time matters.
+pub fn severity(share: f64) -> Severity {
+    match share {
+        share if share < WORTH => Severity::Info,
+        share if share < MEDIUM => Severity::Low,
+        share if share < HIGH => Severity::Medium,
+        _ => Severity::High,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::accounting::factor;
 use crate::catalogue::Rule;
-use crate::stall::{self, WORTH, percent};
+use crate::stall::{self, percent};
 use untax_core::activity::{Doing, Polling, Spent};
 use untax_core::database::TcpCounts;
 use untax_core::finding::Says;
@@ -79,12 +79,7 @@ fn found(pair: &Pair, counts: &TcpCounts) -> Option<Says> {
     }
     let priced = priced(pair);
     let per_s = counts.retransmitted_segments as f64 / pair.seconds.max(f64::EPSILON);
-    let by_tax = match priced.as_ref().map_or(0.0, |(tax, _)| tax.share) {
-        share if share >= 0.2 => Severity::High,
-        share if share >= 0.05 => Severity::Medium,
-        share if share >= WORTH => Severity::Low,
-        _ => Severity::Info,
-    };
+    let by_tax = stall::severity(priced.as_ref().map_or(0.0, |(tax, _)| tax.share));
     let by_loss = match lost {
         lost if lost >= MUCH_LOST && counts.sent_segments >= MUCH_SENT => Severity::Medium,
         _ => Severity::Info,
