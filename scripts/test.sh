@@ -25,11 +25,11 @@ guest() {
     cargo build --package untax
     local test
     for test in hugepage-limit limits numa pool-short postgres; do
-        cargo xtask vm run --timeout 900 -- "tests/vm/$test.sh" "$CARGO_TARGET_DIR/debug/untax"
+        cargo xtask vm run --timeout 2400 -- "tests/vm/$test.sh" "$CARGO_TARGET_DIR/debug/untax"
     done
     # The first node has a hole below 4 GiB: with less, no aligned GiB of it is in one piece.
     local words=crates/remedies/tests/boot/guest.words
-    cargo xtask vm run --memory 7168 --cmdline "$(<"$words")" -- tests/vm/boot.sh "$words"
+    cargo xtask vm run --timeout 900 --memory 7168 --cmdline "$(<"$words")" -- tests/vm/boot.sh "$words"
 }
 
 # Without UNTAX_REQUIRE_REAL the tests on real servers would be left out where these are missing.

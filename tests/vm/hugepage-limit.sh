@@ -53,6 +53,11 @@ if sql "insert into filler select repeat('x', 800) from generate_series(1, $((bu
     >"$work/filling" 2>&1; then
     fail "the buffers filled, though the limit lies below them"
 fi
+# The server says so when it has seen to its child, which its client does not wait for.
+for _ in {1..100}; do
+    if grep -q 'terminated by signal 7' "$work/log"; then break; fi
+    sleep 0.1
+done
 grep -q 'terminated by signal 7' "$work/log" || fail "no backend died of a bus error"
 say "filling the buffers killed a backend: $(grep -m1 -o 'was terminated by signal 7.*' "$work/log")"
 stop_postgres

@@ -235,9 +235,11 @@ fn perf_faults(main: u32) -> Option<(Reporter, Counter)> {
         perf.arg(pids.join(","));
         let (reporter, lines) = Reporter::start(perf);
         let mut total = 0.0;
-        // `     0.050109,211,,minor-faults,…`
+        // `     0.050109,211,,minor-faults,…`, and words while none of the processes runs.
         let mut counts = lines.lines().map_while(move |line| {
-            total += line.ok()?.split(',').nth(1)?.parse::<f64>().ok()?;
+            let line = line.ok()?;
+            let count = line.split(',').nth(1)?;
+            total += if count == "<not counted>" { 0.0 } else { count.parse::<f64>().ok()? };
             Some(total)
         });
         if counts.next().is_some() {

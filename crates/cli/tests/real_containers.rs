@@ -82,7 +82,7 @@ fn containers_with_one_identity_are_told_and_the_id_is_in_no_capture() {
 }
 
 #[test]
-fn a_sandbox_of_gvisor_is_told_and_priced_by_nobody() {
+fn a_sandbox_of_gvisor_is_told_and_an_idle_one_has_no_price() {
     support::real(|| {
         let sandboxed = Redis::start(Place::Gvisor, &[])?;
         assert_eq!(sandboxed.command(["ping"])?.trim(), "PONG");

@@ -59,15 +59,27 @@ fn throttling_is_found_and_its_end_is_measured() {
 #[test]
 fn where_nothing_was_done_nothing_is_found() {
     for cause in ["none", "none-idle"] {
-        let Some((code, run)) = lab(&[cause, "--engine", "postgres", "--pairs", "1"]) else {
-            return;
-        };
-        // What else runs on the machine of a test, or on the machine below it, is not the lab's.
-        let found = run["findings"].as_array().unwrap().iter().filter(|finding| {
-            let rule = finding["rule"].as_str().unwrap();
-            !["cpu-contended", "vm-steal"].contains(&rule)
-        });
-        assert_eq!(found.count(), 0, "{code}: {run:#}");
+        // What a busy machine does to one run, it hardly does to the next.
+        let mut always: Option<Vec<String>> = None;
+        for _ in 0..3 {
+            let Some((_, run)) = lab(&[cause, "--engine", "postgres", "--pairs", "1"]) else {
+                return;
+            };
+            // What else runs on the machine of a test, or on the machine below it, is not the
+            // lab's.
+            let findings = run["findings"].as_array().unwrap().iter();
+            let rules = findings.map(|finding| finding["rule"].as_str().unwrap().to_owned());
+            let found =
+                rules.filter(|rule| !["cpu-contended", "vm-steal"].contains(&rule.as_str()));
+            let before = always.take().unwrap_or_else(|| found.clone().collect());
+            let both: Vec<String> = found.filter(|rule| before.contains(rule)).collect();
+            if both.is_empty() {
+                always = None;
+                break;
+            }
+            always = Some(both);
+        }
+        assert_eq!(always, None, "{cause}");
     }
 }
 

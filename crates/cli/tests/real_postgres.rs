@@ -60,8 +60,17 @@ fn check_loaded(untax: &Untax, postgres: &Postgres) -> Result<(Value, u64), LabE
     let pid = postgres.pid().unwrap();
     let load = Pgbench { clients: CONNECTIONS, seconds: 600, ..Pgbench::default() };
     let _load = postgres.pgbench(&load)?;
+    let connected = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'pgbench'";
+    for _ in 0..300 {
+        if postgres.sql(connected)?.trim() == CONNECTIONS.to_string() {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
     settle(pid);
-    let check = untax.check(pid);
+    // Long enough for many samples: a busy database is traced for a small part of a window.
+    let words = ["--pid", &pid.to_string(), "--window", "10s", "--no-calibration", "--json"];
+    let check = untax.run(&[&["check"], &words[..]].concat()).json();
     let tables = page_tables(pid);
     Ok((database(&check, pid).clone(), tables))
 }
@@ -152,11 +161,11 @@ fn one_that_exits_during_the_check_is_said_to_be_gone() {
             let staying = Postgres::start(Place::Host, &settings)?;
             let pid = leaving.pid().unwrap();
             let which = if selected { vec!["--pid".to_owned(), pid.to_string()] } else { vec![] };
-            let mut arguments = vec!["check", "--window", "4s", "--no-calibration", "--json"];
+            let mut arguments = vec!["check", "--window", "12s", "--no-calibration", "--json"];
             arguments.extend(which.iter().map(String::as_str));
             let untax = Untax::new();
             let ran = untax.run_while(&arguments, || {
-                std::thread::sleep(std::time::Duration::from_secs(2));
+                std::thread::sleep(std::time::Duration::from_secs(6));
                 leaving.stop();
             });
             let check = ran.json();

@@ -103,16 +103,19 @@ fn clients_that_connect_while_a_check_begins_are_seen() {
         let pid = postgres.pid().unwrap();
         let reads = Pgbench { clients: 32, seconds: MINUTES, ..Pgbench::default() };
         for delay_ms in [40, 80, 120, 160, 200, 240] {
-            std::thread::scope(|scope| {
-                let check = scope.spawn(|| Untax::new().check(pid));
-                std::thread::sleep(std::time::Duration::from_millis(delay_ms));
-                let _load = postgres.pgbench(&reads)?;
-                let check = check.join().unwrap();
-                let found = database(&check, pid);
-                let window_s = check["window_s"].as_f64().unwrap();
-                assert!(part(found, "active_s") > window_s, "{:#}", found["time"]);
-                Ok::<(), LabError>(())
-            })?;
+            // What of the window is traced may lie before their first request.
+            support::one_of(3, || {
+                std::thread::scope(|scope| {
+                    let check = scope.spawn(|| Untax::new().check(pid));
+                    std::thread::sleep(std::time::Duration::from_millis(delay_ms));
+                    let _load = postgres.pgbench(&reads).unwrap();
+                    let check = check.join().unwrap();
+                    let found = database(&check, pid);
+                    let active_s = found["time"]["active_s"].as_f64();
+                    let good = active_s > check["window_s"].as_f64();
+                    support::demand(good, || format!("{delay_ms} ms: {:#}", found["time"]))
+                })
+            });
         }
         Ok(())
     });
@@ -144,7 +147,17 @@ fn threads_whose_clients_have_gone_wait_for_no_lock() {
                 visits.into_iter().try_for_each(|visit| visit.join().unwrap())
             })
         };
-        visits()?;
+        let kept = || -> Result<u32, LabError> {
+            let kept = mariadb.sql("show global status like 'Threads_cached'")?;
+            Ok(kept.split_whitespace().last().unwrap().parse().unwrap())
+        };
+        // As many are kept as were there at once, which where they start slowly are few.
+        for _ in 0..30 {
+            visits()?;
+            if kept()? >= CLIENTS / 2 {
+                break;
+            }
+        }
         let check = std::thread::scope(|scope| {
             let check = scope.spawn(|| Untax::new().check(pid));
             while !check.is_finished() {
@@ -153,8 +166,7 @@ fn threads_whose_clients_have_gone_wait_for_no_lock() {
             }
             Ok::<_, LabError>(check.join().unwrap())
         })?;
-        let kept = mariadb.sql("show global status like 'Threads_cached'")?;
-        let kept: u32 = kept.split_whitespace().last().unwrap().parse().unwrap();
+        let kept = kept()?;
         assert!(kept >= CLIENTS / 2, "{kept} threads are kept: nothing is tested");
         let found = database(&check, pid);
         assert!(part(found, "active_s") > 0.0, "the visits were seen: {:#}", found["time"]);

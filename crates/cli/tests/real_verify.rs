@@ -143,9 +143,12 @@ fn sorts_that_spill_are_held_back_by_low_limits_of_dirty_pages_until_these_are_r
             made["steps"].as_array().unwrap().iter().map(|s| s["id"].as_str().unwrap()).collect();
         assert_eq!(steps, ["dirty-background", "dirty", "dirty-boot"]);
         let words = ["verify", &id, "--workload", &sorts("-T 3"), "--warm-up", "0", "--pairs", "6"];
-        let verified = untax.run(&[&words[..], &["--json"]].concat()).json();
-        let (factor, word) = told(&verified);
-        assert!(factor > 1.2 && word == "proven", "{factor} {word}");
+        support::one_of(3, || {
+            let verified = untax.run(&[&words[..], &["--json"]].concat()).json();
+            let (factor, word) = told(&verified);
+            assert_ne!(word, "disproven", "{factor}");
+            support::demand(factor > 1.2 && word == "proven", || format!("{factor} {word}"))
+        });
         assert_eq!(settings_of_host(&[]), low, "verify leaves what it found");
 
         let receipt = apply(&untax, &id);
@@ -157,6 +160,12 @@ fn sorts_that_spill_are_held_back_by_low_limits_of_dirty_pages_until_these_are_r
         assert_eq!(settings_of_host(&[]), before);
         Ok(())
     });
+}
+
+/// Connections of pgbench, or of a pooler for it.
+fn backends(postgres: &Postgres) -> Result<usize, LabError> {
+    let whose = "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'pgbench%'";
+    Ok(postgres.sql(whose)?.trim().parse().unwrap())
 }
 
 #[test]
@@ -200,18 +209,25 @@ fn three_hundred_connections_come_down_to_a_pool_of_a_real_pgbouncer() {
         let with = format!("PGPASSWORD=secret {}", pgbench(&postgres, 6432, &what));
         let words = ["verify", &id, "--workload", &without, "--workload-applied", &with];
         let more = ["--warm-up", "0", "--pairs", "6", "--json"];
-        let verified = untax.run(&[&words[..], &more].concat()).json();
-        let (factor, word) = told(&verified);
-        assert!(factor > 1.0 && word != "disproven", "{factor} {word}");
+        support::one_of(3, || {
+            let verified = untax.run(&[&words[..], &more].concat()).json();
+            let (factor, word) = told(&verified);
+            assert_ne!(word, "disproven", "{factor}");
+            support::demand(factor > 1.0, || format!("{factor} {word}"))
+        });
 
         let running = load(&format!("PGPASSWORD=secret {}", pgbench(&postgres, 6432, &busy)));
-        std::thread::sleep(std::time::Duration::from_secs(3));
+        // It begins when all of its clients have given their password.
+        for _ in 0..300 {
+            if backends(&postgres)? > 0 {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(200));
+        }
         let through = untax.check(pid);
-        let backends = postgres
-            .sql("SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'pgbench%'")?;
+        let backends = backends(&postgres)?;
         drop(running);
         let cpus = std::thread::available_parallelism().unwrap().get();
-        let backends: usize = backends.trim().parse().unwrap();
         assert!((1..=(cpus * 3).max(4)).contains(&backends), "{backends}");
         let found = rules(database(&through, pid));
         assert!(!found.contains(&"too-many-connections"), "{found:?}");

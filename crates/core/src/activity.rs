@@ -216,13 +216,12 @@ const FEWEST_SAMPLES: f64 = 100.0;
 pub struct Sampled {
     /// All of them.
     pub on_cpu: u64,
-    /// Those in a page fault.
-    pub faulting: u64,
-    /// Of these, those of the memory that the processes share and that holds the data; none when it
-    /// is not known where that is.
+    /// Those in a page fault on the memory that the processes share and that holds the data; none
+    /// when it is not known where that is.
     pub faulting_on_data: Option<u64>,
-    /// Those in system calls of each kind, in the order of [`Call::ALL`].
-    pub calling: [u64; Call::ALL.len()],
+    /// Those in system calls of each kind, in the order of [`Call::ALL`]; none in older captures.
+    #[serde(default)]
+    pub calling: Option<[u64; Call::ALL.len()]>,
 }
 
 /// What a system call is for.
@@ -230,17 +229,13 @@ pub struct Sampled {
 pub enum Call {
     /// To begin, set up or end a connection, or another descriptor.
     Connection,
-    /// To read, write, make or remove a file.
-    File,
-    /// To receive or send over a socket.
-    Message,
-    /// To read or write a socket or a file, in order.
-    Stream,
+    /// To read or write what a file holds.
+    Pages,
 }
 
 impl Call {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Connection, Self::File, Self::Message, Self::Stream];
+    pub const ALL: [Self; 2] = [Self::Connection, Self::Pages];
 }
 
 /// The longest single wait of one kind; one that goes on counts as far as it went.
@@ -342,10 +337,10 @@ impl Activity {
         self.share_of_samples(|sampled| sampled.faulting_on_data)
     }
 
-    /// The share of their time on a CPU that the threads spent in system calls of these kinds, in the
+    /// The share of their time on a CPU that the threads spent in system calls of this kind, in the
     /// same way.
-    pub fn share_calling(&self, any: &[Call]) -> Option<Interval> {
-        self.share_of_samples(|s| Some(any.iter().map(|call| s.calling[*call as usize]).sum()))
+    pub fn share_calling(&self, call: Call) -> Option<Interval> {
+        self.share_of_samples(|sampled| sampled.calling.map(|calling| calling[call as usize]))
     }
 
     fn share_of_samples(&self, counts: impl Fn(&Sampled) -> Option<u64>) -> Option<Interval> {
@@ -424,23 +419,26 @@ mod tests {
         assert_eq!(activity.share_faulting_on_data(), None);
         for (slice, faulting_on_data) in activity.slices.iter_mut().zip([10, 30]) {
             let faulting_on_data = Some(faulting_on_data);
-            let calling = [5, 0, 15, 0];
-            slice.sampled = Some(Sampled { on_cpu: 100, faulting: 40, faulting_on_data, calling });
+            let calling = Some([20, 0]);
+            slice.sampled = Some(Sampled { on_cpu: 100, faulting_on_data, calling });
         }
         let share = activity.share_faulting_on_data().unwrap();
         assert_eq!((share.low, share.mid, share.high), (0.1, 0.2, 0.3));
-        let calling = activity.share_calling(&[Call::Connection, Call::Message]);
-        assert_eq!(calling, Some(Interval::exact(0.2)));
+        assert_eq!(activity.share_calling(Call::Connection), Some(Interval::exact(0.2)));
+        assert_eq!(activity.share_calling(Call::Pages), Some(Interval::exact(0.0)));
         let set = |activity: &mut Activity, on_cpu, faulting_on_data| {
             for slice in &mut activity.slices {
-                let calling = [0; 4];
-                slice.sampled = Some(Sampled { on_cpu, faulting: 0, faulting_on_data, calling });
+                slice.sampled = Some(Sampled { on_cpu, faulting_on_data, calling: None });
             }
         };
         set(&mut activity, 40, Some(0));
         assert_eq!(activity.share_faulting_on_data(), None, "too few to say zero");
         set(&mut activity, 400, None);
         assert_eq!(activity.share_faulting_on_data(), None, "not known");
+        assert_eq!(activity.share_calling(Call::Pages), None, "not counted");
+        let older: Sampled =
+            serde_json::from_str(r#"{"on_cpu":4,"faulting":2,"faulting_on_data":1}"#).unwrap();
+        assert_eq!(older.calling, None);
     }
 
     #[test]

@@ -45,6 +45,12 @@ impl Interval {
         Self::new(self.low + other.low, self.mid + other.mid, self.high + other.high)
     }
 
+    /// Subtracts the bounds as well as the middles: the widest the difference can be.
+    #[must_use]
+    pub fn minus(self, other: Self) -> Self {
+        Self::new(self.low - other.high, self.mid - other.mid, self.high - other.low)
+    }
+
     /// Multiplies the bounds as well as the middles; both must be non-negative.
     #[must_use]
     pub fn times(self, other: Self) -> Self {

@@ -130,7 +130,11 @@ fn configuration(scratch: &Scratch, account: &Account, words: &[String]) -> Valu
         ("/sys", "sysfs"),
         ("/tmp", "tmpfs"),
     ];
-    let mounts = plain.map(|(at, kind)| json!({"destination": at, "type": kind, "source": kind}));
+    let mounts = plain.map(|(at, kind)| {
+        // As on a machine: any user may put files there.
+        let options = if at == "/tmp" { vec!["mode=1777"] } else { Vec::new() };
+        json!({"destination": at, "type": kind, "source": kind, "options": options})
+    });
     let bound = MOUNTED.map(|path| bind(path, "ro"));
     let own = bind(&scratch.word(""), "rw");
     let mounts: Vec<Value> = mounts.into_iter().chain(bound).chain([own]).collect();

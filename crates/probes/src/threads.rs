@@ -59,8 +59,9 @@ pub struct Threads {
     pace: Pace,
     begun_ns: u64,
     slice: Slice,
-    /// Whether stacks are sampled in slices.
+    /// Whether stacks are sampled in slices, and whether they tell page faults.
     samples: bool,
+    faults: bool,
     failed: Option<libbpf_rs::Error>,
 }
 
@@ -102,8 +103,9 @@ impl Threads {
         let room = room_for(databases);
         PROGRAM.run(|map| configure(map, room)).and_then(|mut bpf| {
             let host = Host::live();
-            // Without it, what page faults took is calculated.
-            let samples = samples::begin(&mut bpf, &host).unwrap_or(false);
+            // Without them, what page faults took is calculated, and calls have no price.
+            let samples = samples::resume(&mut bpf, &host);
+            let faults = samples::prepare(&bpf, &host).unwrap_or(false);
             let mut threads = Self {
                 bpf,
                 host,
@@ -114,6 +116,7 @@ impl Threads {
                 begun_ns: now(),
                 slice: Slice::Unopened,
                 samples,
+                faults,
                 failed: None,
             };
             match threads.open(databases) {
@@ -367,7 +370,9 @@ impl Threads {
                 connecting_s: Seconds::from_ns(grown(CONNECTING, &total, before)),
                 first_s: Seconds::from_ns(grown(FIRST, &total, before)),
                 hung_s: Some(hung(&total, before)),
-                sampled: self.samples.then(|| sampled(&total, before, watched.data_known)),
+                sampled: self
+                    .samples
+                    .then(|| sampled(&total, before, self.faults && watched.data_known)),
             });
             watched.total_ns = total;
         }

@@ -39,7 +39,7 @@ fn checked(pair: &Pair, diagnoses: &[Diagnosis]) -> Checked {
     let database = pair.end;
     let (mut findings, mut unmeasured) = said_of(Some(&database.id), diagnoses);
     if let Some(active_s) = hardly_active(pair) {
-        unmeasured.extend(unpriced(&mut findings, active_s));
+        unmeasured.extend(unpriced(&mut findings, active_s, pair));
     }
     Checked {
         id: database.id.clone(),
@@ -82,14 +82,16 @@ fn said_of(database: Option<&str>, diagnoses: &[Diagnosis]) -> (Vec<Finding>, Ve
 /// How long the threads were active, where that is too little to speak of shares of it.
 fn hardly_active(pair: &Pair) -> Option<f64> {
     let active_s = pair.activity.value()?.active(pair.end.model).0;
-    // What is stuck on its way is no idleness.
-    let active_s = active_s + tcp_retransmit::stalled_s(pair).unwrap_or(0.0);
     (active_s < IDLE_SHARE * pair.seconds).then_some(active_s)
 }
 
-/// Takes the taxes of an idle database back: it has no time to lose.
-fn unpriced(findings: &mut [Finding], active_s: f64) -> Vec<Unmeasured> {
-    let priced = findings.iter_mut().filter(|finding| finding.tax.is_some());
+/// Takes the taxes of an idle database back: it has no time to lose, but for what is stuck on its way
+/// to the clients.
+fn unpriced(findings: &mut [Finding], active_s: f64, pair: &Pair) -> Vec<Unmeasured> {
+    let stalled_s = tcp_retransmit::stalled_s(pair).unwrap_or(0.0);
+    let stuck = active_s + stalled_s >= IDLE_SHARE * pair.seconds;
+    let spared = |finding: &Finding| stuck && finding.rule == tcp_retransmit::RULE.id;
+    let priced = findings.iter_mut().filter(|finding| finding.tax.is_some() && !spared(finding));
     priced
         .map(|finding| {
             finding.tax = None;
@@ -117,6 +119,7 @@ mod tests {
     use super::*;
     use crate::test_window;
     use untax_core::activity::Doing;
+    use untax_core::database::TcpCounts;
 
     fn of(on_cpu_s: f64) -> Checked {
         let mut window = test_window::postgres();
@@ -125,6 +128,27 @@ mod tests {
             &[(Doing::OnCpu, on_cpu_s), (Doing::Futex, on_cpu_s), (Doing::Poll, 9.0)],
         );
         check(&window, String::new(), Reading::Absent(String::new())).databases.remove(0)
+    }
+
+    #[test]
+    fn what_is_stuck_on_its_way_is_no_idleness() {
+        let mut window = test_window::postgres();
+        let doing = [(Doing::OnCpu, 0.01), (Doing::Futex, 0.01), (Doing::Receive, 30.0)];
+        test_window::trace(&mut window, &doing);
+        for (snapshot, by) in [(&mut window.start, 0), (&mut window.end, 1)] {
+            snapshot.databases[0].counters.tcp = Reading::Present(TcpCounts {
+                sent_segments: by * 1000,
+                retransmitted_segments: by * 100,
+                timeouts: by * 20,
+                listen_overflows: 0,
+            });
+        }
+        let stuck = check(&window, String::new(), Reading::Absent(String::new()));
+        let stuck = &stuck.databases[0];
+        assert!(stuck.tax.as_ref().is_some_and(|tax| tax.share > 0.9 && tax.share < 1.0));
+        let priced = stuck.findings.iter().filter(|finding| finding.tax.is_some());
+        assert_eq!(priced.map(|f| f.rule.as_str()).collect::<Vec<_>>(), ["tcp-retransmit"]);
+        assert!(stuck.unmeasured.iter().any(|gap| gap.rule == "lock-contended"));
     }
 
     #[test]

@@ -20,9 +20,10 @@ pub const RULE: Rule = Rule {
                nf_conntrack_max; and how much drop and early_drop of \
                /proc/PID/net/stat/nf_conntrack grew in the window. Found from 80 % on. It is the \
                client that waits, before the database knows of it: no time of the database is \
-               lost, and there is no tax. Gain: as if the clients' waiting, one second for each \
-               first packet that was dropped (two at most: they are sent again after one, two, \
-               four seconds), were added to the time that the database is active.",
+               lost, and the tax is unmeasured. Gain: as if the clients' waiting, one second for \
+               each first packet that was dropped, were added to the time that the database is \
+               active; two seconds for its upper bound, as some are dropped again; none for the \
+               lower one, as they may be those of others.",
     fix: "Fewer and longer connections (a pool); a larger table (sysctl \
           net.netfilter.nf_conntrack_max and nf_conntrack_buckets); shorter \
           nf_conntrack_tcp_timeout_time_wait; or no tracking of the database's port (NOTRACK).",
@@ -75,15 +76,15 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
     all
 }
 
-/// What a client waits for a first packet that was dropped: until it sends it again (RFC 6298), and,
-/// when that is dropped too, for twice as long.
-const WAIT_S: Interval = Interval { low: 1.0, mid: 1.0, high: 2.0 };
+/// What a client of the database waits for a first packet that was dropped: until it sends it again
+/// (RFC 6298), or for twice as long when that is dropped too; nothing if it is another's.
+const WAIT_S: Interval = Interval { low: 0.0, mid: 1.0, high: 2.0 };
 
 /// What it would bring if none of these were dropped.
 fn gain(pair: &Pair, dropped: u64) -> Option<Gain> {
     let active_s = pair.activity.value()?.active(pair.end.model).0;
     let waited_s = WAIT_S.scale(dropped as f64);
-    (dropped > 0).then(|| Gain::from(waited_s.map(|s| factor(s / (s + active_s)))))
+    (dropped >= WORTH_COUNT).then(|| Gain::from(waited_s.map(|s| factor(s / (s + active_s)))))
 }
 
 fn said(
@@ -186,7 +187,7 @@ mod tests {
         test_window::trace(&mut traced, &[(Doing::OnCpu, 10.0)]);
         let gain = test_window::found(evaluate(&traced))[0].gain.unwrap();
         let gain = [gain.low, gain.factor, gain.high].map(f64::round);
-        assert_eq!(gain.as_slice(), [5.0, 5.0, 9.0]);
+        assert_eq!(gain.as_slice(), [1.0, 5.0, 9.0]);
         assert_eq!(found(calm, table(500, 0, 9))[0].1, Severity::Medium);
     }
 

@@ -130,6 +130,7 @@ fn parts(activity: &Activity, pair: &Pair) -> Vec<Evidence> {
 mod tests {
     use super::*;
     use crate::test_window::{self, found};
+    use untax_core::Reading;
     use untax_core::scalability::Load;
     use untax_core::window::Loads;
 

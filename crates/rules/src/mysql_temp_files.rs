@@ -17,11 +17,13 @@ pub const RULE: Rule = Rule {
            bursts, evict what others read, and flood the disk that the log needs.",
     measured: "Created_tmp_disk_tables of the server over the window, and block requests for files \
                in tmpdir or with InnoDB's temporary names. Tax: waiting for disks times the \
-               temporary files' part of the database's device time; and time on CPU in system \
-               calls on files (499 samples a second and CPU) times the part that pages of Aria, \
-               which holds MariaDB's temporary tables, are of all pages read and written \
-               (Aria_pagecache_*, Innodb_data_*). What the server itself computes for a table in a \
-               file is not told apart: the upper bound is all of its time on CPU and waiting for one. MySQL's own \
+               temporary files' part of the database's device time; and, while it makes temporary \
+               tables on disk, time on CPU in system calls that read and write files (499 samples \
+               a second and CPU) times the part that pages of Aria, which holds MariaDB's temporary \
+               tables, are of all that are read and written (Aria_pagecache_*, Innodb_data_*). \
+               Pages need not cost the same, and tables of one's own may be Aria's: the lower bound \
+               is nothing. What the server itself computes for a table in a file is not told \
+               apart: the upper bound is all of its time on CPU and waiting for one. MySQL's own \
                temporary tables cost CPU too, which is not charged.",
     fix: "Find the queries (sys.statements_with_temp_tables); raise tmp_table_size and \
           max_heap_table_size (MariaDB) or temptable_max_ram (MySQL 8); an index instead of a \
@@ -36,6 +38,9 @@ pub const RULE: Rule = Rule {
     evaluate,
 };
 
+/// What the server calls the temporary tables that it made on disk.
+const MADE: &str = "Created_tmp_disk_tables";
+
 /// Fewer tables on disk than this in a second are what any server makes.
 const WORTH_TABLES: f64 = 1.0;
 
@@ -48,7 +53,7 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
             return Reading::Present(None);
         }
         let grown = |name: &str| pair.growth(name, |d| d.counters.told(name));
-        let tables = grown("Created_tmp_disk_tables");
+        let tables = grown(MADE);
         let traced = window.io.as_ref().and_then(|io| io.flows.as_ref().map(|_| io));
         let bytes: Option<Bytes> = traced.value().map(|io| {
             let own = io.flows_of(&pair.end.id).filter(|flow| flow.role == Role::Temp);
@@ -58,11 +63,9 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
             return Reading::Absent(why);
         }
         let rate = tables.value().map(|tables| tables / pair.seconds);
-        let stall = priced(window, pair);
         let spills = rate.is_some_and(|rate| rate >= WORTH_TABLES)
-            || bytes.is_some_and(|bytes| bytes >= WORTH_BYTES)
-            || stall.is_some();
-        Reading::Present(spills.then(|| found(pair, stall, rate, bytes)))
+            || bytes.is_some_and(|bytes| bytes >= WORTH_BYTES);
+        Reading::Present(spills.then(|| found(pair, priced(window, pair), rate, bytes)))
     })
 }
 
@@ -82,19 +85,19 @@ fn computing(window: &Window, pair: &Pair) -> Option<Stall> {
         let told = |name: &str| pair.growth(name, |d| d.counters.told(name)).into_value();
         Some(told(names[0])? + told(names[1])?)
     };
+    let tables = pair.growth(MADE, |d| d.counters.told(MADE)).into_value()?;
     let temporary = grown(["Aria_pagecache_reads", "Aria_pagecache_writes"])?;
     let other = grown(["Innodb_data_reads", "Innodb_data_writes"])?;
-    if temporary <= 0.0 {
+    if tables <= 0.0 || temporary <= 0.0 {
         return None;
     }
-    // Its sockets are no streams: it receives and sends.
-    let stall = Stall::calling(window, pair, &[Call::File, Call::Stream]).into_value().flatten()?;
+    let stall = Stall::calling(window, pair, Call::Pages).into_value().flatten()?;
     let stall = stall.times(temporary / (temporary + other));
     let activity = pair.activity.value()?;
     let computes = |part| matches!(part, Part::OnCpu | Part::Contended);
     let all = activity.share(pair.end.model, |spent| computes(spent.part(pair.end.model)))?;
     let most = stall.share.high.max(all.high);
-    Some(stall.at_most(most))
+    Some(stall.between(0.0, most))
 }
 
 fn found(pair: &Pair, stall: Option<Stall>, rate: Option<f64>, bytes: Option<Bytes>) -> Says {
@@ -168,6 +171,25 @@ mod tests {
     fn temporary_files_take_their_part_of_the_waiting() {
         let found = findings(evaluate(&window(3000, 0)));
         assert!((found[0].tax.as_ref().unwrap().share - 0.5 * 0.25).abs() < 1e-9);
+    }
+
+    #[test]
+    fn pages_that_system_calls_move_cost_time_on_cpu() {
+        let mut window = window(0, 500);
+        test_window::trace(&mut window, &[(Doing::OnCpu, 10.0)]);
+        test_window::sample(&mut window, Call::Pages, 400);
+        for (snapshot, by) in [(&mut window.start, 0), (&mut window.end, 1)] {
+            let Reading::Present(told) = &mut snapshot.databases[0].counters.told else {
+                panic!("it tells")
+            };
+            let counts = [("Aria_pagecache_reads", 50), ("Aria_pagecache_writes", 25)];
+            let others = [("Innodb_data_reads", 20), ("Innodb_data_writes", 5)];
+            told.extend(counts.into_iter().chain(others).map(|(n, c)| (n.to_owned(), by * c)));
+        }
+        let tax = findings(evaluate(&window)).remove(0).tax.unwrap();
+        // Of the time in calls, as much as Aria's pages are of all.
+        assert!((tax.share - 0.4 * 0.75).abs() < 1e-9, "{}", tax.share);
+        assert!(tax.low == 0.0 && (tax.high - 1.0).abs() < 1e-9, "{} {}", tax.low, tax.high);
     }
 
     #[test]

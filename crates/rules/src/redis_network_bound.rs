@@ -2,8 +2,8 @@
 
 use crate::accounting::{Demand, factor};
 use crate::catalogue::Rule;
+use crate::short_connections;
 use crate::stall::{self, percent};
-use untax_core::activity::Call;
 use untax_core::finding::Says;
 use untax_core::window::Pair;
 use untax_core::{Diagnosis, Evidence, Finding, Gain, Interval, Reading, Severity, Tax, Window};
@@ -14,11 +14,10 @@ pub const RULE: Rule = Rule {
     what: "Redis runs commands on one thread, and by default that thread also reads every request \
            from its socket and writes every answer to it. With small requests one by one, two \
            thirds of its time go into the kernel's network stack while other CPUs idle.",
-    measured: "Time in the kernel (stime of /proc/PID/stat) over time on CPU, less what making and \
-               ending connections took (samples of system calls), found when the database keeps a \
-               CPU busy for 80 % of the window and half of that is in the kernel. The tax is that \
-               share. The gain supposes requests in batches so large that what is left of it is \
-               nothing; its lower bound is what io-threads can do with CPUs that are idle now.",
+    measured: "Time in the kernel (stime of /proc/PID/stat) over time on CPU, less what \
+               short-connections charges, found when the database keeps a CPU busy for 80 % of the \
+               window and half of that is in the kernel. The tax is that share. The gain supposes that other threads could do all of it, as far as CPUs are \
+               idle; its upper bound is that of requests in large batches, which leave hardly any.",
     fix: "Pipeline requests in the client; io-threads 2 to 4 when CPUs are idle; several shards.",
     sources: &["redis.io: redis.conf, io-threads", "redis.io: pipelining"],
     privilege: "none",
@@ -46,28 +45,31 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
         system.and_then(|system_s| {
             // An idle database has no demand: nothing to say, and no gap either.
             let demand = Demand::of(window, pair).into_value();
-            Reading::Present(demand.and_then(|demand| found(pair, &demand, system_s)))
+            Reading::Present(demand.and_then(|demand| found(window, pair, &demand, system_s)))
         })
     })
 }
 
-fn found(pair: &Pair, demand: &Demand, system_s: f64) -> Option<Says> {
-    // What connections take is short-connections' business.
-    let connecting = pair.activity.value().and_then(|a| a.share_calling(&[Call::Connection]));
-    let connecting = connecting.map_or(0.0, |share| share.mid);
-    let kernel = ((system_s / demand.on_cpu_s).min(1.0) - connecting).max(0.0);
-    if demand.on_cpu_s < BUSY * pair.seconds || kernel < KERNEL {
+fn found(window: &Window, pair: &Pair, demand: &Demand, system_s: f64) -> Option<Says> {
+    let in_clock_ticks = 0.01 / pair.seconds.max(0.01);
+    let kernel = (system_s / demand.on_cpu_s).min(1.0);
+    let kernel = Interval::new(kernel - in_clock_ticks, kernel, kernel + in_clock_ticks);
+    let connecting = short_connections::charged_to_loop(window, pair);
+    let kernel = kernel.minus(connecting.unwrap_or(Interval::exact(0.0))).clamp(0.0, 1.0);
+    if demand.on_cpu_s < BUSY * pair.seconds || kernel.mid < KERNEL {
         return None;
     }
-    let share = kernel * demand.on_cpu_s / demand.active_s;
+    let share = kernel.scale(demand.on_cpu_s / demand.active_s);
     let most = (demand.capacity_s / demand.busy_s).max(1.0);
-    let with_threads = factor(share).min(most);
-    let in_clock_ticks = 0.01 / pair.seconds.max(0.01);
+    let gain = factor(share.mid).min(most);
     Some(Says::Found(Finding {
         rule: RULE.id.to_owned(),
-        severity: if with_threads < WORTH_GAIN { Severity::Info } else { Severity::Medium },
-        summary: format!("{} of its time on CPU in the kernel's network stack", percent(kernel)),
-        fix: if with_threads < WORTH_GAIN {
+        severity: if gain < WORTH_GAIN { Severity::Info } else { Severity::Medium },
+        summary: format!(
+            "{} of its time on CPU in the kernel's network stack",
+            percent(kernel.mid)
+        ),
+        fix: if gain < WORTH_GAIN {
             "pipeline requests; no CPU is idle that io-threads could use".to_owned()
         } else {
             "pipeline requests, or set io-threads: CPUs are idle".to_owned()
@@ -77,10 +79,11 @@ fn found(pair: &Pair, demand: &Demand, system_s: f64) -> Option<Says> {
             Evidence::new("on CPU", demand.on_cpu_s, "s", "scheduler"),
         ],
         tax: Some(Tax::new(
-            Interval::new(share - in_clock_ticks, share, share + in_clock_ticks),
-            "time in the kernel, counted in clock ticks, over active time",
+            share,
+            "time in the kernel, counted in clock ticks, less what connections are charged, over \
+             active time",
         )),
-        gain: Some(Gain::from(Interval::new(with_threads, factor(share), factor(share)))),
+        gain: Some(Gain::from(Interval::new(1.0, gain, factor(share.high)))),
         remedy: Some("redis-io-threads".to_owned()),
     }))
 }
@@ -114,6 +117,9 @@ mod tests {
         assert_eq!(findings[0].severity, Severity::Medium);
         assert!(redis(5.0, 4.0, 15.0).is_empty(), "it has time to spare");
         assert!(redis(9.5, 2.0, 10.5).is_empty(), "commands cost more");
+        // Threads take it as far as a CPU is idle, batches all of it.
+        let gain = findings[0].gain.unwrap();
+        assert!((gain.factor - 20.0 / 9.5).abs() < 1e-9 && gain.high > 1.0 / 0.3);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use crate::accounting::{Demand, factor};
 use crate::catalogue::Rule;
-use crate::stall::{self, percent};
+use crate::stall::{self, IDLE_SHARE, percent};
 use crate::unpriced::{self, Words};
 use untax_core::finding::Says;
 use untax_core::window::Pair;
@@ -22,10 +22,11 @@ pub const RULE: Rule = Rule {
                start. From the host: the process that is the sandbox. Tax of gVisor, from the \
                host: what of the time on CPU of its processes is neither the database's own \
                program (user time of the processes below the sandbox) nor what a kernel would take \
-               for it, supposed to be as long again, with bounds of nothing and twice as long (a \
-               Redis that answers requests one by one). Else only the same load outside of the \
-               sandbox would show it, and the tax is unmeasured. What runs in a sandbox cannot be \
-               seen from the host as a database: run untax inside of it.",
+               for it, supposed to be as long again; twice as long for the lower bound (a Redis \
+               that answers requests one by one). The upper one is all of it: threads of gVisor \
+               that wait for their next call spin as if they were the program. Else only the same \
+               load outside of the sandbox would show it, and the tax is unmeasured. What runs in \
+               a sandbox cannot be seen from the host as a database: run untax inside of it.",
     fix: "Give the database a runtime class without a sandbox (runc, crun) on nodes of its own, if \
           what it runs is trusted; else gVisor with the systrap or KVM platform and files on a \
           local disk, or Kata with block devices rather than shared directories.",
@@ -69,8 +70,12 @@ pub fn is_sandbox(pair: &Pair) -> bool {
     pair.end.executable.value().is_some_and(is)
 }
 
-/// What a kernel takes for a database, over what the database's own program takes.
-const KERNEL: Interval = Interval { low: 0.0, mid: 1.0, high: 2.0 };
+/// What a kernel takes for a database, over what the database's own program takes: as is likely, and
+/// at most.
+const KERNEL: [f64; 2] = [1.0, 2.0];
+
+/// Time is counted in ticks of 10 ms: of less than ten of them no share can be told.
+const LEAST_S: f64 = 0.1;
 
 /// What a sandbox took of the time on CPU, seen from the host: its share, and that of the database's
 /// own program. `None` where that is not known.
@@ -81,9 +86,9 @@ fn priced(window: &Window, pair: &Pair) -> Option<(Interval, f64)> {
     let own_s = (programs_s(&window.end)? - programs_s(&window.start)?).0;
     let all_s = Demand::of(window, pair).into_value()?.on_cpu_s;
     let own = own_s / all_s;
-    let needed = KERNEL.map(|kernel| (own * (1.0 + kernel)).min(1.0));
-    let share = Interval::new(1.0 - needed.high, 1.0 - needed.mid, 1.0 - needed.low);
-    (own_s > 0.0).then_some((share, own))
+    let [mid, low] = KERNEL.map(|kernel| (1.0 - own * (1.0 + kernel)).max(0.0));
+    let active = all_s >= IDLE_SHARE * pair.seconds && own_s >= LEAST_S;
+    active.then_some((Interval::new(low, mid, 1.0), own))
 }
 
 fn said(window: &Window, pair: &Pair, runtime: &str, source: &str) -> Vec<Diagnosis> {
@@ -197,7 +202,8 @@ mod tests {
         test_window::trace(&mut window, &[(Doing::OnCpu, 10.0)]);
         let priced = &test_window::found(evaluate(&window))[0];
         let tax = priced.tax.as_ref().unwrap();
-        assert_eq!([tax.low, tax.share, tax.high].map(|s| (s * 100.0).round()), [70.0, 80.0, 90.0]);
+        let percent = [tax.low, tax.share, tax.high].map(|s| (s * 100.0).round() as u64);
+        assert_eq!(percent, [70, 80, 100]);
 
         window.end.databases[0].executable = Reading::Present("/usr/bin/postgres".to_owned());
         window.end.sandboxes[0].pid = 8;

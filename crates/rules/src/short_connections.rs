@@ -8,7 +8,7 @@ use untax_core::activity::{Call, Doing};
 use untax_core::database::Model;
 use untax_core::finding::Says;
 use untax_core::window::{Pair, request_count};
-use untax_core::{Diagnosis, Evidence, Finding, Reading, Severity, Window};
+use untax_core::{Diagnosis, Evidence, Finding, Interval, Reading, Severity, Window};
 
 pub const RULE: Rule = Rule {
     id: "short-connections",
@@ -58,12 +58,13 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
 
 /// What connections cost, when it is worth a finding.
 fn traced(window: &Window, pair: &Pair) -> Reading<Option<Stall>> {
-    // Processes and threads have a beginning and an end for each client, a loop has not.
-    let stall = match pair.end.model {
-        Model::Loop => Stall::calling(window, pair, &[Call::Connection]),
-        _ => Stall::connecting(window, pair, filling(pair).unwrap_or(0.0)),
-    };
-    stall.map(|stall| {
+    // Processes and threads have a beginning and an end for each client, a loop has not. What
+    // neighbours took of its waiting is no part of what its calls are charged.
+    if pair.end.model == Model::Loop {
+        let stall = Stall::calling(window, pair, Call::Connection);
+        return stall.map(|stall| stall.filter(|stall| stall.share.mid >= WORTH));
+    }
+    Stall::connecting(window, pair, filling(pair).unwrap_or(0.0)).map(|stall| {
         let stall = stall?;
         let left = (stall.share.mid - charged_elsewhere(window, pair, stall.share.mid)).max(0.0);
         let part = if stall.share.mid > 0.0 { left / stall.share.mid } else { 0.0 };
@@ -118,7 +119,7 @@ const METHOD: &str = "time on a CPU and waiting for one of new processes or thre
     pages and neighbours are charged with, over active time";
 
 const SAMPLED: &str = "time on a CPU in system calls that begin, set up and end connections, sampled, \
-    and as large a part of waiting for one, over active time";
+    and waiting for one in proportion to the machine's busy time, over active time";
 
 /// What other rules charge of the time that connections took: faults on small pages, and waiting
 /// for CPUs that neighbours had.
@@ -135,7 +136,8 @@ fn charged_elsewhere(window: &Window, pair: &Pair, share: f64) -> f64 {
 const COUNTS: [(&str, &str); 2] =
     [("mysql", "Connections"), ("redis", "total_connections_received")];
 
-fn of_counts(window: &Window, pair: &Pair) -> Option<Says> {
+/// Connections and requests of a window, when so many connect that it is worth a finding.
+fn counted(pair: &Pair) -> Option<Counted> {
     let (_, connections) = COUNTS.iter().find(|(engine, _)| *engine == pair.end.engine)?;
     let requests = request_count(&pair.end.engine)?;
     // An engine that is not asked, or refuses, has said so with its settings already.
@@ -145,12 +147,34 @@ fn of_counts(window: &Window, pair: &Pair) -> Option<Says> {
     if per_s < WORTH_PER_S || connected < WORTH_CONNECTIONS * asked {
         return None;
     }
-    let each = asked / connected;
+    Some(Counted { per_s, each: asked / connected, connections, requests })
+}
+
+/// What [`counted`] gives.
+struct Counted {
+    /// Connections each second.
+    per_s: f64,
+    /// Requests of each connection.
+    each: f64,
+    /// What the engine calls both.
+    connections: &'static str,
+    requests: &'static str,
+}
+
+/// The share of its time on CPU that a loop is charged for connections here, when it is.
+pub fn charged_to_loop(window: &Window, pair: &Pair) -> Option<Interval> {
+    counted(pair).filter(|_| pair.end.model == Model::Loop)?;
+    traced(window, pair).into_value().flatten()?;
+    pair.activity.value()?.share_calling(Call::Connection)
+}
+
+fn of_counts(window: &Window, pair: &Pair) -> Option<Says> {
+    let Counted { per_s, each, connections, requests } = counted(pair)?;
     let summary = format!("{per_s:.0} connections a second, of {each:.1} requests each");
     let fix = "keep connections open: a pool in the application, or a proxy that pools".to_owned();
     let evidence = vec![
-        Evidence::new("connections", per_s, "1/s", *connections),
-        Evidence::new("requests", asked / pair.seconds, "1/s", requests),
+        Evidence::new("connections", per_s, "1/s", connections),
+        Evidence::new("requests", each * per_s, "1/s", requests),
     ];
     let remedy = Some("pooler");
     if let Some(stall) = traced(window, pair).into_value().flatten() {
@@ -232,8 +256,22 @@ mod tests {
     fn counts_of_the_engine_tell_where_no_process_does() {
         let findings = found(evaluate(&redis(10_000, 20_000)));
         assert!(findings[0].summary.contains("of 2.0 requests each"));
-        assert!(findings[0].tax.is_none());
+        assert!(findings[0].tax.is_none(), "nobody sampled");
         assert!(found(evaluate(&redis(10_000, 2_000_000))).is_empty());
         assert!(found(evaluate(&redis(10, 10))).is_empty());
+    }
+
+    #[test]
+    fn a_loop_is_charged_for_its_calls() {
+        let mut window = redis(10_000, 20_000);
+        test_window::trace(&mut window, &[(Doing::OnCpu, 8.0), (Doing::Poll, 2.0)]);
+        test_window::sample(&mut window, Call::Connection, 300);
+        let findings = found(evaluate(&window));
+        assert!((findings[0].tax.as_ref().unwrap().share - 0.3).abs() < 1e-9);
+        assert!(findings[0].summary.ends_with("30 % of its time"), "{}", findings[0].summary);
+        let charged = |window: &Window| charged_to_loop(window, &window.databases().next()?);
+        assert!(charged(&window).is_some());
+        test_window::sample(&mut window, Call::Connection, 10);
+        assert!(charged(&window).is_none(), "too little for a finding");
     }
 }

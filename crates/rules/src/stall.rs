@@ -108,13 +108,13 @@ impl Stall {
         })
     }
 
-    /// What system calls of these kinds took on a CPU, and their part of waiting for one; `None`
+    /// What system calls of this kind took on a CPU, and their part of waiting for one; `None`
     /// inside when too little was sampled.
-    pub fn calling(window: &Window, pair: &Pair, any: &[Call]) -> Reading<Option<Self>> {
+    pub fn calling(window: &Window, pair: &Pair, call: Call) -> Reading<Option<Self>> {
         Self::of(window, pair, |_| false).and_then(|stall| {
             pair.activity.as_ref().and_then(|activity| {
                 Demand::of(window, pair).map(|demand| {
-                    let taken_s = activity.share_calling(any)?.scale(demand.on_cpu_s);
+                    let taken_s = activity.share_calling(call)?.scale(demand.on_cpu_s);
                     let share = demand.share_of(taken_s);
                     Some(Self { share, saved_s: taken_s.mid, ..stall? })
                 })
@@ -129,9 +129,9 @@ impl Stall {
         self
     }
 
-    /// The same waiting, the upper bound of whose share is this.
-    pub fn at_most(mut self, high: f64) -> Self {
-        self.share.high = high;
+    /// The same waiting, of which less is known: these are the bounds of its share.
+    pub fn between(mut self, low: f64, high: f64) -> Self {
+        self.share = Interval::new(low, self.share.mid, high);
         self
     }
 

@@ -3,7 +3,7 @@
 
 use Reading::{Absent, Present};
 use jiff::Timestamp;
-use untax_core::activity::{Doing, Polling, Slice, Spent};
+use untax_core::activity::{Call, Doing, Polling, Sampled, Slice, Spent};
 use untax_core::calibration::TouchPenalty;
 use untax_core::database::{
     Accesses, Cgroup, Counters, DatabaseMemory, HugePageUse, HugetlbLimit, Model, Segment,
@@ -302,6 +302,16 @@ pub fn trace(window: &mut Window, times: &[(Doing, f64)]) {
             sampled: None,
         }],
     }]);
+}
+
+/// Of a thousand samples of the test window's database, which has to be traced, so many were in
+/// system calls of this kind.
+pub fn sample(window: &mut Window, call: Call, count: u64) {
+    let Present(activities) = &mut window.activity else { panic!("it is not traced") };
+    let mut calling = [0; Call::ALL.len()];
+    calling[call as usize] = count;
+    let sampled = Sampled { on_cpu: 1000, faulting_on_data: None, calling: Some(calling) };
+    activities[0].slices[0].sampled = Some(sampled);
 }
 
 /// A processor with so many logical CPUs.

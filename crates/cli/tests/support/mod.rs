@@ -41,6 +41,24 @@ pub fn real(test: impl FnOnce() -> Result<(), LabError>) {
     }
 }
 
+/// The first good one of a few measurements: on a shared machine any one may be spoilt. Fails with what
+/// was wrong with each.
+pub fn one_of<T>(tries: usize, mut measure: impl FnMut() -> Result<T, String>) -> T {
+    let mut wrong = Vec::new();
+    for _ in 0..tries {
+        match measure() {
+            Ok(good) => return good,
+            Err(why) => wrong.push(why),
+        }
+    }
+    panic!("none of {tries}: {wrong:#?}");
+}
+
+/// Fails a measurement that may be tried again.
+pub fn demand(good: bool, else_say: impl FnOnce() -> String) -> Result<(), String> {
+    if good { Ok(()) } else { Err(else_say()) }
+}
+
 /// How a run of the program ended.
 pub struct Ran {
     pub code: i32,

@@ -5,10 +5,13 @@ use crate::work::{Engine, Kind, Work};
 
 const CLIENTS: u32 = 300;
 
+/// Processes alone suffer: each fills the caches of the CPU with data of its own when its turn comes.
+/// MariaDB's threads share theirs, and serve 300 clients 0.96 times as fast as eight; a Redis has one
+/// thread for all.
 pub(super) const CAUSE: Cause = Cause {
     id: "too-many-connections",
     summary: "300 active clients where eight keep every CPU busy",
-    engines: &Engine::ALL,
+    engines: &[Engine::Postgres],
     needs: &[Need::Root],
     takes: None,
     plan: |engine| Plan {

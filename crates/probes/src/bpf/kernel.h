@@ -53,6 +53,7 @@ struct files_struct {
 struct task_struct {
 	int pid;
 	unsigned int __state;
+	unsigned int flags;
 	struct sched_entity se;
 	struct files_struct *files;
 	unsigned int in_iowait : 1;

@@ -63,14 +63,32 @@ static __always_inline bool is_in_page_fault(void *context)
 	return 0;
 }
 
+#define FORMAT_OF_MODE 0xf000
+#define SOCKET 0xc000
+
+/* PF_IO_WORKER of linux/sched.h: its registers are those of the thread that started it. */
+#define IO_WORKER 0x10
+
+static __always_inline bool is_socket(u32 descriptor)
+{
+	struct file___mode *file = (void *)open_as(bpf_get_current_task_btf(), descriptor);
+	unsigned short mode = file ? BPF_CORE_READ(file, f_inode, i_mode) : 0;
+
+	return (mode & FORMAT_OF_MODE) == SOCKET;
+}
+
 /* Registers of a thread that executes its own program hold no system call, nor do a fault's. */
 static __always_inline void count_call(struct total *total)
 {
-	const volatile struct syscall *call = syscall_of(registers());
+	struct pt_regs *regs = registers();
+	const volatile struct syscall *call = syscall_of(regs);
 	u8 kind = call ? call->call : CALLS;
 
-	if (kind < CALLS)
-		__sync_fetch_and_add(&total->calling[kind], 1);
+	if (kind >= CALLS || bpf_get_current_task_btf()->flags & IO_WORKER)
+		return;
+	if (kind == PAGES && is_socket(ARGUMENT_1(regs)))
+		return;
+	__sync_fetch_and_add(&total->calling[kind], 1);
 }
 
 SEC("perf_event")
@@ -84,10 +102,7 @@ int on_sample(void *context)
 		return 0;
 	__sync_fetch_and_add(&total->sampled, 1);
 	count_call(total);
-	if (!is_in_page_fault(context))
-		return 0;
-	__sync_fetch_and_add(&total->faulting, 1);
-	if (thread->faults_on_data)
+	if (thread->faults_on_data && is_in_page_fault(context))
 		__sync_fetch_and_add(&total->faulting_on_data, 1);
 	return 0;
 }

@@ -13,6 +13,19 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 struct bpf_map;
 
+/* What follows three underscores is no part of a name to CO-RE: block.h has other fields of them. */
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct inode___mode {
+	unsigned short i_mode;
+};
+
+struct file___mode {
+	struct inode___mode *f_inode;
+};
+
+#pragma clang attribute pop
+
 #define TASK_RUNNING 0
 #define TASK_INTERRUPTIBLE 1
 #define TASK_DEAD 0x80

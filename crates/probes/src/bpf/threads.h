@@ -37,7 +37,7 @@ enum doing {
 enum polling { NEVER, TIMED, FOREVER, POLLINGS };
 
 /* What a system call is for, in the order of untax_core::activity::Call. */
-enum call { CONNECTION, FILE, MESSAGE, STREAM, CALLS };
+enum call { CONNECTION, PAGES, CALLS };
 
 /* Waits for files: DISK, FILESYSTEM and DIRTY_THROTTLED, and in this order those behind them. */
 #define FILE_WAITS 3
@@ -148,9 +148,8 @@ struct total {
 	u64 longest[FILE_WAITS];
 	/* Time in waits for a filesystem that were as long as a hang. */
 	u64 hung;
-	/* Samples of its threads on a CPU; those in a page fault; of these, on the data's memory. */
+	/* Samples of its threads on a CPU; those in a page fault on the data's memory. */
 	u64 sampled;
-	u64 faulting;
 	u64 faulting_on_data;
 	/* Those in system calls of each kind, page faults included. */
 	u64 calling[CALLS];

@@ -41,18 +41,18 @@ impl Range {
     }
 }
 
-/// Begins to sample; gives whether that is possible here: the kernel must tell the address of a page
-/// fault and where it serves them, and let its clock drive a program.
-pub(super) fn begin(bpf: &mut Running, host: &Host) -> libbpf_rs::Result<bool> {
+/// Prepares samples of page faults; gives whether these are possible here: the kernel must tell the
+/// address of a page fault, and where it serves them.
+pub(super) fn prepare(bpf: &Running, host: &Host) -> libbpf_rs::Result<bool> {
     let symbols = host.text("/proc/kallsyms");
     let Some(entry) = symbols.value().and_then(|text| function(text, ENTRY)) else {
         return Ok(false);
     };
     set(bpf, KERNEL_FAULTS, entry)?;
-    Ok(bpf.has(ADDRESSES) && resume(bpf, host))
+    Ok(bpf.has(ADDRESSES))
 }
 
-/// Samples again after a pause; gives whether that was possible.
+/// Samples, also after a pause; gives whether that is possible: the kernel's clock must drive a program.
 pub(super) fn resume(bpf: &mut Running, host: &Host) -> bool {
     let online = host.text("/sys/devices/system/cpu/online").into_value().unwrap_or_default();
     bpf.sample(SAMPLER, cpus(&online), SAMPLES_PER_S).is_ok() && bpf.has(SAMPLER)

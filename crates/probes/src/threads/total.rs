@@ -16,7 +16,7 @@ pub(super) const FIRST: usize = CONNECTING + 1;
 const LONGEST: usize = FIRST + 1 + FILE_WAITS + 2;
 const HUNG: usize = LONGEST + FILE_WAITS;
 const SAMPLED: usize = HUNG + 1;
-const CALLING: usize = SAMPLED + 3;
+const CALLING: usize = SAMPLED + 2;
 const FILE_WAITS: usize = 3;
 
 /// How much one number grew between two readings of `struct total`; an empty one is all zeroes.
@@ -25,16 +25,13 @@ pub(super) fn grown(index: usize, total: &[u64], before: &[u64]) -> u64 {
     at(total).saturating_sub(at(before))
 }
 
-/// What samples showed between two readings of `struct total`; `data_known`: whether it is known
-/// where the data is.
-pub(super) fn sampled(total: &[u64], before: &[u64], data_known: bool) -> Sampled {
-    let [on_cpu, faulting, on_data] =
-        [0, 1, 2].map(|number| grown(SAMPLED + number, total, before));
+/// What samples showed between two readings of `struct total`; `faults_known`: whether they tell page
+/// faults on the data from others.
+pub(super) fn sampled(total: &[u64], before: &[u64], faults_known: bool) -> Sampled {
     Sampled {
-        on_cpu,
-        faulting,
-        faulting_on_data: data_known.then_some(on_data),
-        calling: Call::ALL.map(|call| grown(CALLING + call as usize, total, before)),
+        on_cpu: grown(SAMPLED, total, before),
+        faulting_on_data: faults_known.then(|| grown(SAMPLED + 1, total, before)),
+        calling: Some(Call::ALL.map(|call| grown(CALLING + call as usize, total, before))),
     }
 }
 
