@@ -9,6 +9,8 @@ use crate::server::{Place, words};
 use crate::shell::Shell;
 use crate::{LabError, error::at, program};
 use serde_json::{Value, json};
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -48,7 +50,11 @@ impl Container {
         let runtime = runtime(place, scratch)?;
         let (id, bundle) = (scratch.name().to_owned(), scratch.join("bundle"));
         let root = bundle.join("root");
-        std::fs::create_dir_all(&root).map_err(at(&root))?;
+        // What is mounted there gets the mode of this one: any user may put files there.
+        let temporary = root.join("tmp");
+        std::fs::create_dir_all(&temporary).map_err(at(&temporary))?;
+        let anybody = Permissions::from_mode(0o1777);
+        std::fs::set_permissions(&temporary, anybody).map_err(at(&temporary))?;
         let mut config = configuration(scratch, account, words);
         if place != Place::Clone {
             identify(&bundle, &mut config)?;
@@ -130,11 +136,7 @@ fn configuration(scratch: &Scratch, account: &Account, words: &[String]) -> Valu
         ("/sys", "sysfs"),
         ("/tmp", "tmpfs"),
     ];
-    let mounts = plain.map(|(at, kind)| {
-        // As on a machine: any user may put files there.
-        let options = if at == "/tmp" { vec!["mode=1777"] } else { Vec::new() };
-        json!({"destination": at, "type": kind, "source": kind, "options": options})
-    });
+    let mounts = plain.map(|(at, kind)| json!({"destination": at, "type": kind, "source": kind}));
     let bound = MOUNTED.map(|path| bind(path, "ro"));
     let own = bind(&scratch.word(""), "rw");
     let mounts: Vec<Value> = mounts.into_iter().chain(bound).chain([own]).collect();
