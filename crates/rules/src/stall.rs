@@ -137,7 +137,7 @@ impl Stall {
 
     /// The same waiting, and that share of active time.
     pub fn and(mut self, share: Interval) -> Self {
-        self.share = self.share.plus(share);
+        self.share = self.share.plus(share).clamp(0.0, 1.0);
         self
     }
 
