@@ -4,6 +4,7 @@ pub mod conf;
 mod files;
 mod socket;
 pub mod title;
+mod warmth;
 
 use crate::engine::{Asking, Engine, Identity};
 use crate::memory::default_huge_page;

@@ -180,6 +180,17 @@ pub fn share_of_faults(window: &Window, pair: &Pair) -> f64 {
     if found { part().unwrap_or(0.0) } else { 0.0 }
 }
 
+/// The time on CPU that this rule charges, s: what else makes a process find its memory in no cache is
+/// not to charge it again.
+pub fn charged_s(window: &Window, pair: &Pair) -> f64 {
+    if evaluate_one(window, pair).is_empty() {
+        return 0.0;
+    }
+    let Cost { faults, walks, .. } = Cost::of(window, pair);
+    let parts = faults.into_iter().chain([walks]).filter_map(Reading::into_value);
+    parts.map(|part| part.taken_s.mid).sum()
+}
+
 fn severity(tax: Option<&Tax>, bytes: Bytes) -> Severity {
     match tax {
         Some(tax) if tax.share >= 0.15 => Severity::High,

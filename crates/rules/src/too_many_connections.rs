@@ -1,24 +1,33 @@
 //! `too-many-connections`: many more connections work at once than there are CPUs.
 
+use crate::accounting::Demand;
 use crate::catalogue::Rule;
+use crate::small_pages;
 use crate::stall;
 use untax_core::activity::{Doing, Polling, Spent};
 use untax_core::database::Model;
 use untax_core::finding::Says;
-use untax_core::window::Pair;
-use untax_core::{Activity, Diagnosis, Evidence, Finding, Reading, Severity, Window};
+use untax_core::window::{Pair, request_count};
+use untax_core::{
+    Activity, Diagnosis, Evidence, Finding, Gain, Interval, Reading, Severity, Tax, Window,
+};
 
 pub const RULE: Rule = Rule {
     id: "too-many-connections",
     summary: "many more connections want a CPU at once than there are CPUs",
     what: "A CPU runs one at a time; the rest wait in its queue, holding snapshots, locks and \
-           memory meanwhile. Latency grows with the queue, throughput does not, and every switch \
-           and every process's own page tables cost a little more. A pool of a few connections \
-           for each CPU does the same work with a short queue.",
+           memory meanwhile. Latency grows with the queue, and when a process has its turn again, \
+           its memory is in no cache: short requests take two to four times as long on a CPU. A \
+           pool of a few connections for each CPU does the same work with a short queue.",
     measured: "How many threads that serve clients were on a CPU or waiting for one on average \
-               (traced), against the CPUs. What the queue costs is latency, not time of its own: \
-               it has no tax. What its page tables and faults cost is small-pages and \
-               page-table-bloat; what a pool brings, a trial shows.",
+               (traced), against the CPUs. Tax, of PostgreSQL: what cold caches cost. A server with \
+               so many backends is asked the same small statement three times in one go, after \
+               10 ms in which others had the CPU, for 0.6 s at both ends of the window; its own \
+               clock says how much longer the first takes than the third. That part of its time on \
+               CPU outside of the kernel is charged, or so much for each transaction if that is \
+               less; not again what small-pages charges. Other statements use more or less memory: \
+               the lower bound is nothing, the upper one that part of all its time on CPU. Other \
+               engines: unmeasured. The queue itself is latency, not time of its own.",
     fix: "A pooler (PgBouncer in transaction mode, thread_handling=pool-of-threads, ProxySQL) of \
           two to four connections for each CPU.",
     sources: &[
@@ -26,9 +35,10 @@ pub const RULE: Rule = Rule {
         "mariadb.com: thread pool",
         "github.com/brettwooldridge/HikariCP: about pool sizing",
     ],
-    privilege: "root (CAP_BPF and CAP_PERFMON)",
+    privilege: "root (CAP_BPF and CAP_PERFMON); for its tax a server that lets itself be asked",
     minimum_kernel: "5.15 (bpf_task_pt_regs)",
-    cost: "part of the tracing of threads: 1.5 % of one CPU at most",
+    cost: "part of the tracing of threads: 1.5 % of one CPU at most; from 16 backends for each CPU on \
+           two times some 50 small statements",
     evaluate,
 };
 
@@ -43,11 +53,11 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
             return Reading::Present(None);
         }
         let traced = pair.activity.clone();
-        traced.and_then(|activity| cpus.clone().map(|cpus| found(pair, activity, cpus)))
+        traced.and_then(|activity| cpus.clone().map(|cpus| found(window, pair, activity, cpus)))
     })
 }
 
-fn found(pair: &Pair, activity: &Activity, cpus: f64) -> Option<Says> {
+fn found(window: &Window, pair: &Pair, activity: &Activity, cpus: f64) -> Option<Says> {
     let wants_cpu = |spent: &Spent| {
         spent.polling != Polling::Never && matches!(spent.doing, Doing::OnCpu | Doing::Contended)
     };
@@ -62,22 +72,64 @@ fn found(pair: &Pair, activity: &Activity, cpus: f64) -> Option<Says> {
     if let Some(connections) = pair.end.connections.value() {
         evidence.push(Evidence::new("connections", u64::from(*connections), "count", "the server"));
     }
+    let priced = Coldness::of(window, pair);
+    if let Some(coldness) = &priced {
+        let clock = "clock_timestamp() - statement_timestamp()";
+        evidence.push(Evidence::new("a statement, cold", coldness.cold_ns / 1e9, "s", clock));
+        evidence.push(Evidence::new("the same, warm", coldness.warm_ns / 1e9, "s", clock));
+    }
+    let tax = priced.as_ref().map(|coldness| coldness.demand.share_of(coldness.taken_s));
+    let by_tax = tax.map_or(Severity::Medium, |tax| stall::severity(tax.mid));
     Some(Says::Found(Finding {
         rule: RULE.id.to_owned(),
-        severity: Severity::Medium,
+        severity: by_tax.max(Severity::Medium),
         summary: format!("{at_once:.0} connections want one of {cpus:.0} CPUs at any moment"),
         fix: format!("a pooler with {:.0} to {:.0} connections", 2.0 * cpus, 4.0 * cpus),
         evidence,
-        tax: None,
-        gain: None,
+        tax: tax.map(|tax| Tax::new(tax, METHOD)),
+        gain: priced.map(|coldness| Gain::from(coldness.demand.gain_of(coldness.taken_s))),
         remedy: Some("pooler".to_owned()),
     }))
+}
+
+const METHOD: &str = "time on CPU outside of the kernel x how much longer a statement takes with cold \
+    caches, timed by the server, or that for each transaction if less, over active time";
+
+/// What it costs that every process finds its memory in no cache.
+struct Coldness {
+    demand: Demand,
+    taken_s: Interval,
+    cold_ns: f64,
+    warm_ns: f64,
+}
+
+impl Coldness {
+    /// `None` where the server did not time it, or it makes no difference.
+    fn of(window: &Window, pair: &Pair) -> Option<Self> {
+        let told = |name: &str| pair.end.counters.told(name).into_value();
+        let (cold_ns, warm_ns) = (told("cold_statement_ns")?, told("warm_statement_ns")?);
+        if cold_ns <= warm_ns {
+            return None;
+        }
+        let requests = request_count(&pair.end.engine)?;
+        let requests = pair.growth(requests, |d| d.counters.told(requests)).into_value()?;
+        let system = pair.growth("system time", |d| d.counters.system_s.clone().map(|s| s.0));
+        let demand = Demand::of(window, pair).into_value()?;
+        let user_s = (demand.on_cpu_s - system.into_value()?).max(0.0);
+        let part = 1.0 - warm_ns / cold_ns;
+        let each_s = requests * (cold_ns - warm_ns) / 1e9;
+        let charged_s = small_pages::charged_s(window, pair);
+        let rest = |taken_s: f64| (taken_s.min(each_s) - charged_s).max(0.0);
+        let taken_s = Interval::new(0.0, rest(user_s * part), rest(demand.on_cpu_s * part));
+        Some(Self { demand, taken_s, cold_ns, warm_ns })
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::test_window;
+    use untax_core::{Bytes, Seconds};
 
     fn queue(contended_s: f64) -> Vec<Finding> {
         let mut window = test_window::postgres();
@@ -91,6 +143,35 @@ mod tests {
         let findings = queue(2000.0);
         assert!(findings[0].summary.starts_with("202 connections want one of 2 CPUs"));
         assert!(findings[0].fix.contains("4 to 8"));
+        assert!(findings[0].tax.is_none(), "nobody timed it");
         assert!(queue(65.0).is_empty());
+    }
+
+    #[test]
+    fn cold_caches_cost_a_part_of_each_request_and_no_more_than_they_add() {
+        let share = |transactions: u64| {
+            let mut window = test_window::postgres();
+            window.end.host.cpu = Reading::Present(test_window::cpus(2));
+            window.end.databases[0].memory.page_size_bytes = Reading::Present(Bytes::MIB_2);
+            test_window::trace(&mut window, &[(Doing::OnCpu, 15.0), (Doing::Contended, 2000.0)]);
+            for (snapshot, by) in [(&mut window.start, 0), (&mut window.end, 1)] {
+                let counters = &mut snapshot.databases[0].counters;
+                counters.system_s = Reading::Present(Seconds(5.0 * by as f64));
+                let told = [
+                    ("cold_statement_ns", 100_000),
+                    ("warm_statement_ns", 25_000),
+                    ("transactions", by * transactions),
+                ];
+                let told = told.map(|(name, count)| (name.to_owned(), count));
+                counters.told = Reading::Present(told.into());
+            }
+            let tax = test_window::found(evaluate(&window)).remove(0).tax.unwrap();
+            assert!(tax.low == 0.0 && tax.high >= tax.share, "{tax:?}");
+            tax.share
+        };
+        // Three quarters of 10 s outside of the kernel, and as much of the waiting.
+        let times = share(1_000_000) / share(40_000);
+        assert!((times - 7.5 / 3.0).abs() < 1e-9, "40,000 times 75 us are 3 s: {times}");
+        assert!(share(0) == 0.0, "nobody asked for anything");
     }
 }

@@ -1,6 +1,6 @@
 //! What a PostgreSQL server tells over its socket.
 
-use super::conf;
+use super::{conf, warmth};
 use crate::answer::{Answer, converse};
 use crate::door::{Door, Entry};
 use std::collections::BTreeMap;
@@ -56,7 +56,7 @@ async fn connect(entry: &Entry, role: &str, database: &str) -> Result<Answer, Re
             let row = rows(messages).next();
             let column = |name: &str| row.as_ref().and_then(|row| row.get(name));
             busiest = column("busiest").map(str::to_owned);
-            for name in ["transactions", "accesses_of_all"] {
+            for name in ["transactions", "accesses_of_all", "backends"] {
                 let count = column(name).and_then(|count| count.parse().ok());
                 counts.extend(count.map(|count| (name.to_owned(), count)));
             }
@@ -73,6 +73,9 @@ async fn connect(entry: &Entry, role: &str, database: &str) -> Result<Answer, Re
                 counts.extend(self::counts(&client, &[OF_TABLES]).await);
             }
         }
+    }
+    if counts.get("backends").is_some_and(|backends| warmth::is_worth_a_look(*backends)) {
+        counts.extend(warmth::look(&client).await);
     }
     Ok(Answer { version, product: None, connections: None, accesses, counts, settings })
 }
@@ -108,6 +111,7 @@ where
 /// What all databases did, what they share counted or left out, and which of them did most.
 const DATABASES_TOGETHER: &str = "SELECT sum(blks_hit)::bigint AS hits, \
     sum(xact_commit + xact_rollback)::bigint AS transactions, \
+    sum(numbackends)::bigint AS backends, \
     (sum(blks_hit + blks_read) FILTER (WHERE datname IS NOT NULL))::bigint AS accesses_of_all, \
     (array_agg(datname ORDER BY blks_hit + blks_read DESC) \
      FILTER (WHERE datname IS NOT NULL))[1] AS busiest \
@@ -146,7 +150,9 @@ async fn counts(client: &Client, queries: &[&str]) -> BTreeMap<String, u64> {
     counts
 }
 
-fn rows(messages: Vec<SimpleQueryMessage>) -> impl Iterator<Item = tokio_postgres::SimpleQueryRow> {
+pub(super) fn rows(
+    messages: Vec<SimpleQueryMessage>,
+) -> impl Iterator<Item = tokio_postgres::SimpleQueryRow> {
     messages.into_iter().filter_map(|message| match message {
         SimpleQueryMessage::Row(row) => Some(row),
         _ => None,
