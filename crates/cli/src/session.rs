@@ -71,7 +71,7 @@ impl<'a> Session<'a> {
             let closing = self.opening.clone();
             return Ok(self.observed(Seen::nothing(), closing, end, Vec::new()));
         };
-        let (closing, notes) = self.closing(end)?;
+        let (closing, notes) = self.closing(end, &Asker::this_program().timing())?;
         Ok(self.observed(seen, closing, end, notes))
     }
 
@@ -79,7 +79,7 @@ impl<'a> Session<'a> {
     /// of the other, and programs in the kernel stay loaded.
     pub fn next(&mut self, end: &Host) -> anyhow::Result<Observed> {
         let seen = self.probes.as_mut().map_or_else(Seen::nothing, Probes::finish);
-        let (closing, notes) = self.closing(end)?;
+        let (closing, notes) = self.closing(end, &self.asker)?;
         let probes = self.probes.take();
         self.probes = probes.map(|probes| probes.next(&closing.databases));
         let observed = self.observed(seen, closing, end, notes);
@@ -88,9 +88,9 @@ impl<'a> Session<'a> {
         Ok(observed)
     }
 
-    fn closing(&self, end: &Host) -> anyhow::Result<(Snapshot, Vec<String>)> {
+    fn closing(&self, end: &Host, asker: &Asker) -> anyhow::Result<(Snapshot, Vec<String>)> {
         let mut notes = Vec::new();
-        let closing = untax_probes::snapshot(end, &self.asker, &self.selection);
+        let closing = untax_probes::snapshot(end, asker, &self.selection);
         let closing = closing_or_gone(closing, &self.opening, end, &mut notes)?;
         Ok((closing, notes))
     }

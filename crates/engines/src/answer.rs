@@ -1,5 +1,6 @@
 //! The child process that asks a server, and what it answers.
 
+use crate::ask::TIMING;
 use crate::door::Door;
 use crate::engine::{self, Identity};
 use serde::{Deserialize, Serialize};
@@ -44,8 +45,8 @@ impl Default for Answer {
 /// identities and other namespaces stay out of the main process. Prints the answer as JSON.
 ///
 /// The last three arguments of the process are the engine's id, the pid of the main process, and
-/// whom to be: `server` (the OS user that runs it) or `root`. Must be called while the process
-/// has a single thread.
+/// whom to be: `server` (the OS user that runs it) or `root`; before them may be `timing`. Must be
+/// called while the process has a single thread.
 pub fn answer_main() -> ExitCode {
     let arguments: Vec<String> =
         std::env::args_os().filter_map(|argument| argument.into_string().ok()).collect();
@@ -56,7 +57,9 @@ pub fn answer_main() -> ExitCode {
     else {
         return ExitCode::from(3);
     };
-    let answer = Door::open(asking, pid, identity).and_then(|door| (asking.ask)(&door));
+    let timing = arguments.iter().any(|argument| argument == TIMING);
+    let door = Door::open(asking, pid, identity).map(|door| Door { timing, ..door });
+    let answer = door.and_then(|door| (asking.ask)(&door));
     let written = serde_json::to_vec(&answer)
         .map_err(std::io::Error::from)
         .and_then(|json| std::io::stdout().write_all(&json));

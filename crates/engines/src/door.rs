@@ -22,6 +22,8 @@ pub(crate) struct Door {
     pub user: String,
     /// Where to connect.
     pub entry: Entry,
+    /// Whether the server is to be asked for what takes long.
+    pub timing: bool,
 }
 
 /// Where to connect.
@@ -55,7 +57,7 @@ impl Door {
         listeners::of(&host, pid, asking)
             .and_then(|listeners| entry(&host, pid, asking, &listeners))
             .and_then(|entry| match become_server(&status, identity) {
-                Ok(()) => Present(Self { user, entry }),
+                Ok(()) => Present(Self { user, entry, timing: false }),
                 Err(errno) => Failed(format!("becoming the server's user: {errno}")),
             })
     }

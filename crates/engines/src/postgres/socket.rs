@@ -23,7 +23,7 @@ pub(super) fn ask(door: &Door) -> Reading<Answer> {
         let mut refused = None;
         for role in [door.user.as_str(), SUPERUSER] {
             for database in DATABASES {
-                match connect(&door.entry, role, database).await {
+                match connect(door, role, database).await {
                     Ok(answer) => return Present(answer),
                     Err(error) => {
                         let refusal = words(&error);
@@ -40,7 +40,8 @@ pub(super) fn ask(door: &Door) -> Reading<Answer> {
     })
 }
 
-async fn connect(entry: &Entry, role: &str, database: &str) -> Result<Answer, Refusal> {
+async fn connect(door: &Door, role: &str, database: &str) -> Result<Answer, Refusal> {
+    let entry = &door.entry;
     let (client, version) = open(entry, role, database).await?;
     let names = conf::KEPT.join("','");
     let settings = format!(
@@ -74,7 +75,8 @@ async fn connect(entry: &Entry, role: &str, database: &str) -> Result<Answer, Re
             }
         }
     }
-    if counts.get("backends").is_some_and(|backends| warmth::is_worth_a_look(*backends)) {
+    let many = counts.get("backends").is_some_and(|backends| warmth::is_worth_a_look(*backends));
+    if door.timing && many {
         counts.extend(warmth::look(&client).await);
     }
     Ok(Answer { version, product: None, connections: None, accesses, counts, settings })
