@@ -30,9 +30,14 @@ pub struct Session<'a> {
 }
 
 impl<'a> Session<'a> {
-    /// Takes the first snapshot and opens the first window.
-    pub fn open(watching: &'a Watching, state: &'a State, start: &Host) -> anyhow::Result<Self> {
-        let asker = Asker::this_program();
+    /// Takes the first snapshot and opens the first window. What servers are asked takes as long at
+    /// both ends of it: its length is that between two ends.
+    pub fn open(
+        watching: &'a Watching,
+        state: &'a State,
+        start: &Host,
+        asker: Asker,
+    ) -> anyhow::Result<Self> {
         let selection = watching.selection(start)?;
         // Part of a capture: it replays what was asked for, a program that is no database too.
         start.observe("selection", || Reading::Present(selection.clone()));
@@ -71,7 +76,7 @@ impl<'a> Session<'a> {
             let closing = self.opening.clone();
             return Ok(self.observed(Seen::nothing(), closing, end, Vec::new()));
         };
-        let (closing, notes) = self.closing(end, &Asker::this_program().timing())?;
+        let (closing, notes) = self.closing(end)?;
         Ok(self.observed(seen, closing, end, notes))
     }
 
@@ -79,7 +84,7 @@ impl<'a> Session<'a> {
     /// of the other, and programs in the kernel stay loaded.
     pub fn next(&mut self, end: &Host) -> anyhow::Result<Observed> {
         let seen = self.probes.as_mut().map_or_else(Seen::nothing, Probes::finish);
-        let (closing, notes) = self.closing(end, &self.asker)?;
+        let (closing, notes) = self.closing(end)?;
         let probes = self.probes.take();
         self.probes = probes.map(|probes| probes.next(&closing.databases));
         let observed = self.observed(seen, closing, end, notes);
@@ -88,9 +93,9 @@ impl<'a> Session<'a> {
         Ok(observed)
     }
 
-    fn closing(&self, end: &Host, asker: &Asker) -> anyhow::Result<(Snapshot, Vec<String>)> {
+    fn closing(&self, end: &Host) -> anyhow::Result<(Snapshot, Vec<String>)> {
         let mut notes = Vec::new();
-        let closing = untax_probes::snapshot(end, asker, &self.selection);
+        let closing = untax_probes::snapshot(end, &self.asker, &self.selection);
         let closing = closing_or_gone(closing, &self.opening, end, &mut notes)?;
         Ok((closing, notes))
     }

@@ -43,7 +43,7 @@ impl Asker {
     }
 
     /// The same, which also has servers time what only asking again and again shows: that takes 0.6 s
-    /// for each that has something to time, so it is for the end of a window and not for every look.
+    /// for each that has something to time, so it is for both ends of a window and not for every look.
     #[must_use]
     pub fn timing(mut self) -> Self {
         self.arguments.push(TIMING.into());

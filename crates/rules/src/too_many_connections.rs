@@ -22,8 +22,8 @@ pub const RULE: Rule = Rule {
     measured: "How many threads that serve clients were on a CPU or waiting for one on average \
                (traced), against the CPUs. Tax, of PostgreSQL: what cold caches cost. A server with \
                so many backends is asked the same small statement three times in one go, after \
-               10 ms in which others had the CPU, for 0.6 s at the end of the window; its own \
-               clock says how much longer the first takes than the third. That part of its time on \
+               10 ms in which others had the CPU, for 0.6 s before and after the window; its \
+               own clock says how much longer the first takes than the third. That part of its time on \
                CPU outside of the kernel is charged, or so much for each transaction if that is \
                less; not again what small-pages charges. Other statements use more or less memory: \
                the lower bound is nothing, the upper one that part of all its time on CPU. Of other \
@@ -39,7 +39,7 @@ pub const RULE: Rule = Rule {
     privilege: "root (CAP_BPF and CAP_PERFMON); for its tax a server that lets itself be asked",
     minimum_kernel: "5.15 (bpf_task_pt_regs)",
     cost: "part of the tracing of threads: 1.5 % of one CPU at most; from 16 backends for each CPU on \
-           some 100 small statements",
+           two times some 150 small statements",
     evaluate,
 };
 
