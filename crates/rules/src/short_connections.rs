@@ -4,6 +4,7 @@ use crate::accounting::{Demand, neighbours_part};
 use crate::catalogue::Rule;
 use crate::small_pages;
 use crate::stall::{self, Stall, WORTH, Words, percent};
+use crate::unpriced;
 use untax_core::activity::{Call, Doing};
 use untax_core::database::Model;
 use untax_core::finding::Says;
@@ -47,13 +48,14 @@ const WORTH_CONNECTIONS: f64 = 0.1;
 const WORTH_PER_S: f64 = 20.0;
 
 fn evaluate(window: &Window) -> Vec<Diagnosis> {
-    stall::per_database(window, RULE.id, |pair| match pair.end.model {
+    let found = stall::per_database(window, RULE.id, |pair| match pair.end.model {
         Model::Process => traced(window, pair).map(|stall| {
             let per_s = started_per_s(pair);
             (per_s >= WORTH_PER_S).then(|| Some(of_processes(&stall?, pair, per_s)))?
         }),
         _ => Reading::Present(of_counts(window, pair)),
-    })
+    });
+    unpriced::explained(found, "what connections cost it is too little to tell, or was not sampled")
 }
 
 /// What connections cost, when it is worth a finding.

@@ -4,6 +4,7 @@ use crate::accounting::Demand;
 use crate::catalogue::Rule;
 use crate::small_pages;
 use crate::stall;
+use crate::unpriced;
 use untax_core::activity::{Doing, Polling, Spent};
 use untax_core::database::Model;
 use untax_core::finding::Says;
@@ -49,13 +50,16 @@ const WORTH_EACH_CPU: f64 = 16.0;
 
 fn evaluate(window: &Window) -> Vec<Diagnosis> {
     let cpus = window.end.host.cpu.as_ref().map(|cpu| f64::from(cpu.logical));
-    stall::per_database(window, RULE.id, |pair| {
+    let found = stall::per_database(window, RULE.id, |pair| {
         if !matches!(pair.end.model, Model::Process | Model::Thread) {
             return Reading::Present(None);
         }
         let traced = pair.activity.clone();
         traced.and_then(|activity| cpus.clone().map(|cpus| found(window, pair, activity, cpus)))
-    })
+    });
+    let why = "what cold caches cost is timed by PostgreSQL alone, when it can be asked, and not for \
+               untax watch";
+    unpriced::explained(found, why)
 }
 
 fn found(window: &Window, pair: &Pair, activity: &Activity, cpus: f64) -> Option<Says> {
@@ -145,6 +149,11 @@ mod tests {
         assert!(findings[0].summary.starts_with("202 connections want one of 2 CPUs"));
         assert!(findings[0].fix.contains("4 to 8"));
         assert!(findings[0].tax.is_none(), "nobody timed it");
+        let mut window = test_window::postgres();
+        window.end.host.cpu = Reading::Present(test_window::cpus(2));
+        test_window::trace(&mut window, &[(Doing::Contended, 2000.0)]);
+        let says = evaluate(&window).pop().unwrap().says;
+        assert!(matches!(says, Says::Unmeasured(gap) if gap.why.contains("timed by PostgreSQL")));
         assert!(queue(65.0).is_empty());
     }
 

@@ -38,6 +38,20 @@ pub fn found(rule: &str, database: Option<&str>, words: Words) -> Vec<Diagnosis>
     says.map(|says| Diagnosis { database: database.map(str::to_owned), says }).into()
 }
 
+/// What was found, and of each finding without a tax why it has none.
+pub fn explained(mut found: Vec<Diagnosis>, why: &str) -> Vec<Diagnosis> {
+    let gap = |diagnosis: &Diagnosis| match &diagnosis.says {
+        Says::Found(finding) if finding.tax.is_none() => {
+            let says = Unmeasured { rule: finding.rule.clone(), why: format!("tax: {why}") };
+            Some(Diagnosis { says: Says::Unmeasured(says), ..diagnosis.clone() })
+        }
+        _ => None,
+    };
+    let gaps: Vec<Diagnosis> = found.iter().filter_map(gap).collect();
+    found.extend(gaps);
+    found
+}
+
 /// What could not be measured of a database, or of the host.
 pub fn unmeasured(rule: &str, database: Option<&str>, why: String) -> Vec<Diagnosis> {
     let says = Says::Unmeasured(Unmeasured { rule: rule.to_owned(), why });

@@ -5,6 +5,7 @@ use super::socket::rows;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 use tokio_postgres::Client;
+use untax_core::stats;
 
 /// Backends for each CPU from which a queue for them is looked for: `too-many-connections` asks for as
 /// many that want one at once.
@@ -40,33 +41,16 @@ pub(super) async fn look(client: &Client) -> BTreeMap<String, u64> {
         // In one message, which is answered as a whole: it has no reason to let go of the CPU.
         let Ok(messages) = client.simple_query(&three).await else { break };
         let since_message = rows(messages).filter_map(|row| row.get(0)?.parse().ok());
-        let since_message: Vec<u64> = since_message.collect();
+        let since_message: Vec<f64> = since_message.collect();
         if let &[first, second, third] = since_message.as_slice() {
             cold.push(first);
-            warm.push(third.saturating_sub(second));
+            warm.push(third - second);
         }
     }
     if cold.len() < FEWEST {
         return BTreeMap::new();
     }
-    [("cold_statement_ns", median(cold)), ("warm_statement_ns", median(warm))]
-        .map(|(name, ns)| (name.to_owned(), ns))
-        .into()
-}
-
-fn median(mut all: Vec<u64>) -> u64 {
-    all.sort_unstable();
-    all.get(all.len() / 2).copied().unwrap_or_default()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_middle_one_counts() {
-        assert_eq!(median(vec![9, 1, 5]), 5);
-        assert_eq!(median(Vec::new()), 0);
-        assert!(!is_worth_a_look(1) && is_worth_a_look(u64::MAX / 2));
-    }
+    let medians =
+        [("cold_statement_ns", stats::median(&cold)), ("warm_statement_ns", stats::median(&warm))];
+    medians.into_iter().filter_map(|(name, ns)| Some((name.to_owned(), ns? as u64))).collect()
 }
