@@ -5,6 +5,10 @@ use crate::{Interval, Seconds, stats};
 use serde::{Deserialize, Serialize};
 use std::ops::Add;
 
+mod sampled;
+
+pub use sampled::{Call, Sampled};
+
 /// What a thread is doing; it is always doing exactly one of these.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -170,7 +174,7 @@ pub struct Activity {
     pub threads: u32,
     /// How many threads (of processes that fork: processes) were started meanwhile.
     pub started: u64,
-    /// Processes of this host that sent to it, the busiest first.
+    /// Processes of this host that sent to it and who started these, the busiest first.
     pub clients: Vec<u32>,
     /// The longest single waits of their kinds that are worth knowing one by one.
     #[serde(default)]
@@ -205,37 +209,6 @@ pub struct Slice {
     /// Where those on a CPU were; none where stacks cannot be sampled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sampled: Option<Sampled>,
-}
-
-/// With fewer samples, none in a page fault could still mean more than 3 % of the time (the rule of
-/// three: 3 / n is the 95 % bound).
-const FEWEST_SAMPLES: f64 = 100.0;
-
-/// Samples of what the threads on a CPU executed, at equal steps of time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Sampled {
-    /// All of them.
-    pub on_cpu: u64,
-    /// Those in a page fault on the memory that the processes share and that holds the data; none
-    /// when it is not known where that is.
-    pub faulting_on_data: Option<u64>,
-    /// Those in system calls of each kind, in the order of [`Call::ALL`]; none in older captures.
-    #[serde(default)]
-    pub calling: Option<[u64; Call::ALL.len()]>,
-}
-
-/// What a system call is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Call {
-    /// To begin, set up or end a connection, or another descriptor.
-    Connection,
-    /// To read or write what a file holds.
-    Pages,
-}
-
-impl Call {
-    /// All of them.
-    pub const ALL: [Self; 2] = [Self::Connection, Self::Pages];
 }
 
 /// The longest single wait of one kind; one that goes on counts as far as it went.
@@ -330,27 +303,6 @@ impl Activity {
         self.share_of(model, |slice| slice.first_s.0)
     }
 
-    /// The share of their time on a CPU that the threads spent in page faults on the memory that
-    /// holds the data, with the interval that the differences between slices give. `None` when too
-    /// little was sampled.
-    pub fn share_faulting_on_data(&self) -> Option<Interval> {
-        self.share_of_samples(|sampled| sampled.faulting_on_data)
-    }
-
-    /// The share of their time on a CPU that the threads spent in system calls of this kind, in the
-    /// same way.
-    pub fn share_calling(&self, call: Call) -> Option<Interval> {
-        self.share_of_samples(|sampled| sampled.calling.map(|calling| calling[call as usize]))
-    }
-
-    fn share_of_samples(&self, counts: impl Fn(&Sampled) -> Option<u64>) -> Option<Interval> {
-        let sampled = self.slices.iter().filter_map(|slice| slice.sampled);
-        let pairs: Vec<(f64, f64)> =
-            sampled.map(|s| Some((counts(&s)? as f64, s.on_cpu as f64))).collect::<Option<_>>()?;
-        let all: f64 = pairs.iter().map(|(_, on_cpu)| on_cpu).sum();
-        if all < FEWEST_SAMPLES { None } else { stats::bootstrap_ratio(&pairs) }
-    }
-
     fn share_of(&self, model: Model, part: impl Fn(&Slice) -> f64) -> Option<Interval> {
         let active = |slice: &Slice| slice.sum(|spent| spent.part(model) != Part::Idle);
         let pairs: Vec<(f64, f64)> = self.slices.iter().map(|s| (part(s), active(s))).collect();
@@ -420,7 +372,7 @@ mod tests {
         for (slice, faulting_on_data) in activity.slices.iter_mut().zip([10, 30]) {
             let faulting_on_data = Some(faulting_on_data);
             let calling = Some([20, 0]);
-            slice.sampled = Some(Sampled { on_cpu: 100, faulting_on_data, calling });
+            slice.sampled = Some(Sampled { on_cpu: 100, reading: None, faulting_on_data, calling });
         }
         let share = activity.share_faulting_on_data().unwrap();
         assert_eq!((share.low, share.mid, share.high), (0.1, 0.2, 0.3));
@@ -428,7 +380,8 @@ mod tests {
         assert_eq!(activity.share_calling(Call::Pages), Some(Interval::exact(0.0)));
         let set = |activity: &mut Activity, on_cpu, faulting_on_data| {
             for slice in &mut activity.slices {
-                slice.sampled = Some(Sampled { on_cpu, faulting_on_data, calling: None });
+                slice.sampled =
+                    Some(Sampled { on_cpu, faulting_on_data, reading: None, calling: None });
             }
         };
         set(&mut activity, 40, Some(0));

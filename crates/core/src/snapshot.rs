@@ -52,8 +52,12 @@ pub struct ProcessTime {
     pub pid: u32,
     /// When it was started, clock ticks since boot: tells a reused pid apart.
     pub started_ticks: u64,
+    /// Who started it, or has taken its place.
+    pub parent: u32,
     /// Its name.
     pub name: String,
-    /// Its time on CPU since then.
+    /// How many threads it has.
+    pub threads: u32,
+    /// Its time on CPU since then, and that of those it started, theirs included, that have ended.
     pub cpu_s: Seconds,
 }

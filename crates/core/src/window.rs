@@ -111,8 +111,16 @@ pub struct Other {
     pub name: String,
     /// Its control group.
     pub cgroup: Reading<String>,
+    /// How many threads it has: none of them is on more than one CPU.
+    #[serde(default = "one")]
+    pub threads: u32,
     /// Its time on CPU in the window.
     pub cpu_s: Seconds,
+}
+
+/// Older captures do not tell.
+fn one() -> u32 {
+    1
 }
 
 /// What an engine calls its requests so far, among the counts that it tells.

@@ -17,14 +17,21 @@ done
 wait
 "#;
 
-/// Writes `$2` MiB to a file below directory `$1` without flushing, `$3` times at once, again and
-/// again.
-const FLOOD: &str = r#"
+/// Reads a file of `$2` MiB below directory `$1`, `$3` of them at once, again and again: four MiB at a
+/// time and with pauses, so that it takes memory rather than CPUs. The files are holes, which no disk
+/// is asked for.
+const READ: &str = r#"
 left=$3
 while [ "$left" -gt 0 ]; do
+    truncate -s "$2M" "$1/read.$left"
     setpriv --pdeathsig=KILL -- /bin/sh -c '
-        while :; do dd if=/dev/zero of="$1" bs=1M count="$2" conv=notrunc; done' \
-        flood "$1/flood.$left" "$2" &
+        at=0
+        while :; do
+            dd if="$1" of=/dev/null bs=4M count=1 skip=$at
+            at=$(((at + 1) % ($2 / 4)))
+            sleep 0.02
+        done' \
+        read "$1/read.$left" "$2" &
     left=$((left - 1))
 done
 wait
@@ -43,9 +50,9 @@ impl Neighbour {
         Self::start(SPIN, &[count.to_string()], Group::for_neighbours()?)
     }
 
-    /// Dirties so many MiB below a directory, so many times at once, again and again; in a group
+    /// Reads so many MiB below a directory, so many times at once, again and again; in a group
     /// below another one.
-    pub fn flooding(
+    pub fn reading(
         directory: &Path,
         mebibytes: u64,
         count: u32,
@@ -53,7 +60,7 @@ impl Neighbour {
     ) -> Result<Self, LabError> {
         let arguments = [directory.to_string_lossy().into_owned(), mebibytes.to_string()];
         let arguments = [&arguments[..], &[count.to_string()]].concat();
-        Self::start(FLOOD, &arguments, Group::neighbours_below(above)?)
+        Self::start(READ, &arguments, Group::neighbours_below(above)?)
     }
 
     fn start(script: &str, arguments: &[String], group: Group) -> Result<Self, LabError> {

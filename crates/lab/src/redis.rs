@@ -10,6 +10,9 @@ use crate::{LabError, Settings, program};
 const KIND: Kind = Kind { user: "redis", abrupt: "TERM", orderly: "TERM" };
 const PACKAGE: &str = "redis-server";
 
+/// Requests at a time, as in redis.io's own example of pipelining.
+const PIPELINED: u32 = 16;
+
 /// For data that nobody will miss.
 const SCRATCH: Settings =
     &[("bind", "127.0.0.1"), ("daemonize", "no"), ("save", "\"\""), ("appendonly", "no")];
@@ -164,7 +167,7 @@ impl Served for Redis {
     }
 
     fn work(&self, work: Work, mebibytes: u64, seconds: u32) -> Result<Load, LabError> {
-        let pipeline = if work.kind == work::Kind::Pipelined { 64 } else { 1 };
+        let pipeline = if work.kind == work::Kind::Pipelined { PIPELINED } else { 1 };
         let mut command = self.worker(pipeline, work.clients)?;
         let size = value_bytes(mebibytes).to_string();
         match work.kind {

@@ -16,6 +16,7 @@ use fresh::Fresh;
 use libbpf_rs::{ErrorKind, MapCore, MapFlags, OpenMapMut};
 use pace::Pace;
 use rustix::time::{ClockId, clock_gettime};
+use samples::Places;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -59,9 +60,9 @@ pub struct Threads {
     pace: Pace,
     begun_ns: u64,
     slice: Slice,
-    /// Whether stacks are sampled in slices, and whether they tell page faults.
+    /// Whether stacks are sampled in slices, and what they tell apart.
     samples: bool,
-    faults: bool,
+    places: Places,
     failed: Option<libbpf_rs::Error>,
 }
 
@@ -105,7 +106,7 @@ impl Threads {
             let host = Host::live();
             // Without them, what page faults took is calculated, and calls have no price.
             let samples = samples::resume(&mut bpf, &host);
-            let faults = samples::prepare(&bpf, &host).unwrap_or(false);
+            let places = samples::prepare(&bpf, &host).unwrap_or_default();
             let mut threads = Self {
                 bpf,
                 host,
@@ -116,7 +117,7 @@ impl Threads {
                 begun_ns: now(),
                 slice: Slice::Unopened,
                 samples,
-                faults,
+                places,
                 failed: None,
             };
             match threads.open(databases) {
@@ -370,9 +371,10 @@ impl Threads {
                 connecting_s: Seconds::from_ns(grown(CONNECTING, &total, before)),
                 first_s: Seconds::from_ns(grown(FIRST, &total, before)),
                 hung_s: Some(hung(&total, before)),
-                sampled: self
-                    .samples
-                    .then(|| sampled(&total, before, self.faults && watched.data_known)),
+                sampled: self.samples.then(|| {
+                    let faults = self.places.faults && watched.data_known;
+                    sampled(&total, before, Places { faults, ..self.places })
+                }),
             });
             watched.total_ns = total;
         }

@@ -1,7 +1,7 @@
 //! Where a database's time went, and what a share of it is worth.
 
 use std::ops::Add;
-use untax_core::activity::Part;
+use untax_core::activity::{Doing, Part};
 use untax_core::check::TimeShares;
 use untax_core::database::Model;
 use untax_core::window::{Other, Pair};
@@ -10,7 +10,7 @@ use untax_core::{Activity, Interval, Reading, Seconds, Window};
 /// What a database wanted of the machine, and what it shared with others.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Demand {
-    /// Its threads' time on CPU.
+    /// Its threads' time on CPU, that to free memory included.
     pub on_cpu_s: f64,
     /// Its threads' time waiting for a CPU that others had.
     pub contended_s: f64,
@@ -93,8 +93,8 @@ pub fn factor(share: f64) -> f64 {
 }
 
 fn traced(activity: &Activity, model: Model) -> [f64; 3] {
-    let part = |part| activity.part(part, model).0;
-    [part(Part::OnCpu), part(Part::Contended), activity.active(model).0]
+    let on_cpu_s = activity.doing(&[Doing::OnCpu, Doing::ReclaimOnCpu]).0;
+    [on_cpu_s, activity.part(Part::Contended, model).0, activity.active(model).0]
 }
 
 fn counted(pair: &Pair) -> Reading<[f64; 3]> {

@@ -42,7 +42,7 @@ fn evaluate_one(window: &Window, pair: &Pair) -> Reading<Option<Says>> {
         };
         Demand::of(window, pair).map(|demand| {
             let part = neighbours_part(window, pair, &demand);
-            let stall = stall.times(part).freeing(part * demand.busy_s);
+            let stall = stall.times(part).freeing(part * demand.busy_s, pair.end.model);
             (stall.share.mid >= WORTH).then(|| found(&stall, &neighbours(window, pair), pair))
         })
     })
@@ -102,6 +102,7 @@ mod tests {
             pid: *pid,
             name: (*name).to_owned(),
             cgroup: Reading::Present("/batch".to_owned()),
+            threads: 1,
             cpu_s: Seconds(*cpu_s),
         };
         window.others = names.iter().map(other).collect();

@@ -25,6 +25,8 @@ pub struct Charged {
     pub images: Interval,
     /// For pages of files that a memory limit had evicted too early.
     pub evicted: Interval,
+    /// The part of what was read that these pages are.
+    pub again: Interval,
     /// For storage behind a network being slower than a disk of the machine's own.
     pub remote: Interval,
     /// For others that kept the device busy.
@@ -94,15 +96,17 @@ impl Charged {
         let images = share(of_role(Role::Log)) * images_of_log(pair).unwrap_or(0.0);
         let (read_s, read_bytes) = reads(io, id, temporary > 0.0);
         // Without a count it may be none of the reads, or all.
-        let evicted = match memory::read_again(window, pair).value() {
-            Some(bytes) => Interval::exact(share(read_s) * (bytes / read_bytes.max(1.0)).min(1.0)),
-            None => Interval::new(0.0, 0.0, share(read_s)),
+        let again = match memory::read_again(window, pair).value() {
+            Some(bytes) => Interval::exact((bytes / read_bytes.max(1.0)).min(1.0)),
+            None => Interval::new(0.0, 0.0, 1.0),
         };
+        let evicted = again.scale(share(read_s));
         let count: u64 = waited_for(io, id).map(|flow| flow.requests).sum();
         let request_s = waited(pair).unwrap_or(all) / count.max(1) as f64;
         let slow = if request_s > ORDINARY_S { 1.0 - ORDINARY_S / request_s } else { 0.0 };
-        let moved = images * moving(io, pair);
-        let rest = (1.0 - temporary - moved - evicted.mid).max(0.0) * slow;
+        // Of each request as much as its bytes took, but for what an ordinary disk takes anyway.
+        let moved = images * moving(io, pair).min(slow);
+        let rest = ((1.0 - temporary - evicted.mid) * slow - moved).max(0.0);
         let remote = io.places_of(id).any(|p| {
             p.role != Role::Temp && p.filesystem.value().is_some_and(|f| f.network.is_some())
         });
@@ -111,8 +115,9 @@ impl Charged {
         Self {
             temporary: Interval::exact(temporary),
             // A shorter log is written as often, so its writes may take as long without them.
-            images: Interval::new(0.0, moved * slow, images),
+            images: Interval::new(0.0, moved, images),
             evicted,
+            again,
             remote: if remote { Interval::exact(rest) } else { Interval::exact(0.0) },
             // They may have used what the database left, or been in its way each time.
             neighbours: Interval::new(0.0, neighbours, if remote { 0.0 } else { rest }),

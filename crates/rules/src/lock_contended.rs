@@ -37,11 +37,7 @@ pub const RULE: Rule = Rule {
 
 fn evaluate(window: &Window) -> Vec<Diagnosis> {
     let found = stall::per_database(window, RULE.id, |pair| {
-        let model = pair.end.model;
-        Stall::of(window, pair, |spent| {
-            spent.part(model) == Part::Lock && !spent.in_background(model)
-        })
-        .map(|stall| {
+        Stall::of(window, pair, |spent| stall::is_queued(spent, pair)).map(|stall| {
             let stall = stall.filter(|stall| stall.share.mid >= WORTH)?;
             let mut evidence = pair.activity.value().map(|a| parts(a, pair)).unwrap_or_default();
             evidence.extend(scaling(window, pair).iter().flat_map(law));

@@ -2,27 +2,46 @@
 
 use crate::disk::{self, Charged};
 use crate::stall::{Stall, WORTH};
-use untax_core::activity::Doing;
+use untax_core::activity::{Doing, Spent};
 use untax_core::pressure::GroupMemory;
 use untax_core::window::Pair;
 use untax_core::{Bytes, Reading, Window};
 
-/// Time spent in reclaim, waiting for disks to read again what a limit had evicted, and waiting for
-/// threads that reclaim with a file's lock held.
+/// Time spent in reclaim, reading again what a limit had evicted, on a CPU and waiting for disks, and
+/// waiting for threads that reclaim with a file's lock held.
 pub fn waits(window: &Window, pair: &Pair) -> Reading<Option<Stall>> {
-    let read = disk::waits(window, pair).into_value().flatten();
-    let evicted = read.zip(Charged::of(window, pair).into_value());
-    let evicted = evicted.map(|(read, charged)| read.share.times(charged.evicted));
+    let charged = Charged::of(window, pair).into_value();
+    let waiting = disk::waits(window, pair).into_value().flatten();
+    let evicted = waiting.zip(charged).map(|(waiting, c)| waiting.share.times(c.evicted));
     let files = files(window, pair).into_value().flatten();
     let locked = files.map(|files| files.share.scale(reclaiming(window, pair)));
     let more = || evicted.into_iter().chain(locked);
-    reclaim(window, pair).map(|stall| Some(more().fold(stall?, Stall::and)))
+    let sampled = pair.activity.value().and_then(|activity| activity.share_reading());
+    let read = sampled.zip(charged).map(|(sampled, charged)| sampled.times(charged.again));
+    reclaim(window, pair).and_then(|stall| {
+        let Some(stall) = stall.map(|stall| more().fold(stall, Stall::and)) else {
+            return Reading::Present(None);
+        };
+        match read {
+            Some(read) => stall.sampled(read).map(Some),
+            None => Reading::Present(Some(stall)),
+        }
+    })
 }
 
+/// Freeing memory on a CPU, with its part of waiting for one, and asleep.
 fn reclaim(window: &Window, pair: &Pair) -> Reading<Option<Stall>> {
-    let counts = [Doing::ReclaimOnCpu, Doing::ReclaimStalled];
     let model = pair.end.model;
-    Stall::of(window, pair, |s| counts.contains(&s.doing) && !s.in_background(model))
+    let counts = |spent: &Spent, doing| spent.doing == doing && !spent.in_background(model);
+    let asleep = Stall::of(window, pair, |spent| counts(spent, Doing::ReclaimStalled));
+    let on_cpu = pair.activity.value().and_then(|activity| {
+        let share = activity.share(model, |spent| counts(spent, Doing::ReclaimOnCpu))?;
+        Some(share.scale(activity.active(model).0))
+    });
+    asleep.and_then(|stall| match stall.zip(on_cpu) {
+        Some((stall, on_cpu_s)) => stall.computing(on_cpu_s).map(Some),
+        None => Reading::Present(None),
+    })
 }
 
 /// Waiting inside file calls, and behind threads that do.

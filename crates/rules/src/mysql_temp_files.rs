@@ -21,9 +21,11 @@ pub const RULE: Rule = Rule {
                tables on disk, time on CPU in system calls that read and write files (499 samples \
                a second and CPU) times the part that pages of Aria, which holds MariaDB's temporary \
                tables, are of all that are read and written (Aria_pagecache_*, Innodb_data_*). \
+               The server itself computes for a table in a file too, which is not told apart: it \
+               is taken to do so for as long again (1.3 times as long in the lab), and the upper \
+               bound is all of its time on CPU and waiting for one. \
                Pages need not cost the same, and tables of one's own may be Aria's: the lower bound \
-               is nothing. What the server itself computes for a table in a file is not told \
-               apart: the upper bound is all of its time on CPU and waiting for one. MySQL's own \
+               is nothing. MySQL's own \
                temporary tables cost CPU too, which is not charged.",
     fix: "Find the queries (sys.statements_with_temp_tables); raise tmp_table_size and \
           max_heap_table_size (MariaDB) or temptable_max_ram (MySQL 8); an index instead of a \
@@ -43,6 +45,10 @@ const MADE: &str = "Created_tmp_disk_tables";
 
 /// Fewer tables on disk than this in a second are what any server makes.
 const WORTH_TABLES: f64 = 1.0;
+
+/// What the server takes for a table in a file, over what its system calls on files take: it packs
+/// rows into pages, searches and sums them up. Groups of 10 MiB in the lab had 2.3.
+const OVER_CALLS: f64 = 2.0;
 
 /// Less than this over a window fits into what the disk does in some milliseconds.
 const WORTH_BYTES: Bytes = Bytes::from_mib(16);
@@ -92,12 +98,11 @@ fn computing(window: &Window, pair: &Pair) -> Option<Stall> {
         return None;
     }
     let stall = Stall::calling(window, pair, Call::Pages).into_value().flatten()?;
-    let stall = stall.times(temporary / (temporary + other));
+    let stall = stall.times(OVER_CALLS * temporary / (temporary + other));
     let activity = pair.activity.value()?;
     let computes = |part| matches!(part, Part::OnCpu | Part::Contended);
     let all = activity.share(pair.end.model, |spent| computes(spent.part(pair.end.model)))?;
-    let most = stall.share.high.max(all.high);
-    Some(stall.between(0.0, most))
+    Some(stall.between(0.0, all.high))
 }
 
 fn found(pair: &Pair, stall: Option<Stall>, rate: Option<f64>, bytes: Option<Bytes>) -> Says {
@@ -123,8 +128,8 @@ fn found(pair: &Pair, stall: Option<Stall>, rate: Option<f64>, bytes: Option<Byt
                 fix: fix.to_owned(),
                 evidence,
                 method: "time waiting for block devices, traced, x temporary files' part of its \
-                         device time, and time on CPU in system calls on files, sampled, x \
-                         Aria's part of its pages, over active time"
+                         device time, and twice the time on CPU in system calls on files, \
+                         sampled, x Aria's part of its pages, over active time"
                     .to_owned(),
                 remedy: None,
             };
@@ -187,8 +192,8 @@ mod tests {
             told.extend(counts.into_iter().chain(others).map(|(n, c)| (n.to_owned(), by * c)));
         }
         let tax = findings(evaluate(&window)).remove(0).tax.unwrap();
-        // Of the time in calls, as much as Aria's pages are of all.
-        assert!((tax.share - 0.4 * 0.75).abs() < 1e-9, "{}", tax.share);
+        // Of twice the time in calls, as much as Aria's pages are of all.
+        assert!((tax.share - 2.0 * 0.4 * 0.75).abs() < 1e-9, "{}", tax.share);
         assert!(tax.low == 0.0 && (tax.high - 1.0).abs() < 1e-9, "{} {}", tax.low, tax.high);
     }
 

@@ -82,8 +82,8 @@ fn found(stall: &Stall, neighbours: &Neighbours, pair: &Pair) -> Says {
             fix: format!("limit {first} (memory.high), or protect the database (memory.low)"),
             evidence,
             method: "time in direct reclaim, asleep on memory and waiting for disks to read again \
-                     what was evicted, traced, over active time, x what other groups took of the \
-                     memory taken below the shared limit"
+                     what was evicted, traced, and on CPU for that, sampled, over active time, x \
+                     what other groups took of the memory taken below the shared limit"
                 .to_owned(),
             remedy: Some("memory-protection"),
         },
@@ -164,15 +164,20 @@ mod tests {
         let mut read = flow(Some("postgres:7"), Role::Data, Direction::Read, 1000, 0.004);
         read.bytes = Bytes(1000 * 4096);
         window.io = io(vec![read]);
-        let share = |rule: &str| {
-            let findings = found((crate::catalogue::find(rule).unwrap().evaluate)(&window));
-            findings.first().map(|f| f.tax.as_ref().unwrap().share)
+        // In percent.
+        let share = |window: &Window, rule: &str| {
+            let findings = found((crate::catalogue::find(rule).unwrap().evaluate)(window));
+            findings.first().map(|f| (f.tax.as_ref().unwrap().share * 100.0).round() as i64)
         };
         // Half of the 0.4 is for pages read again, three quarters of that for the backup's sake.
-        assert!((share("neighbour-reclaim").unwrap() - 0.15).abs() < 1e-9);
-        assert!((share("reclaim-stall").unwrap() - 0.05).abs() < 1e-9);
+        let shares =
+            |window: &Window| ["neighbour-reclaim", "reclaim-stall"].map(|r| share(window, r));
+        assert_eq!(shares(&window), [Some(15), Some(5)]);
         // 0.5 ms of the 4 ms would be waited for any disk.
-        assert!((share("disk-slow").unwrap() - 0.2 * 7.0 / 8.0).abs() < 1e-9);
+        assert_eq!(share(&window, "disk-slow"), Some(18));
+        // A third of the time on CPU gets pages, half of them read again.
+        test_window::sample_reading(&mut window, 333);
+        assert_eq!(shares(&window), [Some(22), Some(7)]);
     }
 
     #[test]

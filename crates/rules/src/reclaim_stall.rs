@@ -15,11 +15,14 @@ pub const RULE: Rule = Rule {
            whoever allocates has to free pages first: its own query stops for that. Pages that \
            are evicted too early must be read again, and memory.high puts threads to sleep on \
            purpose. It goes on long before anything is killed, and nothing but latency shows it.",
-    measured: "Traced: time on CPU inside direct reclaim (vmscan tracepoints), and time asleep \
+    measured: "Traced: time on CPU inside direct reclaim (vmscan tracepoints) with its part of \
+               waiting for a CPU, and time asleep \
                while the kernel had marked the thread as stalled on memory (the mark that \
                memory pressure, PSI, is made from), over active time; where a limit was met, also \
-               time waiting for disks x the reads' part of it x the part of what was read that \
-               had been evicted shortly before (workingset_refault_file of its group), and waits \
+               the part of what was read that \
+               had been evicted shortly before (workingset_refault_file of its group) of the time \
+               waiting for disks to read and of that on CPU getting pages of files that are not in \
+               the page cache (499 samples a second and CPU), and waits \
                inside file calls, behind threads that reclaim with the file's lock. What other \
                control groups made it free or read again is left to neighbour-reclaim.",
     fix: "Raise the memory limit, or ask for less: shared_buffers, innodb_buffer_pool_size, \
@@ -63,7 +66,7 @@ fn found(stall: &Stall, pair: &Pair) -> Says {
             fix: "raise the memory limit, or give the database less to fill it with".to_owned(),
             evidence: group.map(evidence).unwrap_or_default(),
             method: "time in direct reclaim, asleep on memory and waiting for disks to read again \
-                     what was evicted, traced, over active time"
+                     what was evicted, traced, and on CPU for that, sampled, over active time"
                 .to_owned(),
             remedy: Some("memory-limit"),
         },

@@ -16,8 +16,10 @@ pub const RULE: Rule = Rule {
            thirds of its time go into the kernel's network stack while other CPUs idle.",
     measured: "Time in the kernel (stime of /proc/PID/stat) over time on CPU, less what \
                short-connections charges, found when the database keeps a CPU busy for 80 % of the \
-               window and half of that is in the kernel. The tax is that share. The gain supposes that other threads could do all of it, as far as CPUs are \
-               idle; its upper bound is that of requests in large batches, which leave hardly any.",
+               window and half of that is in the kernel. The tax is that share. \
+               Where CPUs are idle, the gain supposes that other threads could do all of it as far as \
+               these go, and its upper bound is that of requests in large batches, which leave \
+               hardly any; where none is, batches are what it supposes.",
     fix: "Pipeline requests in the client; io-threads 2 to 4 when CPUs are idle; several shards.",
     sources: &["redis.io: redis.conf, io-threads", "redis.io: pipelining"],
     privilege: "none",
@@ -61,18 +63,20 @@ fn found(window: &Window, pair: &Pair, demand: &Demand, system_s: f64) -> Option
     }
     let share = kernel.scale(demand.on_cpu_s / demand.active_s);
     let most = (demand.capacity_s / demand.busy_s).max(1.0);
-    let gain = factor(share.mid).min(most);
+    let threads = factor(share.mid).min(most);
+    let idle = threads >= WORTH_GAIN;
+    let gain = if idle { threads } else { factor(share.mid) };
     Some(Says::Found(Finding {
         rule: RULE.id.to_owned(),
-        severity: if gain < WORTH_GAIN { Severity::Info } else { Severity::Medium },
+        severity: Severity::Medium,
         summary: format!(
             "{} of its time on CPU in the kernel's network stack",
             percent(kernel.mid)
         ),
-        fix: if gain < WORTH_GAIN {
-            "pipeline requests; no CPU is idle that io-threads could use".to_owned()
-        } else {
+        fix: if idle {
             "pipeline requests, or set io-threads: CPUs are idle".to_owned()
+        } else {
+            "pipeline requests; no CPU is idle that io-threads could use".to_owned()
         },
         evidence: vec![
             Evidence::new("in the kernel", system_s, "s", "stime, /proc/PID/stat"),
@@ -84,7 +88,7 @@ fn found(window: &Window, pair: &Pair, demand: &Demand, system_s: f64) -> Option
              active time",
         )),
         gain: Some(Gain::from(Interval::new(1.0, gain, factor(share.high)))),
-        remedy: Some("redis-io-threads".to_owned()),
+        remedy: idle.then(|| "redis-io-threads".to_owned()),
     }))
 }
 
@@ -123,7 +127,8 @@ mod tests {
     }
 
     #[test]
-    fn without_an_idle_cpu_there_is_nothing_to_change() {
-        assert_eq!(redis(9.5, 6.65, 0.2)[0].severity, Severity::Info);
+    fn without_an_idle_cpu_batches_are_what_helps() {
+        let finding = redis(9.5, 6.65, 0.2).remove(0);
+        assert!(finding.remedy.is_none() && finding.gain.unwrap().factor > 3.0);
     }
 }

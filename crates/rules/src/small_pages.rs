@@ -357,8 +357,12 @@ mod tests {
         let mut window = postgres();
         test_window::trace(&mut window, &[(Doing::OnCpu, 20.0)]);
         let Reading::Present(activities) = &mut window.activity else { panic!("it was traced") };
-        activities[0].slices[0].sampled =
-            Some(Sampled { on_cpu: 1000, faulting_on_data: Some(250), calling: None });
+        activities[0].slices[0].sampled = Some(Sampled {
+            on_cpu: 1000,
+            faulting_on_data: Some(250),
+            reading: None,
+            calling: None,
+        });
         window.end.databases[0].counters.accesses = Reading::Absent("not asked".to_owned());
         let findings = found(evaluate(&window));
         let tax = findings[0].tax.as_ref().unwrap();

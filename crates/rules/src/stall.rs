@@ -4,8 +4,9 @@ use crate::accounting::{Demand, MOST_SAVED, factor};
 use crate::sandboxed_runtime::is_sandbox;
 use std::ops::Add;
 use untax_core::activity::{Call, Doing, Part, Polling, Spent};
+use untax_core::database::Model;
 use untax_core::finding::Says;
-use untax_core::window::Pair;
+use untax_core::window::{Other, Pair};
 use untax_core::{
     Activity, Diagnosis, Evidence, Finding, Gain, Interval, Reading, Severity, Tax, Unmeasured,
     Window,
@@ -24,6 +25,13 @@ const HIGH: f64 = 0.2;
 /// virtual ones.
 const FEWER_WAKEUPS: f64 = 2.0;
 
+/// And by how much more when nobody keeps it from a CPU: less work has piled up each time that it is
+/// woken. The lab saw factors of 1.0 to 1.7.
+const MORE_WAKEUPS: f64 = 2.0;
+
+/// The part of all clients' time on CPU from which on one carries the load.
+const ASKS: f64 = 0.1;
+
 /// A database that is active for less of the window than this, all threads together, has no time
 /// to lose.
 pub const IDLE_SHARE: f64 = 0.05;
@@ -35,20 +43,28 @@ pub struct Stall {
     demand: Reading<Demand>,
     /// Whether the database was hardly active at all.
     idle: bool,
-    /// The time on CPU of its clients on this machine.
+    /// The time on CPU of its clients on this machine, and what their threads could have had.
     clients_s: f64,
+    clients_most_s: f64,
     /// The share of active time that ends with the cause and is not charged to it.
     ends_too: f64,
     /// Seconds on CPU, of others, that end with the cause.
     freed_s: f64,
-    /// Its own seconds on CPU that end with the cause.
+    /// Its own seconds on CPU that end with the cause: as expected, and at most.
     saved_s: f64,
+    saved_most_s: f64,
     /// The share of active time in which processes waited that nobody waits for: for files, mostly.
     background: f64,
+    /// The share of active time behind locks that other threads held, unless that is the cause.
+    queued: f64,
     /// The time of serving threads between requests, over the active time: now, and without the
     /// cause.
     between: f64,
     between_without: f64,
+    /// What processor time may be added to requests without the cause, over the active time: the
+    /// expected and at most.
+    added: f64,
+    added_most: f64,
 }
 
 impl Stall {
@@ -65,24 +81,36 @@ impl Stall {
         }
         let demand = Demand::of(window, pair);
         pair.activity.clone().map(|activity| {
-            let share = activity.share(pair.end.model, counts)?;
-            let of_clients = window.others.iter().filter(|o| activity.clients.contains(&o.pid));
-            let clients_s = of_clients.map(|other| other.cpu_s.0).fold(0.0, f64::add);
+            let share = activity.share(pair.end.model, &counts)?;
+            let is_client = |other: &&Other| activity.clients.contains(&other.pid);
+            let clients = || window.others.iter().filter(is_client);
+            let clients_s = clients().map(|other| other.cpu_s.0).fold(0.0, f64::add);
+            let room_s = |other: &Other| f64::from(other.threads) * pair.seconds;
+            // Those that have others ask, or ask now and then, take nothing off them.
+            let asks = |other: &&Other| other.cpu_s.0 >= ASKS * clients_s;
+            let clients_most_s = clients().filter(asks).map(room_s).fold(0.0, f64::add);
             let between = between(pair, activity);
             let aside = |spent: &Spent| spent.in_background(pair.end.model) && waits(spent, pair);
             let background = activity.share(pair.end.model, aside).map_or(0.0, |share| share.mid);
+            let behind = |spent: &Spent| is_queued(spent, pair) && !counts(spent);
+            let queued = activity.share(pair.end.model, behind).map_or(0.0, |share| share.mid);
             let idle = activity.active(pair.end.model).0 < IDLE_SHARE * pair.seconds;
             Some(Self {
                 share,
                 demand,
                 idle,
                 clients_s,
+                clients_most_s,
                 ends_too: 0.0,
                 freed_s: 0.0,
                 saved_s: 0.0,
+                saved_most_s: 0.0,
                 background,
+                queued,
                 between,
                 between_without: between,
+                added: 0.0,
+                added_most: 0.0,
             })
         })
     }
@@ -103,7 +131,8 @@ impl Stall {
                 let clients_s = stall.clients_s * (1.0 - share.mid);
                 // So do server processes wait for them in between.
                 let between_without = stall.between * (1.0 - share.mid);
-                Some(Self { share, clients_s, saved_s, between_without, ..stall })
+                let saved_most_s = saved_s;
+                Some(Self { share, clients_s, saved_s, saved_most_s, between_without, ..stall })
             })
         })
     }
@@ -111,14 +140,26 @@ impl Stall {
     /// What system calls of this kind took on a CPU, and their part of waiting for one; `None`
     /// inside when too little was sampled.
     pub fn calling(window: &Window, pair: &Pair, call: Call) -> Reading<Option<Self>> {
-        Self::of(window, pair, |_| false).and_then(|stall| {
-            pair.activity.as_ref().and_then(|activity| {
-                Demand::of(window, pair).map(|demand| {
-                    let taken_s = activity.share_calling(call)?.scale(demand.on_cpu_s);
-                    let share = demand.share_of(taken_s);
-                    Some(Self { share, saved_s: taken_s.mid, ..stall? })
-                })
-            })
+        let sampled = pair.activity.value().and_then(|activity| activity.share_calling(call));
+        Self::of(window, pair, |_| false).and_then(|stall| match stall.zip(sampled) {
+            Some((stall, sampled)) => stall.sampled(sampled).map(Some),
+            None => Reading::Present(None),
+        })
+    }
+
+    /// The same waiting, and that share of the database's time on a CPU.
+    pub fn sampled(self, share: Interval) -> Reading<Self> {
+        let taken_s = self.demand.as_ref().map(|demand| share.scale(demand.on_cpu_s));
+        taken_s.and_then(|taken_s| self.computing(taken_s))
+    }
+
+    /// The same waiting, and so many seconds on a CPU with their part of waiting for one.
+    pub fn computing(mut self, taken_s: Interval) -> Reading<Self> {
+        self.demand.clone().map(|demand| {
+            self.share = self.share.plus(demand.share_of(taken_s)).clamp(0.0, 1.0);
+            self.saved_s += taken_s.mid;
+            self.saved_most_s += taken_s.high;
+            self
         })
     }
 
@@ -126,12 +167,17 @@ impl Stall {
     pub fn times(mut self, part: f64) -> Self {
         self.share = self.share.map(|share| share * part);
         self.saved_s *= part;
+        self.saved_most_s *= part;
         self
     }
 
-    /// The same waiting, of which less is known: these are the bounds of its share.
+    /// The same time, all of it on a CPU and waiting for one, of which less is known: these are the
+    /// bounds of its share.
     pub fn between(mut self, low: f64, high: f64) -> Self {
-        self.share = Interval::new(low, self.share.mid, high);
+        let share = self.share.clamp(low, high);
+        self.saved_s *= if self.share.mid > 0.0 { share.mid / self.share.mid } else { 1.0 };
+        self.saved_most_s = self.saved_s * if share.mid > 0.0 { high / share.mid } else { 1.0 };
+        self.share = Interval::new(low, share.mid, high);
         self
     }
 
@@ -149,10 +195,18 @@ impl Stall {
 
     /// The same waiting, whose end leaves CPUs to the database that others had for so long. Its
     /// clients on this machine waited for them too: without the cause they take what they compute.
-    pub fn freeing(mut self, taken_s: f64) -> Self {
+    pub fn freeing(mut self, taken_s: f64, model: Model) -> Self {
         self.freed_s = taken_s;
-        if let Some(demand) = self.demand.value().filter(|_| self.clients_s > 0.0) {
-            self.between_without = self.between.min(self.clients_s / demand.active_s);
+        let Some(demand) = self.demand.value() else { return self };
+        let clients = self.clients_s / demand.active_s;
+        if clients > 0.0 {
+            self.between_without = self.between.min(clients);
+        }
+        let computed = demand.on_cpu_s / demand.active_s + clients;
+        self.added_most = (MORE_WAKEUPS - 1.0) * computed;
+        // A loop serves all that has piled up at once: half way between none of it and all.
+        if model == Model::Loop {
+            self.added = (MORE_WAKEUPS.sqrt() - 1.0) * computed;
         }
         self
     }
@@ -170,30 +224,41 @@ impl Stall {
     /// The throughput factor of a closed loop without the waiting.
     ///
     /// Clients go on to take the time that they take between requests, and the machine has no
-    /// more CPUs than it has. The middle lets the database and its clients have all of them, the
+    /// more CPUs than it has. Who holds a lock loses as much of its time to the cause as others do,
+    /// so it holds it for less without. The middle lets the database and its clients have all of them, the
     /// lower bound leaves to others what they use now, and the upper one lets requests take less of
     /// them.
     pub fn gain(&self) -> Gain {
-        let [least, most] = self.demand.value().map_or([f64::INFINITY; 2], |demand| {
-            let own_s = (demand.on_cpu_s - self.saved_s).max(0.0) + self.clients_s;
-            let left_s = (demand.busy_s - self.freed_s - self.saved_s).max(own_s);
-            [demand.capacity_s / left_s, demand.capacity_s / own_s]
+        let [least, most, unhurried] = self.demand.value().map_or([f64::INFINITY; 3], |demand| {
+            let own_s = |saved_s: f64| (demand.on_cpu_s - saved_s).max(0.0) + self.clients_s;
+            let left_s = (demand.busy_s - self.freed_s - self.saved_s).max(own_s(self.saved_s));
+            let times = |left_s: f64| demand.capacity_s / left_s;
+            let unhurried = FEWER_WAKEUPS * times(own_s(self.saved_most_s));
+            [times(left_s), times(own_s(self.saved_s)), unhurried]
         });
-        let unhurried = most * FEWER_WAKEUPS;
-        let loop_factor = |share: f64| {
+        // Clients that connect less have more time for the rest.
+        let clients =
+            if self.clients_s > 0.0 { self.clients_most_s / self.clients_s } else { f64::INFINITY };
+        let [least, most] = [least, most].map(|factor| factor.min(clients));
+        let loop_factor = |share: f64, added: f64| {
             let serving = 1.0 - self.background;
             let left = serving - share.min(serving * MOST_SAVED);
             if serving > 0.0 {
-                (serving + self.between) / (left + self.between_without)
+                (serving + self.between) / (left + added + self.between_without)
             } else {
                 1.0
             }
         };
-        let high = self.share.high + self.ends_too;
+        let ends = |share: f64| {
+            let ended = share + self.ends_too;
+            let holding = 1.0 - self.queued + self.between;
+            ended + if holding > 0.0 { self.queued * (ended / holding).min(1.0) } else { 0.0 }
+        };
+        let high = ends(self.share.high);
         Gain::from(Interval::new(
-            loop_factor(self.share.low).min(least).max(1.0),
-            loop_factor(self.share.mid + self.ends_too).min(most).max(1.0),
-            factor(high).max(loop_factor(high)).min(unhurried).max(1.0),
+            loop_factor(self.share.low, self.added_most).min(least).max(1.0),
+            loop_factor(ends(self.share.mid), self.added).min(most).max(1.0),
+            factor(high).max(loop_factor(high, 0.0)).min(unhurried).max(1.0),
         ))
     }
 }
@@ -222,6 +287,11 @@ fn between(pair: &Pair, activity: &Activity) -> f64 {
 /// Whether it is active and waits for anything but a CPU.
 fn waits(spent: &Spent, pair: &Pair) -> bool {
     matches!(spent.part(pair.end.model), Part::Disk | Part::Reclaim | Part::Lock | Part::Network)
+}
+
+/// Whether it waits for a lock of the database's own, and somebody waits for it in turn.
+pub fn is_queued(spent: &Spent, pair: &Pair) -> bool {
+    spent.part(pair.end.model) == Part::Lock && !spent.in_background(pair.end.model)
 }
 
 /// A finding of a rule, or none: the parts that all rules of this kind fill in.
@@ -272,4 +342,43 @@ pub fn per_database(
 /// A share as evidence and summaries word it.
 pub fn percent(share: f64) -> String {
     if share < 0.1 { format!("{:.1} %", share * 100.0) } else { format!("{:.0} %", share * 100.0) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_window;
+
+    /// Of ten seconds that somebody is active, so long each.
+    fn gain(times: &[(Doing, f64)], client_s: Option<f64>) -> f64 {
+        let mut window = test_window::postgres();
+        test_window::trace(&mut window, times);
+        if let (Some(cpu_s), Reading::Present(activities)) = (client_s, &mut window.activity) {
+            activities[0].clients = vec![77];
+            window.others = vec![Other {
+                pid: 77,
+                name: "client".to_owned(),
+                cgroup: Reading::Absent(String::new()),
+                threads: 1,
+                cpu_s: untax_core::Seconds(cpu_s),
+            }];
+        }
+        let pair = window.databases().next().unwrap();
+        let stall = Stall::of(&window, &pair, |spent| spent.doing == Doing::Disk);
+        stall.into_value().flatten().unwrap().gain().factor
+    }
+
+    #[test]
+    fn who_holds_a_lock_waits_for_disks_as_others_do() {
+        let gain = gain(&[(Doing::OnCpu, 1.0), (Doing::Disk, 6.0), (Doing::Futex, 3.0)], None);
+        // Of the 3 s behind locks 6 / 7 were for the disk too.
+        assert!((gain - 7.0).abs() < 1e-9, "{gain}");
+    }
+
+    #[test]
+    fn a_client_of_one_thread_has_one_cpu() {
+        let times = [(Doing::OnCpu, 2.0), (Doing::Disk, 8.0)];
+        assert!((gain(&times, Some(0.1)) - 5.0).abs() < 1e-9);
+        assert!((gain(&times, Some(8.0)) - 1.25).abs() < 1e-9);
+    }
 }

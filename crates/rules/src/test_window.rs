@@ -307,10 +307,21 @@ pub fn trace(window: &mut Window, times: &[(Doing, f64)]) {
 /// Of a thousand samples of the test window's database, which has to be traced, so many were in
 /// system calls of this kind.
 pub fn sample(window: &mut Window, call: Call, count: u64) {
-    let Present(activities) = &mut window.activity else { panic!("it is not traced") };
     let mut calling = [0; Call::ALL.len()];
     calling[call as usize] = count;
-    let sampled = Sampled { on_cpu: 1000, faulting_on_data: None, calling: Some(calling) };
+    set_samples(window, Sampled { calling: Some(calling), ..SAMPLED });
+}
+
+/// And so many got pages of files that were not in the page cache.
+pub fn sample_reading(window: &mut Window, count: u64) {
+    set_samples(window, Sampled { reading: Some(count), ..SAMPLED });
+}
+
+const SAMPLED: Sampled =
+    Sampled { on_cpu: 1000, faulting_on_data: None, reading: None, calling: None };
+
+fn set_samples(window: &mut Window, sampled: Sampled) {
+    let Present(activities) = &mut window.activity else { panic!("it is not traced") };
     activities[0].slices[0].sampled = Some(sampled);
 }
 

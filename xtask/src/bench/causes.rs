@@ -14,11 +14,11 @@ use untax_core::lab::{LabCell, LabMatrix, is_none};
 /// What to measure.
 #[derive(Debug, Args)]
 pub struct Options {
-    /// Runs of each cause on each engine; two healthy servers of each engine in each
+    /// Checks of each cause on each engine, and of two healthy servers of each engine
     #[arg(long, default_value_t = 5)]
     repeats: u32,
-    /// Pairs of trials in each run
-    #[arg(long, default_value_t = 2)]
+    /// Pairs of trials with each cause that can be removed and without it
+    #[arg(long, default_value_t = 7)]
     pairs: u32,
     /// The seed of the order
     #[arg(long, default_value_t = 1)]
@@ -33,13 +33,22 @@ pub struct Options {
     output: Output,
 }
 
-/// Runs the matrix and writes the table.
+/// Runs two matrices, one to find causes again and again, one to remove each, and writes the table
+/// of both.
 pub fn run(options: &Options) -> anyhow::Result<()> {
     options.output.prepare()?;
-    let folder = options.output.out.join("matrix");
+    let mut found = matrix(options, "found", options.repeats, 0)?;
+    let removed = matrix(options, "removed", 1, options.pairs)?;
+    found.runs.extend(removed.runs);
+    write_table(&found, options)
+}
+
+/// `untax lab matrix`, which goes on with one of the same name that was interrupted.
+fn matrix(options: &Options, name: &str, repeats: u32, pairs: u32) -> anyhow::Result<LabMatrix> {
+    let folder = options.output.out.join(name);
     let out = folder.to_str().context("the folder's name is no text")?;
-    let [repeats, pairs] = [options.repeats, options.pairs].map(|n| n.to_string());
-    let seed = options.seed.to_string();
+    let [repeats, pairs, seed] =
+        [repeats.into(), pairs.into(), options.seed].map(|n| n.to_string());
     let mut words =
         vec!["lab", "matrix", "--repeats", &repeats, "--pairs", &pairs, "--seed", &seed, "-o", out];
     for (flag, chosen) in [("--causes", &options.causes), ("--engines", &options.engines)] {
@@ -53,15 +62,15 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
     }
     let saved = folder.join("matrix.json");
     let text = std::fs::read_to_string(&saved).with_context(|| saved.display().to_string())?;
-    write_table(&serde_json::from_str(&text)?, options)
+    Ok(serde_json::from_str(&text)?)
 }
 
 fn write_table(matrix: &LabMatrix, options: &Options) -> anyhow::Result<()> {
     let mut text = format!(
         "# Every cause: whether it is found, and what removing it brings\n\n\
          `untax lab matrix`: each cause on a scratch server under load, {} times in random order, \
-         checked for 5 s; then {} pairs of trials of 5 s with and without it. Every run: \
-         [matrix.html](matrix/matrix.html).\n\n\
+         checked for 5 s; then once more in another order, with {} pairs of trials of 5 s with and \
+         without it.\n\n\
          Machine: {}. Command: `{}`.\n\n## Found\n\n\
          | cause | engine | found | first among taxes | tax |\n|---|---|---|---|---|\n",
         options.repeats,

@@ -5,7 +5,7 @@ use crate::work::{Engine, Kind, Work};
 
 pub(super) const CAUSE: Cause = Cause {
     id: "redis-network-bound",
-    summary: "50 clients that send requests one by one rather than 64 at a time, over TCP",
+    summary: "50 clients that send requests one by one rather than 16 at a time, over TCP",
     engines: &[Engine::Redis],
     needs: &[Need::Root],
     takes: None,

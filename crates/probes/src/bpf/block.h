@@ -107,11 +107,6 @@ struct hd_struct {
 	int partno;
 };
 
-struct task_struct___family {
-	int tgid;
-	struct task_struct___family *real_parent;
-};
-
 #pragma clang attribute pop
 
 #endif

@@ -180,7 +180,7 @@ static __always_inline struct inode *file_of_page(struct bio *bio)
 /* Whose request this is, when its pages belong to no file of a database: direct I/O, flushes. */
 static __always_inline void told_by_task(struct flow_key *key)
 {
-	struct task_struct___family *task = (void *)bpf_get_current_task();
+	struct task_struct *task = (void *)bpf_get_current_task();
 	u32 process = bpf_get_current_pid_tgid() >> 32;
 	u32 *database = bpf_map_lookup_elem(&processes, &process);
 

@@ -52,6 +52,8 @@ struct files_struct {
 
 struct task_struct {
 	int pid;
+	int tgid;
+	struct task_struct *real_parent;
 	unsigned int __state;
 	unsigned int flags;
 	struct sched_entity se;

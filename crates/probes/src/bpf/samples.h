@@ -44,23 +44,26 @@ int BPF_PROG(on_page_fault, unsigned long address)
 	return 0;
 }
 
-static __always_inline bool is_in_page_fault(void *context)
+/* The innermost of these functions that the current thread is in; RANGES: in none. */
+static __always_inline u32 innermost(void *context, u32 first, u32 last)
 {
-	u32 zero = 0;
+	u32 zero = 0, range;
 	struct stack *stack = bpf_map_lookup_elem(&stacks, &zero);
 	int frame;
 	long bytes;
 
 	if (!stack)
-		return 0;
+		return RANGES;
 	bytes = bpf_get_stack(context, stack, sizeof(*stack), 0);
 	for (frame = 0; frame < MAX_DEPTH; frame++) {
 		if (frame * (long)sizeof(u64) >= bytes)
-			return 0;
-		if (is_within(KERNEL_FAULTS, stack->addresses[frame]))
-			return 1;
+			return RANGES;
+		for (range = first; range <= last; range++) {
+			if (is_within(range, stack->addresses[frame]))
+				return range;
+		}
 	}
-	return 0;
+	return RANGES;
 }
 
 #define FORMAT_OF_MODE 0xf000
@@ -77,18 +80,22 @@ static __always_inline bool is_socket(u32 descriptor)
 	return (mode & FORMAT_OF_MODE) == SOCKET;
 }
 
-/* Registers of a thread that executes its own program hold no system call, nor do a fault's. */
-static __always_inline void count_call(struct total *total)
+/*
+ * Registers of a thread that executes its own program hold no system call, nor do a fault's. Gives
+ * whether it is one that reads or writes a file.
+ */
+static __always_inline bool count_call(struct total *total)
 {
 	struct pt_regs *regs = registers();
 	const volatile struct syscall *call = syscall_of(regs);
 	u8 kind = call ? call->call : CALLS;
 
 	if (kind >= CALLS || bpf_get_current_task_btf()->flags & IO_WORKER)
-		return;
+		return 0;
 	if (kind == PAGES && is_socket(ARGUMENT_1(regs)))
-		return;
+		return 0;
 	__sync_fetch_and_add(&total->calling[kind], 1);
+	return kind == PAGES;
 }
 
 SEC("perf_event")
@@ -97,12 +104,18 @@ int on_sample(void *context)
 	u32 pid = bpf_get_current_pid_tgid();
 	struct thread *thread = bpf_map_lookup_elem(&threads, &pid);
 	struct total *total = thread && !paused ? total_of(thread) : NULL;
+	u32 place;
 
 	if (!total)
 		return 0;
 	__sync_fetch_and_add(&total->sampled, 1);
-	count_call(total);
-	if (thread->faults_on_data && is_in_page_fault(context))
+	if (count_call(total) && thread->on_cpu == ON_CPU) {
+		place = innermost(context, KERNEL_LOOKS, RANGES - 1);
+		if (place >= KERNEL_READS && place < RANGES)
+			__sync_fetch_and_add(&total->reading, 1);
+	}
+	if (thread->faults_on_data &&
+	    innermost(context, KERNEL_FAULTS, KERNEL_FAULTS) == KERNEL_FAULTS)
 		__sync_fetch_and_add(&total->faulting_on_data, 1);
 	return 0;
 }

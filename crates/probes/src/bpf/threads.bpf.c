@@ -323,15 +323,22 @@ int BPF_PROG(on_switch, bool preempted, struct task_struct *prev, struct task_st
 	return 0;
 }
 
-static __always_inline void count_client(u32 database)
+static __always_inline void count_client(u32 database, u32 pid)
 {
-	struct client client = { .database = database, .pid = bpf_get_current_pid_tgid() >> 32 };
+	struct client client = { .database = database, .pid = pid };
 	u64 *count = bpf_map_lookup_elem(&clients, &client), one = 1;
 
 	if (count)
 		__sync_fetch_and_add(count, 1);
 	else
 		bpf_map_update_elem(&clients, &client, &one, BPF_ANY);
+}
+
+/* The current process, and who started it: one may start a client for each request. */
+static __always_inline void count_clients(u32 database)
+{
+	count_client(database, bpf_get_current_pid_tgid() >> 32);
+	count_client(database, BPF_CORE_READ(bpf_get_current_task_btf(), real_parent, tgid));
 }
 
 /*
@@ -354,7 +361,7 @@ int BPF_PROG(on_waking, struct task_struct *task)
 	if (call->sends) {
 		woken_by_client(thread);
 		if (bpf_get_prandom_u32() % CLIENT_SAMPLING == 0)
-			count_client(thread->database);
+			count_clients(thread->database);
 		return 0;
 	}
 	if (!call->wakes_peers)

@@ -151,6 +151,8 @@ struct total {
 	/* Samples of its threads on a CPU; those in a page fault on the data's memory. */
 	u64 sampled;
 	u64 faulting_on_data;
+	/* Those that fill the page cache from a disk, but for freeing memory for it. */
+	u64 reading;
 	/* Those in system calls of each kind, page faults included. */
 	u64 calling[CALLS];
 };
@@ -161,14 +163,19 @@ struct range {
 	u64 to;
 };
 
-/* After the memory of each database: where the kernel begins to serve a page fault. */
+/*
+ * After the memory of each database: where the kernel begins to serve a page fault, where it looks
+ * for pages of a file that it has, and where it gets those that it has not.
+ */
 #define KERNEL_FAULTS MAX_DATABASES
-#define RANGES (MAX_DATABASES + 1)
+#define KERNEL_LOOKS (KERNEL_FAULTS + 1)
+#define KERNEL_READS (KERNEL_LOOKS + 1)
+#define RANGES (MAX_DATABASES + 5)
 
-/* The deepest stack that is searched for a page fault. */
+/* The deepest stack that is searched for them. */
 #define MAX_DEPTH 48
 
-/* A process that sends to a database. */
+/* A process that sends to a database, or has started one that does. */
 struct client {
 	u32 database;
 	u32 pid;

@@ -1,5 +1,5 @@
-//! How much of their time on a CPU the threads spend in page faults and in system calls: what the
-//! samples need to know.
+//! How much of their time on a CPU the threads spend in page faults, in system calls and in reading
+//! files: what the samples need to know.
 
 use crate::bpf::Running;
 use libbpf_rs::{MapCore, MapFlags};
@@ -25,6 +25,23 @@ const ENTRY: &str = "asm_exc_page_fault";
 #[cfg(not(target_arch = "x86_64"))]
 const ENTRY: &str = "do_mem_abort";
 
+/// The functions that get the pages of a file that are not in the page cache. Compilers may have made
+/// one of some of them.
+const READS: [&str; 3] = ["filemap_get_pages", "page_cache_ra_unbounded", "page_cache_ra_order"];
+
+/// Where the kernel does what is to be told apart, in the order of threads.h: after the entry the
+/// function that looks for pages in the page cache.
+const FUNCTIONS: [&str; 5] = [ENTRY, "filemap_get_read_batch", READS[0], READS[1], READS[2]];
+
+/// What samples can tell apart here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Places {
+    /// Page faults.
+    pub faults: bool,
+    /// The filling of the page cache.
+    pub reading: bool,
+}
+
 /// `struct range` of threads.h.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Range {
@@ -41,15 +58,18 @@ impl Range {
     }
 }
 
-/// Prepares samples of page faults; gives whether these are possible here: the kernel must tell the
-/// address of a page fault, and where it serves them.
-pub(super) fn prepare(bpf: &Running, host: &Host) -> libbpf_rs::Result<bool> {
-    let symbols = host.text("/proc/kallsyms");
-    let Some(entry) = symbols.value().and_then(|text| function(text, ENTRY)) else {
-        return Ok(false);
-    };
-    set(bpf, KERNEL_FAULTS, entry)?;
-    Ok(bpf.has(ADDRESSES))
+/// Says where the kernel does what is to be told apart, and gives what can be: it must show where its
+/// functions are, and tell the address of a page fault.
+pub(super) fn prepare(bpf: &Running, host: &Host) -> libbpf_rs::Result<Places> {
+    let symbols = host.text("/proc/kallsyms").into_value().unwrap_or_default();
+    let found = functions(&symbols, &FUNCTIONS);
+    for (range, name) in (KERNEL_FAULTS..).zip(FUNCTIONS) {
+        if let Some((_, place)) = found.iter().find(|(known, _)| *known == name) {
+            set(bpf, range, *place)?;
+        }
+    }
+    let has = |any: &[&str]| found.iter().any(|(name, _)| any.contains(name));
+    Ok(Places { faults: has(&[ENTRY]) && bpf.has(ADDRESSES), reading: has(&READS) })
 }
 
 /// Samples, also after a pause; gives whether that is possible: the kernel's clock must drive a program.
@@ -79,18 +99,29 @@ fn set(bpf: &Running, index: u32, range: Range) -> libbpf_rs::Result<()> {
     bpf.map("ranges")?.update(&index.to_ne_bytes(), &range.bytes(), MapFlags::ANY)
 }
 
-/// Where a function of the kernel lies: from its symbol to the next one. The kernel shows zeroes to
+/// Where functions of the kernel lie: from their symbols to the next one. The kernel shows zeroes to
 /// those who may not know.
-fn function(symbols: &str, name: &str) -> Option<Range> {
-    let mut texts = symbols.lines().filter_map(|line| {
+fn functions<'a>(symbols: &str, names: &[&'a str]) -> Vec<(&'a str, Range)> {
+    let texts = symbols.lines().filter_map(|line| {
         let mut words = line.split_ascii_whitespace();
         let address = u64::from_str_radix(words.next()?, 16).ok()?;
         let is_text = matches!(words.next()?, "t" | "T");
         is_text.then(|| words.next().map(|symbol| (address, symbol)))?
     });
-    let (from, _) = texts.find(|(address, symbol)| *symbol == name && *address > 0)?;
-    let to = texts.map(|(address, _)| address).find(|address| *address > from)?;
-    Some(Range { from, to })
+    let mut found: Vec<(&str, Range)> = Vec::new();
+    for (address, symbol) in texts.filter(|(address, _)| *address > 0) {
+        let begun = found.iter_mut().map(|(_, range)| range);
+        let ended = begun.filter(|range| range.to == 0 && range.from < address);
+        ended.for_each(|range| range.to = address);
+        let sought = names.iter().find(|name| **name == symbol);
+        if let Some(name) = sought.filter(|name| found.iter().all(|(known, _)| known != *name)) {
+            found.push((name, Range { from: address, to: 0 }));
+        } else if found.len() == names.len() && found.iter().all(|(_, range)| range.to > 0) {
+            break;
+        }
+    }
+    found.retain(|(_, range)| range.to > 0);
+    found
 }
 
 #[cfg(test)]
@@ -105,15 +136,17 @@ mod tests {
                     ffffffff81000c70 d data\n\
                     ffffffff81000c90 T asm_int80_emulation\n";
         let expected = Range { from: 0xffff_ffff_8100_0c60, to: 0xffff_ffff_8100_0c90 };
-        assert_eq!(function(text, "asm_exc_page_fault"), Some(expected));
-        assert_eq!(function(text, "asm_exc"), None);
-        assert_eq!(function("0000000000000000 T f\n0000000000000000 T g\n", "f"), None);
-        assert_eq!(function("garbage\n\nzz T f\n", "f"), None);
+        let names = ["asm_exc_page_fault", "asm_exc", "asm_int80_emulation"];
+        assert_eq!(functions(text, &names), [(names[0], expected)]);
+        assert_eq!(functions("0000000000000000 T f\n0000000000000000 T g\n", &["f"]), []);
+        assert_eq!(functions("garbage\n\nzz T f\n", &["f"]), []);
     }
 
     #[test]
     fn the_kernel_and_this_program_number_alike() {
         let header = include_str!("../bpf/threads.h");
         assert!(header.contains("#define KERNEL_FAULTS MAX_DATABASES\n"));
+        let ranges = format!("#define RANGES (MAX_DATABASES + {})\n", FUNCTIONS.len());
+        assert!(header.contains(&ranges));
     }
 }

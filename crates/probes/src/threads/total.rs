@@ -1,5 +1,6 @@
 //! `struct total` of threads.h: what the threads of one database did, as numbers in a row.
 
+use super::samples::Places;
 use untax_core::Seconds;
 use untax_core::activity::{Call, Doing, Longest, Polling, Sampled, Spent};
 
@@ -16,7 +17,8 @@ pub(super) const FIRST: usize = CONNECTING + 1;
 const LONGEST: usize = FIRST + 1 + FILE_WAITS + 2;
 const HUNG: usize = LONGEST + FILE_WAITS;
 const SAMPLED: usize = HUNG + 1;
-const CALLING: usize = SAMPLED + 2;
+const READING: usize = SAMPLED + 2;
+const CALLING: usize = READING + 1;
 const FILE_WAITS: usize = 3;
 
 /// How much one number grew between two readings of `struct total`; an empty one is all zeroes.
@@ -25,12 +27,12 @@ pub(super) fn grown(index: usize, total: &[u64], before: &[u64]) -> u64 {
     at(total).saturating_sub(at(before))
 }
 
-/// What samples showed between two readings of `struct total`; `faults_known`: whether they tell page
-/// faults on the data from others.
-pub(super) fn sampled(total: &[u64], before: &[u64], faults_known: bool) -> Sampled {
+/// What samples showed between two readings of `struct total`.
+pub(super) fn sampled(total: &[u64], before: &[u64], places: Places) -> Sampled {
     Sampled {
         on_cpu: grown(SAMPLED, total, before),
-        faulting_on_data: faults_known.then(|| grown(SAMPLED + 1, total, before)),
+        reading: places.reading.then(|| grown(READING, total, before)),
+        faulting_on_data: places.faults.then(|| grown(SAMPLED + 1, total, before)),
         calling: Some(Call::ALL.map(|call| grown(CALLING + call as usize, total, before))),
     }
 }
@@ -77,6 +79,7 @@ mod tests {
             ("longest", LONGEST),
             ("hung", HUNG),
             ("sampled", SAMPLED),
+            ("reading", READING),
             ("calling", CALLING),
         ] {
             assert_eq!(places[name], 8 * index, "{name}");
