@@ -58,6 +58,8 @@ pub struct ProcessTime {
     pub name: String,
     /// How many threads it has.
     pub threads: u32,
-    /// Its time on CPU since then, and that of those it started, theirs included, that have ended.
+    /// Its time on CPU since then.
     pub cpu_s: Seconds,
+    /// That of those it started and awaited the end of, theirs included.
+    pub ended_s: Seconds,
 }

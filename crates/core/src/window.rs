@@ -111,16 +111,21 @@ pub struct Other {
     pub name: String,
     /// Its control group.
     pub cgroup: Reading<String>,
-    /// How many threads it has: none of them is on more than one CPU.
-    #[serde(default = "one")]
+    /// How many threads it has.
     pub threads: u32,
-    /// Its time on CPU in the window.
+    /// Its time on CPU in the window, and that of those it started that ended in it.
     pub cpu_s: Seconds,
+    /// What of it those took that ended.
+    pub ended_s: Seconds,
 }
 
-/// Older captures do not tell.
-fn one() -> u32 {
-    1
+impl Other {
+    /// The most that its threads could have had in so many seconds; `None` when others worked for
+    /// it, of which nobody knows how many there were at once.
+    pub fn room_s(&self, seconds: f64) -> Option<f64> {
+        let alone = self.ended_s.0 < 0.1 * self.cpu_s.0;
+        alone.then(|| f64::from(self.threads.max(1)) * seconds)
+    }
 }
 
 /// What an engine calls its requests so far, among the counts that it tells.

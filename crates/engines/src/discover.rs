@@ -82,17 +82,17 @@ pub fn discover(
 
 /// Processor time of every process; none when the length of a tick is not known.
 fn times(table: &Table, ticks: Option<u64>) -> Vec<ProcessTime> {
-    let time = |stat: &process::Stat, ticks: u64| {
-        let own = stat.user_ticks.saturating_add(stat.system_ticks);
-        let ended = stat.children_user_ticks.saturating_add(stat.children_system_ticks);
-        ProcessTime {
-            pid: stat.pid,
-            started_ticks: stat.started_ticks,
-            parent: stat.parent,
-            name: stat.comm.clone(),
-            threads: stat.threads,
-            cpu_s: Seconds(own.saturating_add(ended) as f64 / ticks as f64),
-        }
+    let seconds = |user: u64, system: u64, ticks: u64| {
+        Seconds(user.saturating_add(system) as f64 / ticks as f64)
+    };
+    let time = |stat: &process::Stat, ticks: u64| ProcessTime {
+        pid: stat.pid,
+        started_ticks: stat.started_ticks,
+        parent: stat.parent,
+        name: stat.comm.clone(),
+        threads: stat.threads,
+        cpu_s: seconds(stat.user_ticks, stat.system_ticks, ticks),
+        ended_s: seconds(stat.children_user_ticks, stat.children_system_ticks, ticks),
     };
     ticks.map_or_else(Vec::new, |ticks| table.stats().map(|stat| time(stat, ticks)).collect())
 }

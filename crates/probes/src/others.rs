@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use untax_core::snapshot::ProcessTime;
 use untax_core::window::Other;
-use untax_core::{Seconds, Snapshot};
+use untax_core::{Reading, Seconds, Snapshot};
 use untax_host::{Host, cgroup};
 
 /// This program and its children: what they cost is told in a result of its own.
@@ -21,37 +21,26 @@ const LEAST_SHARE: f64 = 0.005;
 /// started it, and waited for its end.
 /// `host` is the host at the end: it knows their control groups.
 pub fn busiest(host: &Host, start: &Snapshot, end: &Snapshot, clients: &[u32]) -> Vec<Other> {
-    let before = before(&start.processes, &end.processes);
+    let growth = Growth::between(start, end);
     let least_s = LEAST_SHARE * (end.uptime_s - start.uptime_s);
     let own = |pid| end.databases.iter().any(|database| database.pids.contains(&pid));
-    let mut grown: Vec<_> = end
-        .processes
-        .iter()
-        .map(|process| {
-            let before = before.get(&identity(process)).copied().unwrap_or_default();
-            (process, process.cpu_s - before)
-        })
-        .filter(|(process, cpu_s)| {
-            (cpu_s.0 > least_s || clients.contains(&process.pid))
-                && process.name != OWN
-                && !own(process.pid)
-        })
-        .collect();
-    grown.sort_by(|a, b| b.1.0.total_cmp(&a.1.0));
-    let other = |(process, cpu_s): (&ProcessTime, Seconds)| Other {
-        pid: process.pid,
-        name: process.name.clone(),
-        cgroup: cgroup::path_of(host, process.pid),
-        threads: process.threads,
-        cpu_s,
-    };
+    let mut grown: Vec<(&ProcessTime, Other)> =
+        end.processes.iter().map(|process| (process, growth.of(process))).collect();
+    grown.retain(|(process, other)| {
+        (other.cpu_s.0 > least_s || clients.contains(&process.pid))
+            && process.name != OWN
+            && !own(process.pid)
+    });
+    grown.sort_by(|a, b| b.1.cpu_s.0.total_cmp(&a.1.cpu_s.0));
     let mut neighbours = 0;
     grown.retain(|(process, _)| {
         let client = clients.contains(&process.pid);
         neighbours += usize::from(!client);
         client || neighbours <= MOST
     });
-    grown.into_iter().map(other).collect()
+    let placed =
+        |(_, other): (_, Other)| Other { cgroup: cgroup::path_of(host, other.pid), ..other };
+    grown.into_iter().map(placed).collect()
 }
 
 /// What tells a process from all others: its pid, and when it was started.
@@ -61,44 +50,94 @@ fn identity(process: &ProcessTime) -> Identity {
     (process.pid, process.started_ticks)
 }
 
-/// What each process that there is at the end, or was when the window began, had taken until then;
-/// what one had taken that has ended since counts with who has taken over its time.
-fn before(start: &[ProcessTime], end: &[ProcessTime]) -> HashMap<Identity, Seconds> {
-    let lives: HashSet<Identity> = end.iter().map(identity).collect();
-    let by_pid: HashMap<u32, &ProcessTime> = start.iter().map(|p| (p.pid, p)).collect();
-    let mut before = HashMap::new();
-    for process in start {
-        let parent = |process: &&ProcessTime| by_pid.get(&process.parent).copied();
-        // A table that was read while it changed may have a circle.
-        let mut line = std::iter::successors(Some(process), parent).take(start.len());
-        if let Some(heir) = line.find(|process| lives.contains(&identity(process))) {
-            let taken_s: &mut Seconds = before.entry(identity(heir)).or_default();
-            *taken_s = *taken_s + process.cpu_s;
+/// How the times of processes grew.
+struct Growth {
+    /// The time of each process at the start.
+    before: HashMap<Identity, Seconds>,
+    /// What had ended below it by then, and what those had taken that have ended since.
+    ended_before: HashMap<Identity, Seconds>,
+    /// What the whole machine was busy.
+    busy_s: f64,
+}
+
+impl Growth {
+    fn between(start: &Snapshot, end: &Snapshot) -> Self {
+        let busy_s = |snapshot: &Snapshot| Some(snapshot.host.cpu_time.value()?.busy_s.0);
+        let grown = busy_s(end).zip(busy_s(start)).map(|(end, start)| end - start);
+        Self::of_processes(&start.processes, &end.processes, grown.unwrap_or(f64::INFINITY))
+    }
+
+    fn of_processes(start: &[ProcessTime], end: &[ProcessTime], busy_s: f64) -> Self {
+        let lives: HashSet<Identity> = end.iter().map(identity).collect();
+        let by_pid: HashMap<u32, &ProcessTime> = start.iter().map(|p| (p.pid, p)).collect();
+        let before = start.iter().map(|process| (identity(process), process.cpu_s)).collect();
+        let mut ended_before: HashMap<Identity, Seconds> = HashMap::new();
+        for process in start {
+            let parent = |process: &&ProcessTime| by_pid.get(&process.parent).copied();
+            // A table that was read while it changed may have a circle.
+            let mut line = std::iter::successors(Some(process), parent).take(start.len());
+            if let Some(heir) = line.find(|process| lives.contains(&identity(process))) {
+                let ended_s = ended_before.entry(identity(heir)).or_default();
+                let itself = identity(heir) == identity(process);
+                let own_s = if itself { Seconds(0.0) } else { process.cpu_s };
+                *ended_s = *ended_s + own_s + process.ended_s;
+            }
+        }
+        Self { before, ended_before, busy_s }
+    }
+
+    fn of(&self, process: &ProcessTime) -> Other {
+        let grown = |now: Seconds, then: &HashMap<Identity, Seconds>| {
+            (now - then.get(&identity(process)).copied().unwrap_or_default()).0
+        };
+        // Another may have awaited their end, or nobody: then this is the time of other years.
+        let ended_s = grown(process.ended_s, &self.ended_before);
+        let ended_s = if (0.0..=self.busy_s).contains(&ended_s) { ended_s } else { 0.0 };
+        let own_s = grown(process.cpu_s, &self.before).max(0.0);
+        Other {
+            pid: process.pid,
+            name: process.name.clone(),
+            cgroup: Reading::Absent("not read".to_owned()),
+            threads: process.threads,
+            cpu_s: Seconds(own_s + ended_s),
+            ended_s: Seconds(ended_s),
         }
     }
-    before
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn process((pid, parent, cpu_s): (u32, u32, f64)) -> ProcessTime {
-        let name = format!("name {pid}");
-        ProcessTime { pid, started_ticks: 9, parent, name, threads: 1, cpu_s: Seconds(cpu_s) }
+    fn process((pid, parent, own, ended): (u32, u32, f64, f64)) -> ProcessTime {
+        let [cpu_s, ended_s] = [own, ended].map(Seconds);
+        let name = String::new();
+        ProcessTime { pid, started_ticks: 9, parent, name, threads: 1, cpu_s, ended_s }
+    }
+
+    /// Milliseconds of each process at the end.
+    fn grown<const N: usize, const M: usize>(
+        start: [(u32, u32, f64, f64); N],
+        end: [(u32, u32, f64, f64); M],
+    ) -> [i64; M] {
+        let growth = Growth::of_processes(&start.map(process), &end.map(process), 20.0);
+        end.map(|one| (growth.of(&process(one)).cpu_s.0 * 1000.0).round() as i64)
     }
 
     #[test]
     fn what_has_ended_counts_with_who_started_it_and_only_since_the_start() {
-        // 30 is a build that starts one compiler after the other; 40 has lost its parent.
-        let start = [(1, 0, 2.0), (30, 1, 5.0), (31, 30, 1.0), (32, 31, 0.5), (40, 39, 3.0)];
-        let end = [(1, 0, 2.0), (30, 1, 9.0), (40, 1, 3.5)];
-        let [start, end] = [start.map(process).to_vec(), end.map(process).to_vec()];
-        let before = before(&start, &end);
-        let grown = |pid| {
-            let process = end.iter().find(|process| process.pid == pid).unwrap();
-            ((process.cpu_s - before[&identity(process)]).0 * 1000.0).round() as i64
-        };
-        assert_eq!([1, 30, 40].map(grown), [0, 2500, 500]);
+        // 30 is a build that starts one compiler after the other.
+        let start = [(1, 0, 2.0, 0.0), (30, 1, 1.0, 4.0), (31, 30, 1.0, 0.5), (32, 31, 0.5, 0.0)];
+        assert_eq!(grown(start, [(1, 0, 2.0, 0.0), (30, 1, 1.5, 8.5)]), [0, 3000]);
+    }
+
+    #[test]
+    fn a_life_that_ends_is_no_window() {
+        // 31 has lost its parent 30 and ended too: 600 s of it go to the first process.
+        let start = [(1, 0, 2.0, 0.0), (30, 1, 5.0, 0.0), (31, 30, 600.0, 0.0)];
+        assert_eq!(grown(start, [(1, 0, 2.0, 605.0)]), [0]);
+        // Nobody awaits the children of 40.
+        let start = [(40, 1, 1.0, 0.0), (41, 40, 7.0, 0.0)];
+        assert_eq!(grown(start, [(40, 1, 1.5, 0.0)]), [500]);
     }
 }

@@ -17,7 +17,8 @@ pub const RULE: Rule = Rule {
     measured: "The scheduler's events: how long threads were ready to run while their run queue \
                was not throttled. That waiting is charged to who had the CPUs meanwhile, in \
                proportion: the named neighbours' processor time over that of the whole machine. \
-               Processes that send requests to the database are its clients, not neighbours.",
+               What ended in the window is told of who started it. Processes that send requests to \
+               the database, and those that started them, are its clients, not neighbours.",
     fix: "Move the neighbours away, lower their weight (cpu.weight, CPUWeight=, requests.cpu), or \
           keep them off the database's CPUs (cpuset, untax steer).",
     sources: &[
@@ -104,6 +105,7 @@ mod tests {
             cgroup: Reading::Present("/batch".to_owned()),
             threads: 1,
             cpu_s: Seconds(*cpu_s),
+            ended_s: Seconds(0.0),
         };
         window.others = names.iter().map(other).collect();
         window

@@ -1,13 +1,13 @@
 //! `mysql-temp-files`: queries of MySQL or MariaDB spill to temporary files.
 
 use crate::catalogue::Rule;
-use crate::disk;
+use crate::disk::{self, Charged};
 use crate::stall::{self, Stall, WORTH, Words, percent};
 use untax_core::activity::{Call, Part};
 use untax_core::finding::Says;
 use untax_core::io::Role;
 use untax_core::window::Pair;
-use untax_core::{Bytes, Diagnosis, Evidence, Finding, Reading, Severity, Window};
+use untax_core::{Bytes, Diagnosis, Evidence, Finding, Interval, Reading, Severity, Window};
 
 pub const RULE: Rule = Rule {
     id: "mysql-temp-files",
@@ -97,9 +97,15 @@ fn computing(window: &Window, pair: &Pair) -> Option<Stall> {
     if tables <= 0.0 || temporary <= 0.0 {
         return None;
     }
-    let stall = Stall::calling(window, pair, Call::Pages).into_value().flatten()?;
-    let stall = stall.times(OVER_CALLS * temporary / (temporary + other));
     let activity = pair.activity.value()?;
+    // What a memory limit makes it read again is charged to that.
+    let again = Charged::of(window, pair).into_value().map(|charged| charged.again);
+    let again = activity.share_reading().zip(again).map(|(read, again)| read.times(again));
+    let calls = activity.share_calling(Call::Pages)?;
+    let calls = calls.minus(again.unwrap_or(Interval::exact(0.0))).clamp(0.0, 1.0);
+    let stall = Stall::of(window, pair, |_| false).into_value().flatten()?;
+    let stall = stall.sampled(calls).into_value()?;
+    let stall = stall.times(OVER_CALLS * temporary / (temporary + other));
     let computes = |part| matches!(part, Part::OnCpu | Part::Contended);
     let all = activity.share(pair.end.model, |spent| computes(spent.part(pair.end.model)))?;
     Some(stall.between(0.0, all.high))

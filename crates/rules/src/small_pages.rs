@@ -5,7 +5,6 @@ mod walks;
 use crate::accounting::Demand;
 use crate::catalogue::Rule;
 use crate::pools::{on_base_pages, page_name};
-use untax_core::activity;
 use untax_core::database::Model;
 use untax_core::finding::Says;
 use untax_core::host::tlb_reach;
@@ -237,11 +236,9 @@ fn fault_part(window: &Window, pair: &Pair) -> Reading<Part> {
             .growth("minor faults", |d| d.counters.minor_faults.clone().map(|n| n as f64))
             .into_result()?;
         let shared = shared_share(window, pair).into_result()?;
-        let activity = pair.activity.value();
-        let sampled = activity.and_then(|activity| {
-            let on_cpu_s = activity.part(activity::Part::OnCpu, pair.end.model).0;
-            Some((activity.share_faulting_on_data()?, on_cpu_s))
-        });
+        let demand = Demand::of(window, pair).into_value();
+        let share = pair.activity.value().and_then(|activity| activity.share_faulting_on_data());
+        let sampled = share.zip(demand.map(|demand| demand.on_cpu_s));
         let counted = fault_evidence(pair, faults, shared.mid);
         let (faulting_s, how, evidence) = if let Some((share, on_cpu_s)) = sampled {
             (share.scale(on_cpu_s), SAMPLED, [sampled_evidence(share), counted].concat())

@@ -29,7 +29,7 @@ const FEWER_WAKEUPS: f64 = 2.0;
 /// woken. The lab saw factors of 1.0 to 1.7.
 const MORE_WAKEUPS: f64 = 2.0;
 
-/// The part of all clients' time on CPU from which on one carries the load.
+/// From this part of the busiest client's time on CPU on, a client carries the load.
 const ASKS: f64 = 0.1;
 
 /// A database that is active for less of the window than this, all threads together, has no time
@@ -43,9 +43,10 @@ pub struct Stall {
     demand: Reading<Demand>,
     /// Whether the database was hardly active at all.
     idle: bool,
-    /// The time on CPU of its clients on this machine, and what their threads could have had.
+    /// The time on CPU of its clients on this machine, and the most that their threads could have
+    /// had, when that is known.
     clients_s: f64,
-    clients_most_s: f64,
+    clients_room_s: Option<f64>,
     /// The share of active time that ends with the cause and is not charged to it.
     ends_too: f64,
     /// Seconds on CPU, of others, that end with the cause.
@@ -85,10 +86,10 @@ impl Stall {
             let is_client = |other: &&Other| activity.clients.contains(&other.pid);
             let clients = || window.others.iter().filter(is_client);
             let clients_s = clients().map(|other| other.cpu_s.0).fold(0.0, f64::add);
-            let room_s = |other: &Other| f64::from(other.threads) * pair.seconds;
+            let busiest_s = clients().map(|other| other.cpu_s.0).fold(0.0, f64::max);
             // Those that have others ask, or ask now and then, take nothing off them.
-            let asks = |other: &&Other| other.cpu_s.0 >= ASKS * clients_s;
-            let clients_most_s = clients().filter(asks).map(room_s).fold(0.0, f64::add);
+            let asks = |other: &&Other| other.cpu_s.0 >= ASKS * busiest_s;
+            let clients_room_s = clients().filter(asks).map(|o| o.room_s(pair.seconds)).sum();
             let between = between(pair, activity);
             let aside = |spent: &Spent| spent.in_background(pair.end.model) && waits(spent, pair);
             let background = activity.share(pair.end.model, aside).map_or(0.0, |share| share.mid);
@@ -100,7 +101,7 @@ impl Stall {
                 demand,
                 idle,
                 clients_s,
-                clients_most_s,
+                clients_room_s,
                 ends_too: 0.0,
                 freed_s: 0.0,
                 saved_s: 0.0,
@@ -155,6 +156,9 @@ impl Stall {
 
     /// The same waiting, and so many seconds on a CPU with their part of waiting for one.
     pub fn computing(mut self, taken_s: Interval) -> Reading<Self> {
+        if taken_s.high <= 0.0 {
+            return Reading::Present(self);
+        }
         self.demand.clone().map(|demand| {
             self.share = self.share.plus(demand.share_of(taken_s)).clamp(0.0, 1.0);
             self.saved_s += taken_s.mid;
@@ -204,9 +208,10 @@ impl Stall {
         }
         let computed = demand.on_cpu_s / demand.active_s + clients;
         self.added_most = (MORE_WAKEUPS - 1.0) * computed;
-        // A loop serves all that has piled up at once: half way between none of it and all.
+        // A loop serves all that has piled up at once: half way between none of it and all, and no
+        // more than what it waited.
         if model == Model::Loop {
-            self.added = (MORE_WAKEUPS.sqrt() - 1.0) * computed;
+            self.added = ((MORE_WAKEUPS.sqrt() - 1.0) * computed).min(self.share.mid / 2.0);
         }
         self
     }
@@ -225,9 +230,9 @@ impl Stall {
     ///
     /// Clients go on to take the time that they take between requests, and the machine has no
     /// more CPUs than it has. Who holds a lock loses as much of its time to the cause as others do,
-    /// so it holds it for less without. The middle lets the database and its clients have all of them, the
-    /// lower bound leaves to others what they use now, and the upper one lets requests take less of
-    /// them.
+    /// so it holds it for less without. The middle lets the database and its clients have all CPUs,
+    /// the lower bound leaves to others what they use now, and the upper one lets requests take less
+    /// of them.
     pub fn gain(&self) -> Gain {
         let [least, most, unhurried] = self.demand.value().map_or([f64::INFINITY; 3], |demand| {
             let own_s = |saved_s: f64| (demand.on_cpu_s - saved_s).max(0.0) + self.clients_s;
@@ -236,10 +241,9 @@ impl Stall {
             let unhurried = FEWER_WAKEUPS * times(own_s(self.saved_most_s));
             [times(left_s), times(own_s(self.saved_s)), unhurried]
         });
-        // Clients that connect less have more time for the rest.
-        let clients =
-            if self.clients_s > 0.0 { self.clients_most_s / self.clients_s } else { f64::INFINITY };
-        let [least, most] = [least, most].map(|factor| factor.min(clients));
+        let room_s = self.clients_room_s.filter(|_| self.clients_s > 0.0);
+        let of_clients = room_s.map_or(f64::INFINITY, |room_s| room_s / self.clients_s);
+        let [least, most] = [least, most].map(|factor| factor.min(of_clients));
         let loop_factor = |share: f64, added: f64| {
             let serving = 1.0 - self.background;
             let left = serving - share.min(serving * MOST_SAVED);
@@ -348,6 +352,7 @@ pub fn percent(share: f64) -> String {
 mod tests {
     use super::*;
     use crate::test_window;
+    use untax_core::Seconds;
 
     /// Of ten seconds that somebody is active, so long each.
     fn gain(times: &[(Doing, f64)], client_s: Option<f64>) -> f64 {
@@ -360,7 +365,8 @@ mod tests {
                 name: "client".to_owned(),
                 cgroup: Reading::Absent(String::new()),
                 threads: 1,
-                cpu_s: untax_core::Seconds(cpu_s),
+                cpu_s: Seconds(cpu_s),
+                ended_s: Seconds(0.0),
             }];
         }
         let pair = window.databases().next().unwrap();

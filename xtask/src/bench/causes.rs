@@ -6,10 +6,11 @@ use super::{Output, Untax};
 use anyhow::{Context, bail};
 use clap::Args;
 use std::fmt::Write;
+use std::path::Path;
 use std::process::Stdio;
 use untax_core::Interval;
 use untax_core::finding::Gain;
-use untax_core::lab::{LabCell, LabMatrix, is_none};
+use untax_core::lab::{LabCell, LabMatrix, Skipped, is_none};
 
 /// What to measure.
 #[derive(Debug, Args)]
@@ -40,12 +41,24 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
     let mut found = matrix(options, "found", options.repeats, 0)?;
     let removed = matrix(options, "removed", 1, options.pairs)?;
     found.runs.extend(removed.runs);
+    let new = |skipped: &Skipped| !found.skipped.contains(skipped);
+    let skipped: Vec<Skipped> = removed.skipped.into_iter().filter(new).collect();
+    found.skipped.extend(skipped);
     write_table(&found, options)
 }
 
-/// `untax lab matrix`, which goes on with one of the same name that was interrupted.
+/// `untax lab matrix`, which goes on with one of the same name that was interrupted; one that is whole
+/// stands until another folder, seed or program is asked for.
 fn matrix(options: &Options, name: &str, repeats: u32, pairs: u32) -> anyhow::Result<LabMatrix> {
     let folder = options.output.out.join(name);
+    let saved = folder.join("matrix.json");
+    let untax = Untax::find()?;
+    if let Some(whole) = read(&saved).ok().filter(|saved| saved.complete) {
+        let built = untax.program.metadata()?.modified()?;
+        if whole.seed == options.seed && built <= saved.metadata()?.modified()? {
+            return Ok(whole);
+        }
+    }
     let out = folder.to_str().context("the folder's name is no text")?;
     let [repeats, pairs, seed] =
         [repeats.into(), pairs.into(), options.seed].map(|n| n.to_string());
@@ -54,14 +67,17 @@ fn matrix(options: &Options, name: &str, repeats: u32, pairs: u32) -> anyhow::Re
     for (flag, chosen) in [("--causes", &options.causes), ("--engines", &options.engines)] {
         words.extend(chosen.iter().flat_map(|chosen| [flag, chosen]));
     }
-    let mut command = Untax::find()?.command(&words);
+    let mut command = untax.command(&words);
     let status = command.stderr(Stdio::inherit()).status()?;
     // One that finds what it should not, or does not find what it should, is a result too.
     if !matches!(status.code(), Some(0 | 1)) {
         bail!("untax lab matrix ended with {status}");
     }
-    let saved = folder.join("matrix.json");
-    let text = std::fs::read_to_string(&saved).with_context(|| saved.display().to_string())?;
+    read(&saved)
+}
+
+fn read(saved: &Path) -> anyhow::Result<LabMatrix> {
+    let text = std::fs::read_to_string(saved).with_context(|| saved.display().to_string())?;
     Ok(serde_json::from_str(&text)?)
 }
 

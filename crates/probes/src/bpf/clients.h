@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * A part of threads.bpf.c: which threads serve a client no more.
+ * A part of threads.bpf.c: who the clients are, and which threads serve one no more.
  *
  * A server keeps threads whose client has gone, asleep in a futex until another one connects
  * (thread_cache_size of MySQL and MariaDB). That is no lock: who waits for a lock does so with its
@@ -64,6 +64,36 @@ static __always_inline void forget_closed(struct thread *thread, struct task_str
 	/* The next client is its first one. */
 	thread->born = 1;
 	thread->polls = 0;
+}
+
+static __always_inline void count_client(u32 database, u32 pid)
+{
+	struct client client = { .database = database, .pid = pid };
+	u64 *count = bpf_map_lookup_elem(&clients, &client), one = 1;
+
+	if (count)
+		__sync_fetch_and_add(count, 1);
+	else
+		bpf_map_update_elem(&clients, &client, &one, BPF_ANY);
+}
+
+/*
+ * The current process, and who started it: a script may start a client for each request, with
+ * programs in between that change its user or limit its time.
+ */
+static __always_inline void count_clients(u32 database)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	int generation;
+
+	for (generation = 0; generation < 4; generation++) {
+		u32 pid = BPF_CORE_READ(task, tgid);
+
+		if (pid <= 1)
+			return;
+		count_client(database, pid);
+		task = BPF_CORE_READ(task, real_parent);
+	}
 }
 
 #endif

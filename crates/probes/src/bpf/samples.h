@@ -109,7 +109,10 @@ int on_sample(void *context)
 	if (!total)
 		return 0;
 	__sync_fetch_and_add(&total->sampled, 1);
-	if (count_call(total) && thread->on_cpu == ON_CPU) {
+	/* What frees memory is charged as that. */
+	if (thread->on_cpu != ON_CPU)
+		return 0;
+	if (count_call(total)) {
 		place = innermost(context, KERNEL_LOOKS, RANGES - 1);
 		if (place >= KERNEL_READS && place < RANGES)
 			__sync_fetch_and_add(&total->reading, 1);

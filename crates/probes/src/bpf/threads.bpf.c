@@ -323,24 +323,6 @@ int BPF_PROG(on_switch, bool preempted, struct task_struct *prev, struct task_st
 	return 0;
 }
 
-static __always_inline void count_client(u32 database, u32 pid)
-{
-	struct client client = { .database = database, .pid = pid };
-	u64 *count = bpf_map_lookup_elem(&clients, &client), one = 1;
-
-	if (count)
-		__sync_fetch_and_add(count, 1);
-	else
-		bpf_map_update_elem(&clients, &client, &one, BPF_ANY);
-}
-
-/* The current process, and who started it: one may start a client for each request. */
-static __always_inline void count_clients(u32 database)
-{
-	count_client(database, bpf_get_current_pid_tgid() >> 32);
-	count_client(database, BPF_CORE_READ(bpf_get_current_task_btf(), real_parent, tgid));
-}
-
 /*
  * The current thread is about to wake one that polls: as a client that sends, or, by a signal say,
  * as a thread of the same database. An interrupt may have come upon any thread, so only those in a

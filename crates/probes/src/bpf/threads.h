@@ -148,7 +148,10 @@ struct total {
 	u64 longest[FILE_WAITS];
 	/* Time in waits for a filesystem that were as long as a hang. */
 	u64 hung;
-	/* Samples of its threads on a CPU; those in a page fault on the data's memory. */
+	/*
+	 * Samples of its threads on a CPU; of these, but for what frees memory, those in a page
+	 * fault on the data's memory.
+	 */
 	u64 sampled;
 	u64 faulting_on_data;
 	/* Those that fill the page cache from a disk, but for freeing memory for it. */

@@ -25,13 +25,15 @@ const ENTRY: &str = "asm_exc_page_fault";
 #[cfg(not(target_arch = "x86_64"))]
 const ENTRY: &str = "do_mem_abort";
 
+/// The function that looks for pages of a file in the page cache.
+const LOOKS: &str = "filemap_get_read_batch";
+
 /// The functions that get the pages of a file that are not in the page cache. Compilers may have made
 /// one of some of them.
 const READS: [&str; 3] = ["filemap_get_pages", "page_cache_ra_unbounded", "page_cache_ra_order"];
 
-/// Where the kernel does what is to be told apart, in the order of threads.h: after the entry the
-/// function that looks for pages in the page cache.
-const FUNCTIONS: [&str; 5] = [ENTRY, "filemap_get_read_batch", READS[0], READS[1], READS[2]];
+/// Where the kernel does what is to be told apart, in the order of threads.h.
+const FUNCTIONS: [&str; 5] = [ENTRY, LOOKS, READS[0], READS[1], READS[2]];
 
 /// What samples can tell apart here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -62,14 +64,20 @@ impl Range {
 /// functions are, and tell the address of a page fault.
 pub(super) fn prepare(bpf: &Running, host: &Host) -> libbpf_rs::Result<Places> {
     let symbols = host.text("/proc/kallsyms").into_value().unwrap_or_default();
-    let found = functions(&symbols, &FUNCTIONS);
+    let mut found = functions(&symbols, &FUNCTIONS);
+    let has = |found: &[(&str, Range)], any: &[&str]| found.iter().any(|(f, _)| any.contains(f));
+    // It looks for pages too, which is no reading: where that is not a function of its own, the
+    // others have to do.
+    if !has(&found, &[LOOKS]) {
+        found.retain(|(name, _)| *name != READS[0]);
+    }
     for (range, name) in (KERNEL_FAULTS..).zip(FUNCTIONS) {
         if let Some((_, place)) = found.iter().find(|(known, _)| *known == name) {
             set(bpf, range, *place)?;
         }
     }
-    let has = |any: &[&str]| found.iter().any(|(name, _)| any.contains(name));
-    Ok(Places { faults: has(&[ENTRY]) && bpf.has(ADDRESSES), reading: has(&READS) })
+    let faults = has(&found, &[ENTRY]) && bpf.has(ADDRESSES);
+    Ok(Places { faults, reading: has(&found, &READS) })
 }
 
 /// Samples, also after a pause; gives whether that is possible: the kernel's clock must drive a program.
