@@ -98,8 +98,7 @@ fn save<T: Serialize>(path: &Path, value: &T) -> anyhow::Result<()> {
     let write = || -> anyhow::Result<()> {
         let folder = path.parent().unwrap_or(Path::new("."));
         let mut file = tempfile::NamedTempFile::new_in(folder)?;
-        serde_json::to_writer(&mut file, value)?;
-        file.flush()?;
+        file.write_all(&serde_json::to_vec(value)?)?;
         file.persist(path)?;
         Ok(())
     };

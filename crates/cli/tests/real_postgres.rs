@@ -103,6 +103,22 @@ fn a_pool_too_small_is_found_short_and_idle() {
 }
 
 #[test]
+fn a_check_leaves_no_error_in_the_log_of_the_server() {
+    support::real(|| {
+        let postgres = Postgres::start(Place::Host, &[])?;
+        let check = Untax::new().check(postgres.pid().unwrap());
+        let asked = &database(&check, postgres.pid().unwrap())["settings"]["source"];
+        assert_eq!(asked, "socket");
+        let data = postgres.data_directory();
+        let scratch = std::fs::read_dir(std::path::Path::new(&data).parent().unwrap()).unwrap();
+        let logs = scratch.filter_map(|entry| std::fs::read_to_string(entry.unwrap().path()).ok());
+        let log: String = logs.filter(|log| log.contains("ready to accept connections")).collect();
+        assert!(!log.is_empty() && !log.contains("ERROR"), "{log}");
+        Ok(())
+    });
+}
+
+#[test]
 fn several_clusters_are_told_apart() {
     support::real(|| {
         let small = [("shared_buffers", "128MB"), ("huge_pages", "off")];

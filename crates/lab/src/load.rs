@@ -33,6 +33,11 @@ impl Load {
         Ok(Self { shell, program: program::name(words), log, deadline, parse })
     }
 
+    /// Transactions in each second so far, for those that tell: pgbench.
+    pub fn each_second(&self) -> Vec<f64> {
+        program::text(&self.log).lines().filter_map(pgbench_second).collect()
+    }
+
     /// Waits for the end of the load. Gives transactions (or requests) per second.
     pub fn finish(self) -> Result<f64, LabError> {
         let Self { shell, program, log, deadline, parse } = self;
@@ -66,6 +71,7 @@ impl Pgbench {
         words.push(format!("--client={}", self.clients));
         words.push(format!("--jobs={}", self.clients.clamp(1, 2)));
         words.push(format!("--time={}", self.seconds));
+        words.push("--progress=1".to_owned());
         if !self.writes {
             words.push("-S".to_owned());
         }
@@ -80,6 +86,12 @@ impl Pgbench {
 pub(crate) fn pgbench_tps(output: &str) -> Option<f64> {
     let line = output.lines().find_map(|line| line.strip_prefix("tps = "))?;
     line.split_whitespace().next()?.parse().ok()
+}
+
+/// `progress: 5.0 s, 12345.6 tps, lat 0.078 ms stddev 0.050, 0 failed`.
+fn pgbench_second(line: &str) -> Option<f64> {
+    let (_, told) = line.strip_prefix("progress: ")?.split_once("s, ")?;
+    told.split_once(" tps")?.0.parse().ok()
 }
 
 /// `sysbench`, reading rows of one table by primary key (`oltp_point_select`).
@@ -129,6 +141,9 @@ mod tests {
         let pgbench = "number of failed transactions: 0 (0.000%)\nlatency average = 5.1 ms\n\
                        tps = 12345.678901 (without initial connection time)\n";
         assert_eq!(pgbench_tps(pgbench), Some(12_345.678_901));
+        let second = "progress: 5.0 s, 12345.6 tps, lat 0.078 ms stddev 0.050, 0 failed";
+        assert_eq!(pgbench_second(second), Some(12_345.6));
+        assert_eq!(pgbench_second("tps = 1.0 (without initial connection time)"), None);
         let sysbench = "SQL statistics:\n    transactions:    10022  (1001.94 per sec.)\n    \
                         queries:   10022  (1001.94 per sec.)\n";
         assert_eq!(sysbench_tps(sysbench), Some(1001.94));

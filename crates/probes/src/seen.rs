@@ -46,7 +46,7 @@ impl Probes {
     }
 
     /// Opens the next window, over the databases that there are now. Programs in the kernel stay:
-    /// loading them costs more than a window of two seconds does.
+    /// loading them costs more than all else in a window.
     #[must_use]
     pub fn next(self, databases: &[Database]) -> Self {
         let window = self.window;

@@ -106,7 +106,7 @@ impl Threads {
             let host = Host::live();
             // Without them, what page faults took is calculated, and calls have no price.
             let samples = samples::resume(&mut bpf, &host);
-            let places = samples::prepare(&bpf, &host).unwrap_or_default();
+            let places = samples::prepare(&bpf).unwrap_or_default();
             let mut threads = Self {
                 bpf,
                 host,

@@ -15,12 +15,13 @@ pub const RULE: Rule = Rule {
     what: "A temporary table that outgrows tmp_table_size, or a sort that outgrows \
            sort_buffer_size, goes to files in tmpdir through the page cache. The writes come in \
            bursts, evict what others read, and flood the disk that the log needs.",
-    measured: "Created_tmp_disk_tables of the server over the window, and block requests for files \
-               in tmpdir or with InnoDB's temporary names. Tax: waiting for disks times the \
-               temporary files' part of the database's device time; and, while it makes temporary \
-               tables on disk, time on CPU in system calls that read and write files (499 samples \
-               a second and CPU) times the part that pages of Aria, which holds MariaDB's temporary \
-               tables, are of all that are read and written (Aria_pagecache_*, Innodb_data_*). \
+    measured: "Created_tmp_disk_tables of the server over the window; pages of Aria, which holds \
+               MariaDB's temporary tables, that are read and written (Aria_pagecache_*), where the \
+               server ever made such a table, for one query may work longer than a window; and \
+               block requests for files in tmpdir or with InnoDB's temporary names. Tax: waiting \
+               for disks times the temporary files' part of the database's device time; and time \
+               on CPU in system calls that read and write files (up to 199 samples a second and CPU) \
+               times the part that Aria's pages are of all (Innodb_data_*). \
                The server itself computes for a table in a file too, which is not told apart: it \
                is taken to do so for as long again (1.3 times as long in the lab), and the upper \
                bound is all of its time on CPU and waiting for one. \
@@ -43,8 +44,12 @@ pub const RULE: Rule = Rule {
 /// What the server calls the temporary tables that it made on disk.
 const MADE: &str = "Created_tmp_disk_tables";
 
-/// Fewer tables on disk than this in a second are what any server makes.
+/// Fewer tables on disk than this in a second are what any server makes, unless they are large.
 const WORTH_TABLES: f64 = 1.0;
+
+/// Fewer pages of such tables than this are soon read and written: [`WORTH_BYTES`], unless
+/// `aria_block_size` is set.
+const WORTH_PAGES: f64 = 2048.0;
 
 /// What the server takes for a table in a file, over what its system calls on files take: it packs
 /// rows into pages, searches and sums them up. Groups of 10 MiB in the lab had 2.3.
@@ -58,8 +63,7 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
         if pair.end.engine != "mysql" {
             return Reading::Present(None);
         }
-        let grown = |name: &str| pair.growth(name, |d| d.counters.told(name));
-        let tables = grown(MADE);
+        let tables = pair.growth(MADE, |d| d.counters.told(MADE));
         let traced = window.io.as_ref().and_then(|io| io.flows.as_ref().map(|_| io));
         let bytes: Option<Bytes> = traced.value().map(|io| {
             let own = io.flows_of(&pair.end.id).filter(|flow| flow.role == Role::Temp);
@@ -69,10 +73,58 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
             return Reading::Absent(why);
         }
         let rate = tables.value().map(|tables| tables / pair.seconds);
-        let spills = rate.is_some_and(|rate| rate >= WORTH_TABLES)
-            || bytes.is_some_and(|bytes| bytes >= WORTH_BYTES);
-        Reading::Present(spills.then(|| found(pair, priced(window, pair), rate, bytes)))
+        let seen = Seen { rate, pages: pages(pair), bytes };
+        Reading::Present(seen.spills().then(|| found(pair, priced(window, pair), &seen)))
     })
+}
+
+/// What tells of temporary files.
+struct Seen {
+    /// Tables made on disk in a second.
+    rate: Option<f64>,
+    /// Pages of such tables that were read and written, MariaDB.
+    pages: Option<f64>,
+    /// What block devices transferred for temporary files.
+    bytes: Option<Bytes>,
+}
+
+impl Seen {
+    fn spills(&self) -> bool {
+        self.rate.is_some_and(|rate| rate >= WORTH_TABLES) || self.moves() || self.transfers()
+    }
+
+    fn moves(&self) -> bool {
+        self.pages.is_some_and(|pages| pages >= WORTH_PAGES)
+    }
+
+    fn transfers(&self) -> bool {
+        self.bytes.is_some_and(|bytes| bytes >= WORTH_BYTES)
+    }
+
+    fn summary(&self) -> String {
+        match *self {
+            Self { bytes: Some(bytes), .. } if self.transfers() => {
+                format!("{bytes} of temporary files")
+            }
+            Self { rate: Some(rate), .. } if rate >= WORTH_TABLES => {
+                format!("{rate:.0} temporary tables on disk each second")
+            }
+            _ => "temporary tables on disk".to_owned(),
+        }
+    }
+}
+
+/// How many pages of temporary tables were read and written: MariaDB, once it has made such a table.
+fn pages(pair: &Pair) -> Option<f64> {
+    let made = pair.end.counters.told(MADE).into_value()?;
+    let pages = grown(pair, ["Aria_pagecache_reads", "Aria_pagecache_writes"])?;
+    Some(pages).filter(|pages| made > 0.0 && *pages > 0.0)
+}
+
+/// By how much two counts of the server grew together.
+fn grown(pair: &Pair, names: [&str; 2]) -> Option<f64> {
+    let told = |name: &str| pair.growth(name, |d| d.counters.told(name)).into_value();
+    Some(told(names[0])? + told(names[1])?)
 }
 
 /// Waiting for temporary files, and computing for them, when it is worth a finding.
@@ -87,16 +139,8 @@ fn priced(window: &Window, pair: &Pair) -> Option<Stall> {
 
 /// Time on CPU for pages of temporary tables.
 fn computing(window: &Window, pair: &Pair) -> Option<Stall> {
-    let grown = |names: [&str; 2]| {
-        let told = |name: &str| pair.growth(name, |d| d.counters.told(name)).into_value();
-        Some(told(names[0])? + told(names[1])?)
-    };
-    let tables = pair.growth(MADE, |d| d.counters.told(MADE)).into_value()?;
-    let temporary = grown(["Aria_pagecache_reads", "Aria_pagecache_writes"])?;
-    let other = grown(["Innodb_data_reads", "Innodb_data_writes"])?;
-    if tables <= 0.0 || temporary <= 0.0 {
-        return None;
-    }
+    let temporary = pages(pair)?;
+    let other = grown(pair, ["Innodb_data_reads", "Innodb_data_writes"])?;
     let activity = pair.activity.value()?;
     // What a memory limit makes it read again is charged to that.
     let again = Charged::of(window, pair).into_value().map(|charged| charged.again);
@@ -111,21 +155,20 @@ fn computing(window: &Window, pair: &Pair) -> Option<Stall> {
     Some(stall.between(0.0, all.high))
 }
 
-fn found(pair: &Pair, stall: Option<Stall>, rate: Option<f64>, bytes: Option<Bytes>) -> Says {
+fn found(pair: &Pair, stall: Option<Stall>, seen: &Seen) -> Says {
+    let Seen { rate, pages, bytes } = *seen;
     let mut evidence = Vec::new();
     let status = "SHOW GLOBAL STATUS, Created_tmp_disk_tables";
     evidence.extend(rate.map(|r| Evidence::new("temporary tables on disk", r, "1/s", status)));
+    let status = "SHOW GLOBAL STATUS, Aria_pagecache_*";
+    evidence.extend(pages.map(|p| Evidence::new("pages read and written for them", p, "", status)));
     let source = "block requests, traced";
     evidence.extend(bytes.map(|b| Evidence::new("temporary files' I/O", b.0, "bytes", source)));
     for name in ["tmp_table_size", "max_heap_table_size", "tmpdir"] {
         let setting = pair.end.setting(name).into_value();
         evidence.extend(setting.map(|value| Evidence::new(name, value, "", "SHOW VARIABLES")));
     }
-    let amount = match (rate, bytes) {
-        (_, Some(bytes)) if bytes >= WORTH_BYTES => format!("{bytes} of temporary files"),
-        (Some(rate), _) => format!("{rate:.0} temporary tables on disk each second"),
-        _ => "temporary files".to_owned(),
-    };
+    let amount = seen.summary();
     let fix = "raise tmp_table_size, or give the queries an index; tmpdir on another disk";
     match stall {
         Some(stall) => {
@@ -201,6 +244,27 @@ mod tests {
         // Of twice the time in calls, as much as Aria's pages are of all.
         assert!((tax.share - 2.0 * 0.4 * 0.75).abs() < 1e-9, "{}", tax.share);
         assert!(tax.low == 0.0 && (tax.high - 1.0).abs() < 1e-9, "{} {}", tax.low, tax.high);
+    }
+
+    #[test]
+    fn a_query_that_works_longer_than_the_window_is_seen_by_its_pages() {
+        let spills = |made, pages| {
+            let mut window = window(0, 0);
+            for (snapshot, pages) in [(&mut window.start, 0), (&mut window.end, pages)] {
+                let counts = [
+                    ("Created_tmp_disk_tables", made),
+                    ("Aria_pagecache_reads", pages),
+                    ("Aria_pagecache_writes", pages),
+                ];
+                let told = counts.map(|(name, count)| (name.to_owned(), count)).into();
+                snapshot.databases[0].counters.told = Reading::Present(told);
+            }
+            !findings(evaluate(&window)).is_empty()
+        };
+        assert!(spills(1, 1024));
+        assert!(!spills(1, 100));
+        // Tables of one's own may be Aria's.
+        assert!(!spills(0, 1024));
     }
 
     #[test]

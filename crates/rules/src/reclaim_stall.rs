@@ -22,7 +22,7 @@ pub const RULE: Rule = Rule {
                the part of what was read that \
                had been evicted shortly before (workingset_refault_file of its group) of the time \
                waiting for disks to read and of that on CPU getting pages of files that are not in \
-               the page cache (499 samples a second and CPU), and waits \
+               the page cache (up to 199 samples a second and CPU), and waits \
                inside file calls, behind threads that reclaim with the file's lock. What other \
                control groups made it free or read again is left to neighbour-reclaim.",
     fix: "Raise the memory limit, or ask for less: shared_buffers, innodb_buffer_pool_size, \
@@ -33,7 +33,7 @@ pub const RULE: Rule = Rule {
     ],
     privilege: "root (CAP_BPF and CAP_PERFMON)",
     minimum_kernel: "4.20 (PSI)",
-    cost: "part of the tracing of threads: 1.5 % of one CPU at most",
+    cost: "part of the tracing of threads: 1 % of one CPU at most",
     evaluate,
 };
 

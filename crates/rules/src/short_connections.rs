@@ -26,7 +26,7 @@ pub const RULE: Rule = Rule {
                machine are taken to connect for as large a part of their time on CPU. Engines \
                that serve all clients in one thread: their own counts of connections and \
                requests, and the time on CPU in system calls that begin, set up and end \
-               connections (499 samples a second and CPU); what they do for a connection outside \
+               connections (up to 199 samples a second and CPU); what they do for a connection outside \
                of these calls is not charged.",
     fix: "Keep connections open: a pool in the application, or a pooler beside the database \
           (PgBouncer, ProxySQL).",
@@ -37,7 +37,7 @@ pub const RULE: Rule = Rule {
     ],
     privilege: "root (CAP_BPF and CAP_PERFMON) for its tax",
     minimum_kernel: "5.15 (bpf_task_pt_regs)",
-    cost: "part of the tracing of threads: 1.5 % of one CPU at most",
+    cost: "part of the tracing of threads: 1 % of one CPU at most",
     evaluate,
 };
 

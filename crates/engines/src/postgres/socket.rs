@@ -50,7 +50,7 @@ async fn connect(door: &Door, role: &str, database: &str) -> Result<Answer, Refu
     let settings = rows(client.simple_query(&settings).await?)
         .filter_map(|row| Some((row.get(0)?.to_owned(), row.get(1)?.to_owned())))
         .collect();
-    let mut counts = counts(&client, &QUERIES).await;
+    let mut counts = counts(&client, &queries(version.as_deref())).await;
     let mut busiest = None;
     let accesses = match client.simple_query(DATABASES_TOGETHER).await {
         Ok(messages) => {
@@ -119,13 +119,29 @@ const DATABASES_TOGETHER: &str = "SELECT sum(blks_hit)::bigint AS hits, \
      FILTER (WHERE datname IS NOT NULL))[1] AS busiest \
     FROM pg_catalog.pg_stat_database";
 
-/// What the rules read of the log and of checkpoints. Each version has its own views.
-const QUERIES: [&str; 3] = [
-    "SELECT wal_records, wal_fpi, wal_bytes::bigint FROM pg_catalog.pg_stat_wal",
-    "SELECT checkpoints_timed, checkpoints_req FROM pg_catalog.pg_stat_bgwriter",
-    "SELECT num_timed AS checkpoints_timed, num_requested AS checkpoints_req \
-     FROM pg_catalog.pg_stat_checkpointer",
+/// What the rules read of the log and of checkpoints, and the first and the last major version with
+/// these views.
+const QUERIES: [(u32, u32, &str); 3] = [
+    (14, u32::MAX, "SELECT wal_records, wal_fpi, wal_bytes::bigint FROM pg_catalog.pg_stat_wal"),
+    (1, 16, "SELECT checkpoints_timed, checkpoints_req FROM pg_catalog.pg_stat_bgwriter"),
+    (
+        17,
+        u32::MAX,
+        "SELECT num_timed AS checkpoints_timed, num_requested AS checkpoints_req \
+         FROM pg_catalog.pg_stat_checkpointer",
+    ),
 ];
+
+/// Those that this version answers: to try the others would fill its log with errors.
+fn queries(version: Option<&str>) -> Vec<&'static str> {
+    let number = |version: &str| {
+        let digits = version.find(|c: char| !c.is_ascii_digit()).unwrap_or(version.len());
+        version[..digits].parse::<u32>().ok()
+    };
+    let Some(major) = version.and_then(number) else { return Vec::new() };
+    let has = |(first, last, _): &&(u32, u32, _)| (*first..=*last).contains(&major);
+    QUERIES.iter().filter(has).map(|(_, _, query)| *query).collect()
+}
 
 /// Accesses to blocks: of one database, and of what its users made, which is summed only where that
 /// is a matter of milliseconds.
@@ -213,4 +229,21 @@ fn is_refusal(error: &DbError) -> bool {
         SqlState::INSUFFICIENT_PRIVILEGE,
     ];
     refusals.contains(error.code())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_version_is_asked_what_it_has() {
+        let views = |version| -> Vec<&str> {
+            let queries = queries(version).into_iter();
+            queries.filter_map(|query| query.rsplit_once('.').map(|(_, view)| view)).collect()
+        };
+        assert_eq!(views(Some("13.14")), ["pg_stat_bgwriter"]);
+        assert_eq!(views(Some("15.18")), ["pg_stat_wal", "pg_stat_bgwriter"]);
+        assert_eq!(views(Some("17beta1")), ["pg_stat_wal", "pg_stat_checkpointer"]);
+        assert!(views(None).is_empty());
+    }
 }

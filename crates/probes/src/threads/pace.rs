@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 /// The share of one CPU that tracing may take in the kernel; beyond it, only parts of the window
-/// are traced.
-const BUDGET: f64 = 0.015;
+/// are traced. Of a machine of two CPUs this is half a percent.
+const BUDGET: f64 = 0.01;
 
 /// How long slices are, and how long the pauses between them must be.
 pub(super) struct Pace {

@@ -3,14 +3,19 @@
 
 use crate::bpf::Running;
 use libbpf_rs::{MapCore, MapFlags};
+use std::fs::File;
+use std::io::{BufRead, BufReader};
 use untax_core::Database;
 use untax_core::database::Model;
 use untax_core::host::cpus;
 use untax_host::{Host, process};
 
-/// Samples per second and CPU: enough for a share of a percent in a few seconds, and not in step
-/// with anything that happens every millisecond.
-const SAMPLES_PER_S: u64 = 499;
+/// Samples per second of all CPUs: enough for a share of a percent in some seconds.
+const SAMPLES_PER_S: usize = 398;
+
+/// The most and the fewest of one CPU. Not in step with anything that happens every millisecond.
+const MOST_PER_S: usize = 199;
+const FEWEST_PER_S: usize = 49;
 
 /// The program's functions: for a sample, and for the address of each page fault.
 pub(super) const SAMPLER: &str = "on_sample";
@@ -62,9 +67,8 @@ impl Range {
 
 /// Says where the kernel does what is to be told apart, and gives what can be: it must show where its
 /// functions are, and tell the address of a page fault.
-pub(super) fn prepare(bpf: &Running, host: &Host) -> libbpf_rs::Result<Places> {
-    let symbols = host.text("/proc/kallsyms").into_value().unwrap_or_default();
-    let mut found = functions(&symbols, &FUNCTIONS);
+pub(super) fn prepare(bpf: &Running) -> libbpf_rs::Result<Places> {
+    let mut found = functions(symbols(), &FUNCTIONS);
     let has = |found: &[(&str, Range)], any: &[&str]| found.iter().any(|(f, _)| any.contains(f));
     // It looks for pages too, which is no reading: where that is not a function of its own, the
     // others have to do.
@@ -83,7 +87,9 @@ pub(super) fn prepare(bpf: &Running, host: &Host) -> libbpf_rs::Result<Places> {
 /// Samples, also after a pause; gives whether that is possible: the kernel's clock must drive a program.
 pub(super) fn resume(bpf: &mut Running, host: &Host) -> bool {
     let online = host.text("/sys/devices/system/cpu/online").into_value().unwrap_or_default();
-    bpf.sample(SAMPLER, cpus(&online), SAMPLES_PER_S).is_ok() && bpf.has(SAMPLER)
+    let per_s = SAMPLES_PER_S / cpus(&online).count().max(1);
+    let per_s = per_s.clamp(FEWEST_PER_S, MOST_PER_S) as u64;
+    bpf.sample(SAMPLER, cpus(&online), per_s).is_ok() && bpf.has(SAMPLER)
 }
 
 /// Says where a database's processes share its data, which they fault in anew when they start;
@@ -107,17 +113,22 @@ fn set(bpf: &Running, index: u32, range: Range) -> libbpf_rs::Result<()> {
     bpf.map("ranges")?.update(&index.to_ne_bytes(), &range.bytes(), MapFlags::ANY)
 }
 
+/// The kernel's symbols, which it writes as they are read: that takes longer than anything else in a
+/// check, and what is sought lies in the first quarter.
+fn symbols() -> impl Iterator<Item = String> {
+    let file = File::open("/proc/kallsyms").map(BufReader::new);
+    file.into_iter().flat_map(BufRead::lines).map_while(Result::ok)
+}
+
 /// Where functions of the kernel lie: from their symbols to the next one. The kernel shows zeroes to
 /// those who may not know.
-fn functions<'a>(symbols: &str, names: &[&'a str]) -> Vec<(&'a str, Range)> {
-    let texts = symbols.lines().filter_map(|line| {
-        let mut words = line.split_ascii_whitespace();
-        let address = u64::from_str_radix(words.next()?, 16).ok()?;
-        let is_text = matches!(words.next()?, "t" | "T");
-        is_text.then(|| words.next().map(|symbol| (address, symbol)))?
-    });
+fn functions<'a>(
+    symbols: impl Iterator<Item = impl AsRef<str>>,
+    names: &[&'a str],
+) -> Vec<(&'a str, Range)> {
     let mut found: Vec<(&str, Range)> = Vec::new();
-    for (address, symbol) in texts.filter(|(address, _)| *address > 0) {
+    for line in symbols {
+        let Some((address, symbol)) = function(line.as_ref()) else { continue };
         let begun = found.iter_mut().map(|(_, range)| range);
         let ended = begun.filter(|range| range.to == 0 && range.from < address);
         ended.for_each(|range| range.to = address);
@@ -130,6 +141,14 @@ fn functions<'a>(symbols: &str, names: &[&'a str]) -> Vec<(&'a str, Range)> {
     }
     found.retain(|(_, range)| range.to > 0);
     found
+}
+
+/// Address and name, if it is the symbol of a function and may be known.
+fn function(line: &str) -> Option<(u64, &str)> {
+    let mut words = line.split_ascii_whitespace();
+    let address = u64::from_str_radix(words.next()?, 16).ok().filter(|address| *address > 0)?;
+    matches!(words.next()?, "t" | "T").then_some(())?;
+    Some((address, words.next()?))
 }
 
 #[cfg(test)]
@@ -145,9 +164,10 @@ mod tests {
                     ffffffff81000c90 T asm_int80_emulation\n";
         let expected = Range { from: 0xffff_ffff_8100_0c60, to: 0xffff_ffff_8100_0c90 };
         let names = ["asm_exc_page_fault", "asm_exc", "asm_int80_emulation"];
-        assert_eq!(functions(text, &names), [(names[0], expected)]);
-        assert_eq!(functions("0000000000000000 T f\n0000000000000000 T g\n", &["f"]), []);
-        assert_eq!(functions("garbage\n\nzz T f\n", &["f"]), []);
+        assert_eq!(functions(text.lines(), &names), [(names[0], expected)]);
+        let hidden = ["0000000000000000 T f", "0000000000000000 T g"];
+        assert_eq!(functions(hidden.iter(), &["f"]), []);
+        assert_eq!(functions(["garbage", "", "zz T f"].iter(), &["f"]), []);
     }
 
     #[test]
