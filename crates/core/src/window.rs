@@ -63,9 +63,17 @@ impl Window {
             let traced_s = activity.doing(&[Doing::OnCpu, Doing::ReclaimOnCpu]);
             match counted_s {
                 Some(counted_s) if counted_s.0 > OVERLOOKED * traced_s.0 + 0.5 => {
+                    let looked = activity.traced_s().0 / activity.window_s.0;
                     Reading::Failed(format!(
-                        "tracing saw {:.1} of {:.1} s on CPU: threads were overlooked",
-                        traced_s.0, counted_s.0
+                        "tracing, {:.0} % of the window, saw {:.1} of {:.1} s on CPU: {}",
+                        100.0 * looked,
+                        traced_s.0,
+                        counted_s.0,
+                        if looked > WHOLE {
+                            "threads were overlooked"
+                        } else {
+                            "that does not stand for the whole; take a longer --window"
+                        }
                     ))
                 }
                 _ => Reading::Present(activity),
@@ -86,6 +94,9 @@ pub struct Loads {
 /// Threads that used so many times more of the CPUs than tracing saw were not all traced. Slices of
 /// a window are a sample, so a little more is no sign.
 const OVERLOOKED: f64 = 2.0;
+
+/// A window that was traced to this part has nothing much in its pauses.
+const WHOLE: f64 = 0.95;
 
 /// What the processes of one database that serve a client each had faulted in, at one moment
 /// inside a window. Clients that came and went between its ends are seen by this alone.

@@ -167,17 +167,21 @@ mod tests {
 
     #[test]
     fn tracing_that_overlooked_threads_is_a_gap() {
-        let active_s = |on_cpu_s: f64| {
+        let active_s = |on_cpu_s: f64, looked: f64| {
             let mut window = test_window::postgres();
             let counted = window.start.databases[0].counters.on_cpu_s.clone();
             test_window::trace(&mut window, &[(Doing::OnCpu, on_cpu_s)]);
             window.start.databases[0].counters.on_cpu_s = counted;
+            let activity = window.activity.as_mut().into_value().expect("it was traced");
+            activity[0].slices[0].traced_s = Seconds(10.0 * looked);
             let pair = window.databases().next().expect("it has one database");
             time_shares(&pair).active_s
         };
-        assert_eq!(active_s(12.0), Reading::Present(Seconds(12.0)));
-        let gap = active_s(0.5);
-        assert!(matches!(&gap, Reading::Failed(why) if why.contains("0.5 of")), "{gap:?}");
+        assert_eq!(active_s(12.0, 1.0), Reading::Present(Seconds(12.0)));
+        let says = |gap, word| matches!(gap, Reading::Failed(why) if why.contains(word));
+        assert!(says(active_s(0.5, 1.0), "saw 0.5 of"));
+        assert!(says(active_s(0.5, 1.0), "were overlooked"));
+        assert!(says(active_s(0.01, 0.1), "longer --window"));
     }
 
     #[test]

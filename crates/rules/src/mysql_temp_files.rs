@@ -69,11 +69,11 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
             let own = io.flows_of(&pair.end.id).filter(|flow| flow.role == Role::Temp);
             own.map(|flow| flow.bytes).sum()
         });
-        if let (Some(why), None) = (tables.why(), bytes) {
-            return Reading::Absent(why);
-        }
         let rate = tables.value().map(|tables| tables / pair.seconds);
         let seen = Seen { rate, pages: pages(pair), bytes };
+        if let (Some(why), false) = (tables.why(), seen.transfers()) {
+            return Reading::Absent(why);
+        }
         Reading::Present(seen.spills().then(|| found(pair, priced(window, pair), &seen)))
     })
 }
@@ -265,6 +265,18 @@ mod tests {
         assert!(!spills(1, 100));
         // Tables of one's own may be Aria's.
         assert!(!spills(0, 1024));
+    }
+
+    #[test]
+    fn a_server_that_cannot_be_asked_is_a_gap_unless_the_disk_tells() {
+        let silent = |temp| {
+            let mut window = window(temp, 0);
+            window.end.databases[0].counters.told = Reading::Failed("it is silent".to_owned());
+            evaluate(&window)
+        };
+        let says = |diagnoses: Vec<Diagnosis>| diagnoses.into_iter().next().map(|d| d.says);
+        assert!(matches!(says(silent(0)), Some(Says::Unmeasured(_))));
+        assert!(matches!(says(silent(3000)), Some(Says::Found(_))));
     }
 
     #[test]
