@@ -194,6 +194,10 @@ pub const HANG_S: f64 = 0.02;
 pub struct Slice {
     /// For how long.
     pub traced_s: Seconds,
+    /// How much of the window is nearer to it than to another slice; none where nothing else was.
+    /// Pauses follow what costs much to trace: counted alike, slices would tell of quiet times most.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stands_for_s: Option<Seconds>,
     /// What they did.
     pub spent: Vec<Spent>,
     /// The part of it that new server processes took until they waited for their first request,
@@ -236,14 +240,30 @@ impl Slice {
     fn sum(&self, counts: impl Fn(&Spent) -> bool) -> f64 {
         self.spent.iter().filter(|s| counts(s)).map(|s| s.time_s.0).fold(0.0, f64::add)
     }
+
+    /// How much of the window it stands for, itself included.
+    fn stands_for_s(&self) -> f64 {
+        self.stands_for_s.unwrap_or(self.traced_s).0
+    }
+
+    /// What one second of it stands for.
+    fn weight(&self) -> f64 {
+        if self.traced_s.0 > 0.0 { self.stands_for_s() / self.traced_s.0 } else { 1.0 }
+    }
 }
 
 impl Activity {
     /// Time of some kind in the whole window, going by the slices that were traced.
     pub fn sum(&self, counts: impl Fn(&Spent) -> bool) -> Seconds {
-        let traced = self.traced_s().0;
-        let seen = self.slices.iter().map(|slice| slice.sum(&counts)).fold(0.0, f64::add);
-        Seconds(if traced > 0.0 { seen * self.window_s.0 / traced } else { 0.0 })
+        let watched = self.watched_s().0;
+        let seen = self.slices.iter().map(|slice| slice.weight() * slice.sum(&counts));
+        let seen = seen.fold(0.0, f64::add);
+        Seconds(if watched > 0.0 { seen * self.window_s.0 / watched } else { 0.0 })
+    }
+
+    /// From the beginning of the first slice to the end of the last one.
+    pub fn watched_s(&self) -> Seconds {
+        Seconds(self.slices.iter().map(Slice::stands_for_s).fold(0.0, f64::add))
     }
 
     /// For how long the threads were traced.
@@ -265,10 +285,11 @@ impl Activity {
     /// The part (0..1) of waits inside file calls that was in hangs, background processes left out;
     /// `None` when that was not traced, or there were no such waits.
     pub fn hung(&self, model: Model) -> Option<f64> {
-        let hung =
-            self.slices.iter().map(|slice| slice.hung_s.map(|s| s.0)).sum::<Option<f64>>()?;
+        let hung = self.slices.iter().map(|slice| Some(slice.weight() * slice.hung_s?.0));
+        let hung = hung.sum::<Option<f64>>()?;
         let counts = |s: &Spent| s.doing == Doing::Filesystem && !s.in_background(model);
-        let all = self.slices.iter().map(|slice| slice.sum(counts)).fold(0.0, f64::add);
+        let all = self.slices.iter().map(|slice| slice.weight() * slice.sum(counts));
+        let all = all.fold(0.0, f64::add);
         (all > 0.0).then(|| (hung / all).min(1.0))
     }
 
@@ -305,7 +326,8 @@ impl Activity {
 
     fn share_of(&self, model: Model, part: impl Fn(&Slice) -> f64) -> Option<Interval> {
         let active = |slice: &Slice| slice.sum(|spent| spent.part(model) != Part::Idle);
-        let pairs: Vec<(f64, f64)> = self.slices.iter().map(|s| (part(s), active(s))).collect();
+        let pair = |s: &Slice| (s.weight() * part(s), s.weight() * active(s));
+        let pairs: Vec<(f64, f64)> = self.slices.iter().map(pair).collect();
         stats::bootstrap_ratio(&pairs)
     }
 }
@@ -347,6 +369,7 @@ mod tests {
         });
         let slice = Slice {
             traced_s: Seconds(0.5),
+            stands_for_s: None,
             spent: spent.collect(),
             connecting_s: Seconds(0.0),
             first_s: Seconds(0.0),
@@ -392,6 +415,20 @@ mod tests {
         let older: Sampled =
             serde_json::from_str(r#"{"on_cpu":4,"faulting":2,"faulting_on_data":1}"#).unwrap();
         assert_eq!(older.calling, None);
+    }
+
+    #[test]
+    fn a_slice_stands_for_the_pause_after_it_too() {
+        let mut activity = activity();
+        let on_cpu = |activity: &Activity| activity.part(Part::OnCpu, Model::Process).0;
+        // Each way of polling half a second of two.
+        assert!((on_cpu(&activity) - 2.0 * 3.0 * 2.0).abs() < 1e-9);
+        for spent in &mut activity.slices[1].spent {
+            spent.time_s = Seconds(0.0);
+        }
+        activity.slices[0].stands_for_s = Some(Seconds(1.5));
+        assert!((on_cpu(&activity) - 3.0 * 3.0).abs() < 1e-9);
+        assert_eq!((activity.watched_s(), activity.traced_s()), (Seconds(2.0), Seconds(1.0)));
     }
 
     #[test]

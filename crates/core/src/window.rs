@@ -61,9 +61,12 @@ impl Window {
         let counted_s = on_cpu(end).zip(start.and_then(on_cpu)).map(|(end, start)| end - start);
         found.and_then(|activity| {
             let traced_s = activity.doing(&[Doing::OnCpu, Doing::ReclaimOnCpu]);
+            // Before tracing began, a server answered what it was asked.
+            let unwatched_s = activity.window_s.0 - activity.watched_s().0;
+            let most_s = OVERLOOKED * traced_s.0 + unwatched_s.max(0.0) + 0.5;
             match counted_s {
-                Some(counted_s) if counted_s.0 > OVERLOOKED * traced_s.0 + 0.5 => {
-                    let looked = activity.traced_s().0 / activity.window_s.0;
+                Some(counted_s) if counted_s.0 > most_s => {
+                    let looked = activity.traced_s().0 / activity.watched_s().0;
                     Reading::Failed(format!(
                         "tracing, {:.0} % of the window, saw {:.1} of {:.1} s on CPU: {}",
                         100.0 * looked,

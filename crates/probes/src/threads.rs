@@ -60,6 +60,8 @@ pub struct Threads {
     pace: Pace,
     begun_ns: u64,
     slice: Slice,
+    /// When the last slice ended.
+    taken_ns: u64,
     /// Whether stacks are sampled in slices, and what they tell apart.
     samples: bool,
     places: Places,
@@ -76,6 +78,17 @@ struct Watched {
     opened_ns: Vec<u64>,
     /// The same as it was taken last.
     total_ns: Vec<u64>,
+}
+
+impl Watched {
+    /// Its last slice stands for so much of a pause; gives how much that is, nothing without one.
+    fn stand_for(&mut self, paused_s: Seconds) -> Seconds {
+        let stands_for_s = self.slices.last_mut().and_then(|last| last.stands_for_s.as_mut());
+        stands_for_s.map_or(Seconds(0.0), |stands_for_s| {
+            *stands_for_s = *stands_for_s + paused_s;
+            paused_s
+        })
+    }
 }
 
 /// The slice that is being traced, or the pause after one.
@@ -116,6 +129,7 @@ impl Threads {
                 pace: Pace::new(window),
                 begun_ns: now(),
                 slice: Slice::Unopened,
+                taken_ns: 0,
                 samples,
                 places,
                 failed: None,
@@ -274,6 +288,12 @@ impl Threads {
     /// the kernel since it was asked last.
     pub fn finish(&mut self) -> Reading<(Vec<Activity>, Reading<Seconds>)> {
         let ended = self.end_slice(false);
+        if let Slice::Pause { .. } = self.slice {
+            let paused_s = Seconds::from_ns(now().saturating_sub(self.taken_ns));
+            for watched in self.watched.values_mut() {
+                watched.stand_for(paused_s);
+            }
+        }
         if let Some(error) = self.failed.take().or(ended.err()) {
             return Reading::Failed(format!("what the threads did: {error}"));
         }
@@ -360,13 +380,18 @@ impl Threads {
     fn take(&mut self, since_ns: u64) -> libbpf_rs::Result<u64> {
         self.bpf.call("settle_all")?;
         let end_ns = self.moment(SETTLED)?;
+        let traced_s = Seconds::from_ns(end_ns - since_ns);
+        // A pause is as what is nearer to it.
+        let half_s = Seconds::from_ns(since_ns.saturating_sub(self.taken_ns) / 2);
         let totals = self.bpf.map("totals")?;
         for (index, watched) in &mut self.watched {
             let total = totals.lookup(&index.to_ne_bytes(), MapFlags::ANY)?.unwrap_or_default();
             let total = numbers(&total);
+            let paused_s = watched.stand_for(half_s);
             let before = &watched.total_ns;
             watched.slices.push(activity::Slice {
-                traced_s: Seconds::from_ns(end_ns - since_ns),
+                traced_s,
+                stands_for_s: Some(traced_s + paused_s),
                 spent: spent(&total, before),
                 connecting_s: Seconds::from_ns(grown(CONNECTING, &total, before)),
                 first_s: Seconds::from_ns(grown(FIRST, &total, before)),
@@ -378,6 +403,7 @@ impl Threads {
             });
             watched.total_ns = total;
         }
+        self.taken_ns = end_ns;
         Ok(end_ns)
     }
 }

@@ -173,7 +173,9 @@ mod tests {
             test_window::trace(&mut window, &[(Doing::OnCpu, on_cpu_s)]);
             window.start.databases[0].counters.on_cpu_s = counted;
             let activity = window.activity.as_mut().into_value().expect("it was traced");
-            activity[0].slices[0].traced_s = Seconds(10.0 * looked);
+            let slice = &mut activity[0].slices[0];
+            slice.traced_s = Seconds(10.0 * looked);
+            slice.stands_for_s = Some(Seconds(10.0));
             let pair = window.databases().next().expect("it has one database");
             time_shares(&pair).active_s
         };
@@ -181,7 +183,7 @@ mod tests {
         let says = |gap, word| matches!(gap, Reading::Failed(why) if why.contains(word));
         assert!(says(active_s(0.5, 1.0), "saw 0.5 of"));
         assert!(says(active_s(0.5, 1.0), "were overlooked"));
-        assert!(says(active_s(0.01, 0.1), "longer --window"));
+        assert!(says(active_s(0.05, 0.1), "longer --window"));
     }
 
     #[test]

@@ -295,6 +295,7 @@ pub fn trace(window: &mut Window, times: &[(Doing, f64)]) {
         longest: Vec::new(),
         slices: vec![Slice {
             traced_s: Seconds(10.0),
+            stands_for_s: None,
             spent: spent.collect(),
             connecting_s: Seconds(0.0),
             first_s: Seconds(0.0),

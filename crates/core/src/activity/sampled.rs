@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// With fewer samples, none in a page fault could still mean more than 3 % of the time (the rule of
 /// three: 3 / n is the 95 % bound).
-const FEWEST_SAMPLES: f64 = 100.0;
+const FEWEST_SAMPLES: u64 = 100;
 
 /// Samples of what the threads on a CPU executed, at equal steps of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -60,10 +60,11 @@ impl Activity {
     }
 
     fn share_of_samples(&self, counts: impl Fn(&Sampled) -> Option<u64>) -> Option<Interval> {
-        let sampled = self.slices.iter().filter_map(|slice| slice.sampled);
-        let pairs: Vec<(f64, f64)> =
-            sampled.map(|s| Some((counts(&s)? as f64, s.on_cpu as f64))).collect::<Option<_>>()?;
-        let all: f64 = pairs.iter().map(|(_, on_cpu)| on_cpu).sum();
+        let sampled = || self.slices.iter().filter_map(|s| Some((s.weight(), s.sampled?)));
+        let pairs = sampled()
+            .map(|(w, s)| Some((w * counts(&s)? as f64, w * s.on_cpu as f64)))
+            .collect::<Option<Vec<(f64, f64)>>>()?;
+        let all: u64 = sampled().map(|(_, sampled)| sampled.on_cpu).sum();
         if all < FEWEST_SAMPLES { None } else { stats::bootstrap_ratio(&pairs) }
     }
 }
