@@ -19,7 +19,7 @@ pub(crate) const TIMING: &str = "timing";
 
 /// By how much longer a server may take that is to time something: the time that takes, and one
 /// statement at its own time-out.
-const TIMED: Duration = Duration::from_secs(2);
+const TIMED: Duration = Duration::from_millis(2500);
 
 /// The largest answer that is read. An honest one has about 2 KiB.
 const MOST_BYTES: u64 = 1 << 20;
@@ -47,7 +47,8 @@ impl Asker {
     }
 
     /// The same, which also has servers time what only asking again and again shows: that takes 0.6 s
-    /// for each that has something to time, so it is for both ends of a window and not for every look.
+    /// and more for each that has something to time, so it is for both ends of a window and not for
+    /// every look.
     #[must_use]
     pub fn timing(mut self) -> Self {
         self.arguments.push(TIMING.into());

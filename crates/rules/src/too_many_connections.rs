@@ -23,13 +23,13 @@ pub const RULE: Rule = Rule {
     measured: "How many threads that serve clients were on a CPU or waiting for one on average \
                (traced), against the CPUs. Tax, of PostgreSQL: what cold caches cost. A server with \
                so many backends is asked the same small statement three times in one go, after \
-               10 ms in which others had the CPU, for 0.6 s before and after the window; its \
-               own clock says how much longer the first takes than the third. That part of its time on \
-               CPU outside of the kernel is charged, or so much for each transaction if that is \
-               less; not again what small-pages charges. Other statements use more or less memory: \
-               the lower bound is nothing, the upper one that part of all its time on CPU. Of other \
-               engines, and in untax watch, it is unmeasured. The queue itself is latency, not time \
-               of its own.",
+               10 ms in which others had the CPU, for 0.6 s before and after the window (up to 1.5 s, \
+               until it has answered nine times); its own clock says how much longer the first takes \
+               than the third. That part of its time on CPU outside of the kernel is charged, or so \
+               much for each transaction if that is less; not again what small-pages charges. Other \
+               statements use more or less memory: the lower bound is nothing, the upper one that part \
+               of all its time on CPU. Of other engines, and in untax watch, it is unmeasured. The \
+               queue itself is latency, not time of its own.",
     fix: "A pooler (PgBouncer in transaction mode, thread_handling=pool-of-threads, ProxySQL) of \
           two to four connections for each CPU.",
     sources: &[

@@ -1,5 +1,5 @@
-//! Predicted against measured gain of removing each cause that the lab can inject: the table of
-//! `untax lab matrix`, which goes on where it was interrupted.
+//! Whether each cause that the lab can inject is found, and predicted against measured gain of removing
+//! it: two tables of `untax lab matrix`, which goes on where it was interrupted.
 
 use super::gains::{self, Row};
 use super::{Output, Untax};
@@ -35,16 +35,22 @@ pub struct Options {
 }
 
 /// Runs two matrices, one to find causes again and again, one to remove each, and writes the table
-/// of both.
+/// of each when it is whole.
 pub fn run(options: &Options) -> anyhow::Result<()> {
     options.output.prepare()?;
     let mut found = matrix(options, "found", options.repeats, 0)?;
+    write(options, "causes.md", &found_table(&found, options))?;
     let removed = matrix(options, "removed", 1, options.pairs)?;
+    // Their checks predicted gains as well.
     found.runs.extend(removed.runs);
-    let new = |skipped: &Skipped| !found.skipped.contains(skipped);
-    let skipped: Vec<Skipped> = removed.skipped.into_iter().filter(new).collect();
-    found.skipped.extend(skipped);
-    write_table(&found, options)
+    found.skipped = removed.skipped;
+    write(options, "gains.md", &gains_table(&found, options))
+}
+
+fn write(options: &Options, name: &str, text: &str) -> anyhow::Result<()> {
+    options.output.write(name, text)?;
+    eprintln!("{text}");
+    Ok(())
 }
 
 /// `untax lab matrix`, which goes on with one of the same name that was interrupted; one that is whole
@@ -81,18 +87,14 @@ fn read(saved: &Path) -> anyhow::Result<LabMatrix> {
     Ok(serde_json::from_str(&text)?)
 }
 
-fn write_table(matrix: &LabMatrix, options: &Options) -> anyhow::Result<()> {
+fn found_table(matrix: &LabMatrix, options: &Options) -> String {
     let mut text = format!(
-        "# Every cause: whether it is found, and what removing it brings\n\n\
+        "# Every cause: whether it is found\n\n\
          `untax lab matrix`: each cause on a scratch server under load, {} times in random order, \
-         checked for 5 s; then once more in another order, with {} pairs of trials of 5 s with and \
-         without it.\n\n\
-         Machine: {}. Command: `{}`.\n\n## Found\n\n\
+         checked for 5 s.\n\n{}\n\n\
          | cause | engine | found | first among taxes | tax |\n|---|---|---|---|---|\n",
         options.repeats,
-        options.pairs,
-        super::trials::machine(),
-        super::trials::command(),
+        made(),
     );
     for cell in matrix.cells() {
         let of = |count: usize| format!("{count} of {}", cell.runs.len());
@@ -112,15 +114,33 @@ fn write_table(matrix: &LabMatrix, options: &Options) -> anyhow::Result<()> {
             of(found)
         );
     }
+    text + &left_out(matrix)
+}
+
+fn gains_table(matrix: &LabMatrix, options: &Options) -> String {
     let cells = matrix.cells();
     let removed = cells.iter().filter(|cell| !is_none(cell.cause));
-    text += &format!("\n## Gain\n\n{}\n\n{}", gains::LEGEND, gains::table(removed.map(row)));
-    for skipped in &matrix.skipped {
-        let _ = writeln!(text, "- {} on {}: {}", skipped.cause, skipped.engine, skipped.why);
-    }
-    options.output.write("causes.md", &text)?;
-    eprintln!("{text}");
-    Ok(())
+    format!(
+        "# Every cause: what removing it brings\n\n\
+         `untax lab matrix`: each cause on a scratch server under load, with {} pairs of trials of 5 s \
+         with and without it. {}\n\n{}\n\n{}{}",
+        options.pairs,
+        gains::LEGEND,
+        made(),
+        gains::table(removed.map(row)),
+        left_out(matrix),
+    )
+}
+
+fn made() -> String {
+    format!("Machine: {}. Command: `{}`.", super::trials::machine(), super::trials::command())
+}
+
+fn left_out(matrix: &LabMatrix) -> String {
+    let line =
+        |skipped: &Skipped| format!("- {} on {}: {}\n", skipped.cause, skipped.engine, skipped.why);
+    let lines: String = matrix.skipped.iter().map(line).collect();
+    if lines.is_empty() { lines } else { format!("\n{lines}") }
 }
 
 fn row(cell: &LabCell) -> Row {

@@ -11,13 +11,17 @@ use untax_core::stats;
 /// many that want one at once.
 const WORTH_EACH_CPU: u64 = 16;
 
-/// How long a look may take: a server that is asked in vain for two seconds counts as silent.
+/// How long a look takes.
 const PATIENCE: Duration = Duration::from_millis(600);
+
+/// How long it may take where the queue for the CPUs is so long that fewer answers than are needed
+/// come in that time. `TIMED` of the one who asks has room for it.
+const MOST_PATIENCE: Duration = Duration::from_millis(1500);
 
 /// In which others have the CPU.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Fewer are chance.
+/// Fewer answers are chance.
 const FEWEST: usize = 9;
 
 /// The time since the message came, by the server's own clock: to parse, plan and begin to execute what
@@ -36,7 +40,8 @@ pub(super) fn is_worth_a_look(backends: u64) -> bool {
 pub(super) async fn look(client: &Client) -> BTreeMap<String, u64> {
     let (mut cold, mut warm) = (Vec::new(), Vec::new());
     let (three, since) = ([STATEMENT; 3].join("; "), Instant::now());
-    while since.elapsed() < PATIENCE {
+    let enough = |count| since.elapsed() >= if count < FEWEST { MOST_PATIENCE } else { PATIENCE };
+    while !enough(cold.len()) {
         tokio::time::sleep(PAUSE).await;
         // In one message, which is answered as a whole: it has no reason to let go of the CPU.
         let Ok(messages) = client.simple_query(&three).await else { break };
