@@ -282,17 +282,6 @@ impl Activity {
         found.map_or(Seconds(0.0), |longest| longest.time_s)
     }
 
-    /// The part (0..1) of waits inside file calls that was in hangs, background processes left out;
-    /// `None` when that was not traced, or there were no such waits.
-    pub fn hung(&self, model: Model) -> Option<f64> {
-        let hung = self.slices.iter().map(|slice| Some(slice.weight() * slice.hung_s?.0));
-        let hung = hung.sum::<Option<f64>>()?;
-        let counts = |s: &Spent| s.doing == Doing::Filesystem && !s.in_background(model);
-        let all = self.slices.iter().map(|slice| slice.weight() * slice.sum(counts));
-        let all = all.fold(0.0, f64::add);
-        (all > 0.0).then(|| (hung / all).min(1.0))
-    }
-
     /// How many threads did anything at all, on average.
     pub fn awake(&self) -> f64 {
         self.sum(|spent| spent.doing != Doing::Dormant).0 / self.window_s.0.max(f64::MIN_POSITIVE)
@@ -312,6 +301,21 @@ impl Activity {
     /// the differences between slices give. `None` when they were never active.
     pub fn share(&self, model: Model, counts: impl Fn(&Spent) -> bool) -> Option<Interval> {
         self.share_of(model, |slice| slice.sum(&counts))
+    }
+
+    /// The share of its active time in hangs and behind them: of what threads waited inside file
+    /// calls, and behind such threads, the part of the former that was in waits of [`HANG_S`] and
+    /// more, each slice for itself. One that does not tell counts whole.
+    pub fn share_hung(&self, model: Model) -> Option<Interval> {
+        let inside = |s: &Spent| s.doing == Doing::Filesystem && !s.in_background(model);
+        self.share_of(model, |slice| {
+            let part = match (slice.hung_s, slice.sum(inside)) {
+                (Some(hung), inside) if inside > 0.0 => (hung.0 / inside).min(1.0),
+                (Some(_), _) => 0.0,
+                (None, _) => 1.0,
+            };
+            part * slice.sum(|spent| spent.held_by(Doing::Filesystem, model))
+        })
     }
 
     /// The share of its active time that connections took beside what they were for.
@@ -429,6 +433,23 @@ mod tests {
         activity.slices[0].stands_for_s = Some(Seconds(1.5));
         assert!((on_cpu(&activity) - 3.0 * 3.0).abs() < 1e-9);
         assert_eq!((activity.watched_s(), activity.traced_s()), (Seconds(2.0), Seconds(1.0)));
+    }
+
+    #[test]
+    fn a_hang_is_in_the_slice_that_saw_it() {
+        let mut activity = activity();
+        let share = |activity: &Activity| activity.share_hung(Model::Thread).unwrap();
+        let older = share(&activity);
+        for (slice, hung_s) in activity.slices.iter_mut().zip([0.0, 3.0]) {
+            slice.hung_s = Some(Seconds(hung_s));
+        }
+        let hangs = share(&activity);
+        assert!((hangs.mid - older.mid / 2.0).abs() < 1e-9);
+        assert_eq!((hangs.low, hangs.high), (0.0, older.mid), "in one of two, so maybe in none");
+        for spent in &mut activity.slices[1].spent {
+            spent.time_s = Seconds(if spent.doing == Doing::OnCpu { 1.0 } else { 0.0 });
+        }
+        assert_eq!(share(&activity).high, 0.0, "nobody waits inside a file call");
     }
 
     #[test]

@@ -18,7 +18,8 @@ pub const RULE: Rule = Rule {
            first, a snapshot that froze the filesystem. The disk itself may be idle.",
     measured: "Traced: time in uninterruptible waits inside system calls on files that are not \
                waits for a block device, and in futexes behind a thread in such a wait, over active \
-               time, x the part of the former that was in waits of 20 ms and more. Where a limit of \
+               time, x the part of the former that was in waits of 20 ms and more, slice of the \
+               window by slice: what was seen in few of them has a wide interval. Where a limit of \
                memory was met, as much of it is charged to reclaim-stall as others can have \
                waited for threads that reclaim with a file's lock. One of a second is never ignored. Who may \
                hold the journal follows from who wrote (/proc/PID/io) and which limits its group \
@@ -40,9 +41,8 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
     stall::per_database(window, RULE.id, |pair| {
         memory::files(window, pair).map(|stall| {
             let activity = pair.activity.value();
-            // Results saved by an earlier version do not say how much was in hangs.
-            let hung = activity.and_then(|a| a.hung(pair.end.model)).unwrap_or(1.0);
-            let stall = stall?.times(hung * (1.0 - memory::reclaiming(window, pair)));
+            let hung = activity.and_then(|a| a.share_hung(pair.end.model))?;
+            let stall = stall?.only(hung).times(1.0 - memory::reclaiming(window, pair));
             let longest = activity.map_or(0.0, |a| a.longest(Doing::Filesystem).0);
             if stall.share.mid < WORTH && longest < FAILS_S {
                 return None;

@@ -185,6 +185,12 @@ impl Stall {
         self
     }
 
+    /// The same waiting, of which that share of active time is charged to the cause.
+    pub fn only(mut self, share: Interval) -> Self {
+        self.share = share;
+        self
+    }
+
     /// The same waiting, and that share of active time.
     pub fn and(mut self, share: Interval) -> Self {
         self.share = self.share.plus(share).clamp(0.0, 1.0);
