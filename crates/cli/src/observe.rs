@@ -149,7 +149,8 @@ pub fn replay(start: &Host, end: &Host) -> anyhow::Result<Window> {
     let (start, end) = (opening, closing);
     // A capture is of one window.
     let loads = Vec::new();
-    Ok(Window { start, end, samples, activity, io, others, groups, loads, calibration })
+    let window = Window { start, end, samples, activity, io, others, groups, loads, calibration };
+    Ok(window.weighed())
 }
 
 fn missing<T>(what: &str) -> Reading<T> {

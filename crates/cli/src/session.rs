@@ -124,7 +124,7 @@ impl<'a> Session<'a> {
         let loads = self.loads.clone();
         let window =
             Window { start, end, samples, activity, io, others, groups, loads, calibration };
-        Observed { window, tracing_s, notes }
+        Observed { window: window.weighed(), tracing_s, notes }
     }
 }
 

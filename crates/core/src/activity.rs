@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use std::ops::Add;
 
 mod sampled;
+mod weights;
 
 pub use sampled::{Call, Sampled};
 

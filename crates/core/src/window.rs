@@ -32,6 +32,24 @@ pub struct Window {
 }
 
 impl Window {
+    /// The same window, in which what was traced in slices holds as much time on a CPU as the kernel
+    /// counted.
+    #[must_use]
+    pub fn weighed(mut self) -> Self {
+        let Self { start, end, activity, .. } = &mut self;
+        let all = if let Reading::Present(all) = activity { &mut all[..] } else { &mut [] };
+        for activity in all {
+            let ends = database(start, &activity.database).zip(database(end, &activity.database));
+            let same = ends.filter(|(start, end)| start.is_same_instance(end));
+            if let Some(counted_s) = same.and_then(|(start, end)| on_cpu_s(start, end))
+                && !overlooks(activity, counted_s)
+            {
+                activity.weigh(counted_s);
+            }
+        }
+        self
+    }
+
     /// Length in seconds; zero for a window without duration.
     pub fn seconds(&self) -> f64 {
         (self.end.uptime_s - self.start.uptime_s).max(0.0)
@@ -57,15 +75,11 @@ impl Window {
             let found = all.iter().find(|activity| activity.database == end.id);
             found.map_or_else(|| Reading::Absent(why.to_owned()), Reading::Present)
         });
-        let on_cpu = |database: &Database| database.counters.on_cpu_s.value().copied();
-        let counted_s = on_cpu(end).zip(start.and_then(on_cpu)).map(|(end, start)| end - start);
+        let counted_s = start.and_then(|start| on_cpu_s(start, end));
         found.and_then(|activity| {
             let traced_s = activity.doing(&[Doing::OnCpu, Doing::ReclaimOnCpu]);
-            // Before tracing began, a server answered what it was asked.
-            let unwatched_s = activity.window_s.0 - activity.watched_s().0;
-            let most_s = OVERLOOKED * traced_s.0 + unwatched_s.max(0.0) + 0.5;
             match counted_s {
-                Some(counted_s) if counted_s.0 > most_s => {
+                Some(counted_s) if overlooks(activity, counted_s) => {
                     let looked = activity.traced_s().0 / activity.watched_s().0;
                     Reading::Failed(format!(
                         "tracing, {:.0} % of the window, saw {:.1} of {:.1} s on CPU: {}",
@@ -92,6 +106,24 @@ pub struct Loads {
     pub database: String,
     /// Each window.
     pub each: Vec<Load>,
+}
+
+fn database<'a>(snapshot: &'a Snapshot, id: &str) -> Option<&'a Database> {
+    snapshot.databases.iter().find(|database| database.id == id)
+}
+
+/// What the kernel counted of a database's threads on CPUs between two moments.
+fn on_cpu_s(start: &Database, end: &Database) -> Option<Seconds> {
+    let counted = |database: &Database| database.counters.on_cpu_s.value().copied();
+    Some(counted(end)? - counted(start)?).filter(|counted_s| counted_s.0 >= 0.0)
+}
+
+/// Whether tracing saw so little of it that it does not stand for the window.
+fn overlooks(activity: &Activity, counted_s: Seconds) -> bool {
+    let traced_s = activity.doing(&[Doing::OnCpu, Doing::ReclaimOnCpu]);
+    // Before tracing began, a server answered what it was asked.
+    let unwatched_s = activity.window_s.0 - activity.watched_s().0;
+    counted_s.0 > OVERLOOKED * traced_s.0 + unwatched_s.max(0.0) + 0.5
 }
 
 /// Threads that used so many times more of the CPUs than tracing saw were not all traced. Slices of
