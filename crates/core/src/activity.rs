@@ -5,9 +5,11 @@ use crate::{Interval, Seconds, stats};
 use serde::{Deserialize, Serialize};
 use std::ops::Add;
 
+mod hangs;
 mod sampled;
 mod weights;
 
+pub use hangs::HANG_S;
 pub use sampled::{Call, Sampled};
 
 /// What a thread is doing; it is always doing exactly one of these.
@@ -185,11 +187,6 @@ pub struct Activity {
     pub slices: Vec<Slice>,
 }
 
-/// From this length on a wait inside a file call is a hang. In shorter ones threads hand a file's
-/// lock to each other, or wait for the journal, which takes as long as a few writes: the filesystem
-/// at work.
-pub const HANG_S: f64 = 0.02;
-
 /// What the threads of a database did for a while, those that were started meanwhile included.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Slice {
@@ -304,21 +301,6 @@ impl Activity {
         self.share_of(model, |slice| slice.sum(&counts))
     }
 
-    /// The share of its active time in hangs and behind them: of what threads waited inside file
-    /// calls, and behind such threads, the part of the former that was in waits of [`HANG_S`] and
-    /// more, each slice for itself. One that does not tell counts whole.
-    pub fn share_hung(&self, model: Model) -> Option<Interval> {
-        let inside = |s: &Spent| s.doing == Doing::Filesystem && !s.in_background(model);
-        self.share_of(model, |slice| {
-            let part = match (slice.hung_s, slice.sum(inside)) {
-                (Some(hung), inside) if inside > 0.0 => (hung.0 / inside).min(1.0),
-                (Some(_), _) => 0.0,
-                (None, _) => 1.0,
-            };
-            part * slice.sum(|spent| spent.held_by(Doing::Filesystem, model))
-        })
-    }
-
     /// The share of its active time that connections took beside what they were for.
     pub fn share_connecting(&self, model: Model) -> Option<Interval> {
         self.share_of(model, |slice| slice.connecting_s.0)
@@ -368,7 +350,8 @@ impl Spent {
 mod tests {
     use super::*;
 
-    fn activity() -> Activity {
+    /// A second of each kind in each of two slices of half a second.
+    pub(super) fn activity() -> Activity {
         let spent = Polling::ALL.into_iter().flat_map(|polling| {
             Doing::ALL.into_iter().map(move |doing| Spent { polling, doing, time_s: Seconds(1.0) })
         });
@@ -434,23 +417,6 @@ mod tests {
         activity.slices[0].stands_for_s = Some(Seconds(1.5));
         assert!((on_cpu(&activity) - 3.0 * 3.0).abs() < 1e-9);
         assert_eq!((activity.watched_s(), activity.traced_s()), (Seconds(2.0), Seconds(1.0)));
-    }
-
-    #[test]
-    fn a_hang_is_in_the_slice_that_saw_it() {
-        let mut activity = activity();
-        let share = |activity: &Activity| activity.share_hung(Model::Thread).unwrap();
-        let older = share(&activity);
-        for (slice, hung_s) in activity.slices.iter_mut().zip([0.0, 3.0]) {
-            slice.hung_s = Some(Seconds(hung_s));
-        }
-        let hangs = share(&activity);
-        assert!((hangs.mid - older.mid / 2.0).abs() < 1e-9);
-        assert_eq!((hangs.low, hangs.high), (0.0, older.mid), "in one of two, so maybe in none");
-        for spent in &mut activity.slices[1].spent {
-            spent.time_s = Seconds(if spent.doing == Doing::OnCpu { 1.0 } else { 0.0 });
-        }
-        assert!(share(&activity).high <= 0.0, "nobody waits inside a file call");
     }
 
     #[test]
