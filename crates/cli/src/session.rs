@@ -11,7 +11,7 @@ use untax_host::Host;
 use untax_probes::{Probes, Seen};
 
 /// How often the probes do what is due.
-const STEP: Duration = Duration::from_millis(100);
+const STEP: Duration = Duration::from_millis(50);
 
 /// How many windows' loads are kept of each database: some minutes of watching.
 const REMEMBERED: usize = 200;
@@ -51,7 +51,7 @@ impl<'a> Session<'a> {
         Ok(Self { watching, state, asker, selection, opening, loads, probes })
     }
 
-    /// Lets the window pass. `go_on` hears every 100 ms or so how much of it has passed, and may
+    /// Lets the window pass. `go_on` hears every 50 ms or so how much of it has passed, and may
     /// end it early; then this is false.
     pub fn pass(&mut self, mut go_on: impl FnMut(Duration) -> bool) -> bool {
         let Some(probes) = &mut self.probes else { return true };

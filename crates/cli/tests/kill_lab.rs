@@ -15,7 +15,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
-use untax_lab::{CAUSES, Cause, Engine, Turn};
+use untax_lab::{CAUSES, Cause, Dose, Engine, Turn};
 
 /// How soon everything must be gone. A server gets a minute to end in good order.
 const WITHIN: Duration = Duration::from_secs(90);
@@ -59,7 +59,7 @@ fn run(times: u64, rng: &mut fastrand::Rng) -> Outcome<bool> {
     let possible: Vec<(&Cause, Engine)> = CAUSES
         .iter()
         .flat_map(|cause| Engine::ALL.map(|engine| (cause, engine)))
-        .filter(|(cause, engine)| cause.impossible(*engine).is_none())
+        .filter(|(cause, engine)| cause.impossible(*engine, Dose::Strong).is_none())
         .collect();
     // Not while another has changed them.
     let before = Turn::wait().map(|_turn| settings())?;

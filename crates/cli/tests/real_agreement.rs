@@ -28,7 +28,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use support::{Bystander, Untax, database};
-use untax_lab::{Cause, Engine, Pgbench, Place, Postgres, Scene};
+use untax_lab::{Cause, Dose, Engine, Pgbench, Place, Postgres, Scene};
 
 /// How far both may be apart.
 const ALLOWED: f64 = 0.05;
@@ -202,7 +202,7 @@ fn client(postgres: &Postgres, program: &str) -> Command {
 fn retransmissions_are_those_of_nstat() {
     support::real(|| {
         let cause = Cause::find("tcp-retransmit").unwrap();
-        let mut scene = Scene::set(cause, Engine::Postgres)?;
+        let mut scene = Scene::set(cause, Engine::Postgres, Dose::Strong)?;
         scene.switch(true)?;
         let _load = scene.load(180)?;
         let pid = scene.pid().unwrap();

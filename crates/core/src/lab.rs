@@ -26,6 +26,8 @@ pub struct LabRun {
     pub cause: String,
     /// The engine's id.
     pub engine: String,
+    /// How much of the cause was put there: `strong` or `mild`.
+    pub dose: String,
     /// Length of each check's window.
     pub window_s: f64,
     /// Whether the check named the cause; for `none`, whether it found anything above info.
@@ -100,6 +102,8 @@ pub struct Subject {
     pub cause: String,
     /// The engine's id.
     pub engine: String,
+    /// How much of the cause: `strong` or `mild`.
+    pub dose: String,
     /// What the cause takes when that is no time of the database's.
     pub takes: Option<&'static str>,
 }
@@ -113,7 +117,7 @@ impl LabRun {
         pairs: Pairs,
         window_s: f64,
     ) -> Self {
-        let Subject { run, cause, engine, takes } = subject;
+        let Subject { run, cause, engine, dose, takes } = subject;
         let is_none = is_none(&cause);
         let named = |seen: &Seen| {
             let mut findings = seen.findings();
@@ -135,6 +139,7 @@ impl LabRun {
             taken_at: Timestamp::now(),
             cause,
             engine,
+            dose,
             window_s,
             found,
             rank,

@@ -42,7 +42,7 @@ mod setup;
 mod shell;
 mod work;
 
-pub use causes::{CAUSES, Cause, Injected, Need, Plan};
+pub use causes::{CAUSES, Cause, Dose, Injected, Need, Plan};
 pub use disk::{Cleared, Disk, Freezes, Limit};
 pub use error::LabError;
 pub use group::{Group, Version};

@@ -186,7 +186,9 @@ impl Served for MariaDb {
             work::Kind::Writes => WRITE,
             work::Kind::Thoughtful => &THOUGHTFUL.replace("ROW", "sysbench.rand.uniform(1, ROWS)"),
             work::Kind::HotRow => &THOUGHTFUL.replace("ROW", "1"),
-            work::Kind::Reconnect => RECONNECT,
+            work::Kind::Reconnect => &format!("{CONNECT}\n{READ}"),
+            work::Kind::Batches => &BATCH.replace("READ", READ),
+            work::Kind::Sessions => &format!("{CONNECT}\n{}", BATCH.replace("READ", READ)),
             work::Kind::Scans => SCAN,
             work::Kind::Sorts | work::Kind::Spills => SORT,
             work::Kind::Fetches => FETCH,
@@ -215,8 +217,10 @@ connection:query("UPDATE sbtest1 SET k = k + 1 WHERE id = " .. ROW)
 ffi.C.usleep(2000)
 connection:query("COMMIT")
 ffi.C.usleep(3000)"#;
-const RECONNECT: &str = r#"connection:disconnect(); connection = driver:connect()
-connection:query("SELECT c FROM sbtest1 WHERE id = " .. sysbench.rand.uniform(1, ROWS))"#;
+const CONNECT: &str = "connection:disconnect(); connection = driver:connect()";
+const READ: &str =
+    r#"connection:query("SELECT c FROM sbtest1 WHERE id = " .. sysbench.rand.uniform(1, ROWS))"#;
+const BATCH: &str = "for i = 1, 100 do READ end";
 const SCAN: &str = r#"connection:query("SELECT sum(length(pad)) FROM sbtest1")"#;
 const SORT: &str =
     r#"connection:query("SELECT count(*) FROM (SELECT DISTINCT c, pad FROM sbtest1) AS whole")"#;

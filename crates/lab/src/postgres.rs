@@ -199,6 +199,7 @@ impl Served for Postgres {
                 THOUGHTFUL.replace("ROW", &format!("random(1, {rows})"))
             }
             work::Kind::HotRow => THOUGHTFUL.replace("ROW", "1"),
+            work::Kind::Batches | work::Kind::Sessions => READS.repeat(100),
             work::Kind::Scans => SCANS.to_owned(),
             work::Kind::Sorts => SORTS.to_owned(),
             work::Kind::Spills => SPILLS.to_owned(),
@@ -207,13 +208,16 @@ impl Served for Postgres {
         };
         let file = format!("work-{:?}.sql", work.kind);
         self.server.scratch.write(&file, &script, &self.server.account)?;
-        let mut options = Pgbench { writes: true, ..plain }.words();
+        let reconnect = work.kind == work::Kind::Sessions;
+        let mut options = Pgbench { writes: true, reconnect, ..plain }.words();
         options.push(format!("--file={}", self.server.scratch.word(&file)));
         let command = self.client("pgbench", options)?;
         Load::start(&self.server.scratch, &command, seconds, pgbench_tps)
     }
 }
 
+const READS: &str = "\\set aid random(1, 100000)\n\
+    SELECT abalance FROM pgbench_accounts WHERE aid = :aid;\n";
 const WRITES: &str = "\\set aid random(1, ROWS)\n\
     UPDATE pgbench_accounts SET abalance = abalance + 1 WHERE aid = :aid;\n";
 /// As a program does that asks the server, decides, and asks again.

@@ -167,7 +167,10 @@ impl Served for Redis {
     }
 
     fn work(&self, work: Work, mebibytes: u64, seconds: u32) -> Result<Load, LabError> {
-        let pipeline = if work.kind == work::Kind::Pipelined { PIPELINED } else { 1 };
+        let pipeline = match work.kind {
+            work::Kind::Pipelined | work::Kind::Batches | work::Kind::Sessions => PIPELINED,
+            _ => 1,
+        };
         let mut command = self.worker(pipeline, work.clients)?;
         let size = value_bytes(mebibytes).to_string();
         match work.kind {
@@ -180,7 +183,9 @@ impl Served for Redis {
                 self.command(["eval", LIST, "0"])?;
                 command.extend(words(["lrange", "list", "0", "-1"]));
             }
-            work::Kind::Reconnect => command.extend(words(["-t", "get", "-k", "0"])),
+            work::Kind::Reconnect | work::Kind::Sessions => {
+                command.extend(words(["-t", "get", "-k", "0"]))
+            }
             _ => command.extend(words(["-t", "get"])),
         }
         let asking = [self.client()?, words(["info", "stats"])].concat();

@@ -1,6 +1,6 @@
 //! A scratch server with all that a cause needs around it, and the cause switched on and off.
 
-use crate::causes::{Cause, Injected, Plan};
+use crate::causes::{Cause, Dose, Injected, Plan};
 use crate::disk::{Disk, Limit};
 use crate::group::Group;
 use crate::network::{Narrow, Network};
@@ -24,16 +24,17 @@ pub struct Scene {
     _pool: Option<HugePages>,
     engine: Engine,
     cause: &'static Cause,
+    dose: Dose,
     plan: Plan,
 }
 
 impl Scene {
     /// Starts and fills the server; the cause is not there yet.
-    pub fn set(cause: &'static Cause, engine: Engine) -> Result<Self, LabError> {
-        if let Some(why) = cause.impossible(engine) {
+    pub fn set(cause: &'static Cause, engine: Engine, dose: Dose) -> Result<Self, LabError> {
+        if let Some(why) = cause.impossible(engine, dose) {
             return Err(LabError::Impossible { cause: cause.id, why });
         }
-        let plan = (cause.plan)(engine);
+        let plan = (cause.plan)(engine, dose);
         let pool =
             (plan.huge_pages > 0).then(|| HugePages::reserve(plan.huge_pages)).transpose()?;
         let pod = plan.pod.then(Group::for_all).transpose()?;
@@ -76,6 +77,7 @@ impl Scene {
             _pool: pool,
             engine,
             cause,
+            dose,
             plan,
         })
     }
@@ -125,6 +127,11 @@ impl Scene {
     /// The server's main process.
     pub fn pid(&self) -> Option<u32> {
         self.server.pid()
+    }
+
+    /// How much of the cause there is to be.
+    pub fn dose(&self) -> Dose {
+        self.dose
     }
 
     /// The server's control group.

@@ -40,6 +40,10 @@ pub enum Kind {
     HotRow,
     /// Reads a single row over a connection made for it.
     Reconnect,
+    /// Reads a hundred rows one by one; of Redis, sixteen at a time.
+    Batches,
+    /// The same over a connection made for them.
+    Sessions,
     /// Reads the whole table, more than its own memory holds.
     Scans,
     /// Sorts the whole table, which takes a temporary file.

@@ -269,7 +269,7 @@ impl Threads {
         }
     }
 
-    /// Goes on with the next slice when this one is over. To be called every 100 ms or so.
+    /// Goes on with the next slice when this one is over. To be called every 50 ms or so.
     pub fn tick(&mut self) {
         let now = now();
         let result = match self.slice {

@@ -10,10 +10,11 @@ const MOST_CONNECTIONS: u32 = 200;
 pub(super) const CAUSE: Cause = Cause {
     id: "conntrack-pressure",
     summary: "a firewall rule and a table of 200 connections, under clients that come and go",
+    mild: None,
     engines: &[Engine::Postgres],
     needs: &[Need::Root, Need::Tool("ip", "iproute2"), Need::Tool("nft", "nftables")],
     takes: Some("its clients' time, before it knows of them"),
-    plan: |engine| Plan {
+    plan: |engine, _| Plan {
         work: Some(Work { kind: Kind::Reconnect, clients: 8 }),
         network: true,
         ..Plan::calm(engine)

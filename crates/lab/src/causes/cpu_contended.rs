@@ -12,13 +12,15 @@ const NEIGHBOURS: u32 = 6;
 pub(super) const CAUSE: Cause = Cause {
     id: "cpu-contended",
     summary: "six neighbours in control groups beside its own, each wanting every CPU",
+    mild: Some("one neighbour that wants one CPU"),
     engines: &Engine::ALL,
     needs: &[Need::Root, Need::Tool("setpriv", "util-linux")],
     takes: None,
-    plan: Plan::calm,
-    inject: |_| {
-        (0..NEIGHBOURS).try_fold(Injected::nothing(), |injected, _| {
-            Ok(injected.and(Neighbour::spinning(Scene::cpus())?))
+    plan: |engine, _| Plan::calm(engine),
+    inject: |scene| {
+        let (neighbours, cpus) = scene.dose().of((NEIGHBOURS, Scene::cpus()), (1, 1));
+        (0..neighbours).try_fold(Injected::nothing(), |injected, _| {
+            Ok(injected.and(Neighbour::spinning(cpus)?))
         })
     },
 };

@@ -16,10 +16,11 @@ const BYTES_PER_S: u64 = 20 << 20;
 pub(super) const CAUSE: Cause = Cause {
     id: "dirty-burst",
     summary: "at most 32 MiB of dirty pages, under sorts that spill more and drop it again",
+    mild: None,
     engines: &[Engine::Postgres],
     needs: &[Need::Root, Need::LoopDevice],
     takes: None,
-    plan: |engine| Plan {
+    plan: |engine, _| Plan {
         work: Some(Work { kind: Kind::Spills, clients: 1 }),
         disk_bytes_per_s: Some(BYTES_PER_S),
         ..Plan::durable(engine)

@@ -7,10 +7,11 @@ use crate::work::Engine;
 pub(super) const CAUSE: Cause = Cause {
     id: "duplicate-machine-id",
     summary: "a container with its host's /etc/machine-id rather than one of its own",
+    mild: None,
     engines: &Engine::ALL,
     needs: &[Need::Root, Need::Tool("runc", "runc")],
     takes: Some("an identity"),
-    plan: |engine| Plan {
+    plan: |engine, _| Plan {
         place: Place::Runc,
         cause_place: Some(Place::Clone),
         ..Plan::calm(engine)

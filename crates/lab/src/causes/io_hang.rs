@@ -4,15 +4,19 @@ use super::{Cause, Injected, Need, Plan};
 use crate::work::Engine;
 
 /// How long it hangs, and how long it then works.
-const FROZEN_S: f64 = 0.6;
-const FREE_S: f64 = 0.4;
+const STRONG_S: (f64, f64) = (0.6, 0.4);
+const MILD_S: (f64, f64) = (0.2, 0.8);
 
 pub(super) const CAUSE: Cause = Cause {
     id: "io-hang",
     summary: "a filesystem that is frozen for 0.6 s out of every second, under flushed commits",
+    mild: Some("frozen for 0.2 s out of every second"),
     engines: &Engine::ALL,
     needs: &[Need::Root, Need::LoopDevice, Need::Tool("fsfreeze", "util-linux")],
     takes: None,
-    plan: Plan::durable,
-    inject: |scene| Ok(Injected::by(scene.disk()?.freezes(FROZEN_S, FREE_S)?)),
+    plan: |engine, _| Plan::durable(engine),
+    inject: |scene| {
+        let (frozen_s, free_s) = scene.dose().of(STRONG_S, MILD_S);
+        Ok(Injected::by(scene.disk()?.freezes(frozen_s, free_s)?))
+    },
 };

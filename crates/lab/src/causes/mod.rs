@@ -40,6 +40,9 @@ pub struct Cause {
     pub id: &'static str,
     /// One line: what is done to the database.
     pub summary: &'static str,
+    /// The same of its mild dose, which takes about as much as platforms do; `None` when there is one
+    /// dose alone.
+    pub mild: Option<&'static str>,
     /// The engines that it makes sense for; none when the lab cannot make it on one machine.
     pub engines: &'static [Engine],
     /// What it needs of the machine.
@@ -47,9 +50,33 @@ pub struct Cause {
     /// What it takes when that is no time of the database's: then its finding has no tax.
     pub takes: Option<&'static str>,
     /// The server and the load.
-    pub plan: fn(Engine) -> Plan,
+    pub plan: fn(Engine, Dose) -> Plan,
     /// Makes the problem until what it returns is dropped.
     pub inject: fn(&Scene) -> Result<Injected, LabError>,
+}
+
+/// How much of a problem is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dose {
+    /// So much that nothing else counts beside it.
+    Strong,
+    /// About as much as platforms take.
+    Mild,
+}
+
+impl Dose {
+    /// What goes with this dose.
+    pub(crate) fn of<T>(self, strong: T, mild: T) -> T {
+        match self {
+            Self::Strong => strong,
+            Self::Mild => mild,
+        }
+    }
+
+    /// As results name it.
+    pub fn id(self) -> &'static str {
+        self.of("strong", "mild")
+    }
 }
 
 /// What a cause needs of the machine.
@@ -175,9 +202,12 @@ impl Cause {
         self.id.starts_with("none")
     }
 
-    /// Why this machine cannot do it to that engine; `None` if it can, as far as can be told
-    /// beforehand.
-    pub fn impossible(&self, engine: Engine) -> Option<String> {
+    /// Why this machine cannot do it to that engine in that dose; `None` if it can, as far as can be
+    /// told beforehand.
+    pub fn impossible(&self, engine: Engine, dose: Dose) -> Option<String> {
+        if dose == Dose::Mild && self.mild.is_none() && !self.is_none() {
+            return Some("it has one dose alone; leave out --dose".to_owned());
+        }
         if !self.engines.is_empty() && !self.engines.contains(&engine) {
             let others: Vec<&str> = self.engines.iter().map(|engine| engine.id()).collect();
             return Some(format!(
@@ -270,7 +300,7 @@ mod tests {
         for cause in CAUSES {
             for engine in Engine::ALL.into_iter().filter(|e| !cause.engines.contains(e)) {
                 assert!(
-                    cause.impossible(engine).is_some_and(|why| !why.is_empty()),
+                    cause.impossible(engine, Dose::Strong).is_some_and(|why| !why.is_empty()),
                     "{}",
                     cause.id
                 );

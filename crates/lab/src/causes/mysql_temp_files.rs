@@ -6,10 +6,11 @@ use crate::work::{Engine, Kind, Work};
 pub(super) const CAUSE: Cause = Cause {
     id: "mysql-temp-files",
     summary: "temporary tables of 10 MiB where 1 MiB may stay in memory",
+    mild: None,
     engines: &[Engine::Mysql],
     needs: &[Need::Root],
     takes: None,
-    plan: |engine| Plan {
+    plan: |engine, _| Plan {
         settings: &[
             ("innodb_buffer_pool_size", "256M"),
             ("large-pages", "1"),

@@ -17,10 +17,11 @@ const LEFT_BYTES: u64 = 160 << 20;
 pub(super) const CAUSE: Cause = Cause {
     id: "neighbour-reclaim",
     summary: "two neighbours that read 256 MiB each again and again, below a memory limit that they share with it",
+    mild: None,
     engines: &[Engine::Postgres],
     needs: &[Need::Root, Need::LoopDevice, Need::Tool("setpriv", "util-linux")],
     takes: None,
-    plan: |engine| Plan { pod: true, ..reclaim_stall::plan(engine) },
+    plan: |engine, _| Plan { pod: true, ..reclaim_stall::plan(engine) },
     inject: |scene| {
         let (_, kept) = scene.pod()?.memory_bytes()?;
         let limit = scene.pod()?.limit_memory(kept + LEFT_BYTES)?;

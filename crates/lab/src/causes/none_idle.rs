@@ -6,9 +6,10 @@ use crate::work::Engine;
 pub(super) const CAUSE: Cause = Cause {
     id: "none-idle",
     summary: "nothing: an idle server, where nothing is to be found",
+    mild: None,
     engines: &Engine::ALL,
     needs: &[Need::Root],
     takes: None,
-    plan: |engine| Plan { work: None, ..Plan::calm(engine) },
+    plan: |engine, _| Plan { work: None, ..Plan::calm(engine) },
     inject: |_| Ok(Injected::nothing()),
 };

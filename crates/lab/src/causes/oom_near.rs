@@ -9,10 +9,11 @@ const LEFT_BYTES: u64 = 768 << 20;
 pub(super) const CAUSE: Cause = Cause {
     id: "oom-near",
     summary: "a Redis that keeps growing, 768 MiB below its memory limit",
+    mild: None,
     engines: &[Engine::Redis],
     needs: &[Need::Root],
     takes: Some("the memory that is left"),
-    plan: |engine| Plan {
+    plan: |engine, _| Plan {
         work: Some(Work { kind: Kind::Grows, clients: 1 }),
         settling_s: 1,
         ..Plan::calm(engine)

@@ -8,9 +8,10 @@ const CLIENTS: u32 = 128;
 pub(super) const CAUSE: Cause = Cause {
     id: "page-table-bloat",
     summary: "128 connections that each map 1 GiB of buffers on pages of 4 KiB",
+    mild: None,
     engines: &[Engine::Postgres],
     needs: &[Need::Root],
     takes: Some("memory; the time is that of small-pages"),
-    plan: |engine| small_pages::plan(engine, CLIENTS),
+    plan: |engine, _| small_pages::plan(engine, CLIENTS),
     inject: |_| Ok(Injected::nothing()),
 };

@@ -1,18 +1,36 @@
 //! Whole pages in the journal after every checkpoint.
 
 use super::{Cause, Injected, Need, Plan};
+use crate::Settings;
 use crate::work::Engine;
 
 /// What the disk takes a second, with the cause and without: as a cloud volume.
 const BYTES_PER_S: u64 = 24 << 20;
 
+/// Settings with which checkpoints come every second, and every few.
+const OFTEN: Settings = &[
+    ("shared_buffers", "256MB"),
+    ("huge_pages", "on"),
+    ("max_wal_size", "32MB"),
+    ("min_wal_size", "32MB"),
+    ("checkpoint_timeout", "30s"),
+];
+const SELDOM: Settings = &[
+    ("shared_buffers", "256MB"),
+    ("huge_pages", "on"),
+    ("max_wal_size", "256MB"),
+    ("min_wal_size", "256MB"),
+    ("checkpoint_timeout", "30s"),
+];
+
 pub(super) const CAUSE: Cause = Cause {
     id: "postgres-full-page-writes",
     summary: "checkpoints so often that most changes write their whole page to the journal",
+    mild: Some("checkpoints a few seconds apart"),
     engines: &[Engine::Postgres],
     needs: &[Need::Root, Need::LoopDevice],
     takes: None,
-    plan: |engine| Plan {
+    plan: |engine, dose| Plan {
         fill_mebibytes: 60,
         // Every page was written whole once since the restart.
         settling_s: 5,
@@ -23,13 +41,7 @@ pub(super) const CAUSE: Cause = Cause {
             ("max_wal_size", "8GB"),
             ("checkpoint_timeout", "1h"),
         ],
-        cause_settings: Some(&[
-            ("shared_buffers", "256MB"),
-            ("huge_pages", "on"),
-            ("max_wal_size", "32MB"),
-            ("min_wal_size", "32MB"),
-            ("checkpoint_timeout", "30s"),
-        ]),
+        cause_settings: Some(dose.of(OFTEN, SELDOM)),
         ..Plan::durable(engine)
     },
     inject: |_| Ok(Injected::nothing()),

@@ -6,6 +6,7 @@ use crate::work::{Engine, Kind, Work};
 /// What is left to eight connections and the page cache. The clean part of it goes cheaply; what
 /// costs is that changed pages must be written before they can go.
 const LEFT_BYTES: u64 = 96 << 20;
+const MILD_BYTES: u64 = 320 << 20;
 
 /// What the disk takes a second, with the cause and without.
 const BYTES_PER_S: u64 = 40 << 20;
@@ -13,13 +14,15 @@ const BYTES_PER_S: u64 = 40 << 20;
 pub(super) const CAUSE: Cause = Cause {
     id: "reclaim-stall",
     summary: "a memory limit that leaves 96 MiB to data of 600 MiB that clients change, or read",
+    mild: Some("a limit that leaves 320 MiB"),
     engines: &[Engine::Postgres, Engine::Mysql],
     needs: &[Need::Root, Need::LoopDevice],
     takes: None,
-    plan,
+    plan: |engine, _| plan(engine),
     inject: |scene| {
         let (_, kept) = scene.group().memory_bytes()?;
-        Ok(Injected::by(scene.group().limit_memory(kept + LEFT_BYTES)?))
+        let left = scene.dose().of(LEFT_BYTES, MILD_BYTES);
+        Ok(Injected::by(scene.group().limit_memory(kept + left)?))
     },
 };
 

@@ -6,10 +6,11 @@ use crate::work::{Engine, Kind, Work};
 pub(super) const CAUSE: Cause = Cause {
     id: "redis-network-bound",
     summary: "50 clients that send requests one by one rather than 16 at a time, over TCP",
+    mild: None,
     engines: &[Engine::Redis],
     needs: &[Need::Root],
     takes: None,
-    plan: |engine| Plan {
+    plan: |engine, _| Plan {
         work: Some(Work { kind: Kind::Pipelined, clients: 50 }),
         cause_work: Some(Work { kind: Kind::Reads, clients: 50 }),
         network: true,

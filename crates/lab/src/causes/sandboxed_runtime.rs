@@ -9,10 +9,11 @@ use crate::work::Engine;
 pub(super) const CAUSE: Cause = Cause {
     id: "sandboxed-runtime",
     summary: "a server in a sandbox of gVisor rather than a container of runc",
+    mild: None,
     engines: &[Engine::Redis],
     needs: &[Need::Root, Need::Tool("runc", "runc"), Need::Tool("runsc", "runsc")],
     takes: None,
-    plan: |engine| Plan {
+    plan: |engine, _| Plan {
         place: Place::Runc,
         cause_place: Some(Place::Gvisor),
         ..Plan::calm(engine)

@@ -6,12 +6,15 @@ use crate::work::{Engine, Kind, Work};
 pub(super) const CAUSE: Cause = Cause {
     id: "short-connections",
     summary: "eight clients that connect anew for every request",
+    mild: Some("for every 100 requests, or 16 of Redis"),
     engines: &Engine::ALL,
     needs: &[Need::Root],
     takes: None,
-    plan: |engine| Plan {
-        cause_work: Some(Work { kind: Kind::Reconnect, clients: 8 }),
-        ..Plan::calm(engine)
+    plan: |engine, dose| {
+        let (with, without) =
+            dose.of((Kind::Reconnect, Kind::Reads), (Kind::Sessions, Kind::Batches));
+        let of = |kind| Some(Work { kind, clients: 8 });
+        Plan { cause_work: of(with), work: of(without), ..Plan::calm(engine) }
     },
     inject: |_| Ok(Injected::nothing()),
 };

@@ -13,10 +13,11 @@ const THREADS: u32 = 4;
 pub(super) const CAUSE: Cause = Cause {
     id: "small-pages",
     summary: "1 GiB of buffers on pages of 4 KiB rather than 2 MiB, read by 32 clients, or four of MariaDB",
+    mild: None,
     engines: &[Engine::Postgres, Engine::Mysql],
     needs: &[Need::Root],
     takes: None,
-    plan: |engine| plan(engine, if engine == Engine::Mysql { THREADS } else { CLIENTS }),
+    plan: |engine, _| plan(engine, if engine == Engine::Mysql { THREADS } else { CLIENTS }),
     inject: |_| Ok(Injected::nothing()),
 };
 

@@ -7,18 +7,23 @@ use crate::work::{Engine, Kind, Work};
 /// overflows when answers come in bursts.
 const BITS_PER_S: u64 = 1_000_000_000;
 const QUEUED_BYTES: u64 = 24 << 10;
+const MILD_BYTES: u64 = 96 << 10;
 
 pub(super) const CAUSE: Cause = Cause {
     id: "tcp-retransmit",
     summary: "a queue of 24 KiB at a link of 1 Gbit/s, which drops what comes in bursts",
+    mild: Some("a queue of 96 KiB"),
     engines: &[Engine::Postgres, Engine::Redis],
     needs: &[Need::Root, Need::Tool("tc", "iproute2")],
     takes: None,
-    plan: |engine| Plan {
+    plan: |engine, _| Plan {
         work: Some(Work { kind: Kind::Fetches, clients: 2 }),
         network: true,
         link_bits_per_s: Some(BITS_PER_S),
         ..Plan::calm(engine)
     },
-    inject: |scene| Ok(Injected::by(scene.network()?.narrow(BITS_PER_S, QUEUED_BYTES)?)),
+    inject: |scene| {
+        let queued = scene.dose().of(QUEUED_BYTES, MILD_BYTES);
+        Ok(Injected::by(scene.network()?.narrow(BITS_PER_S, queued)?))
+    },
 };

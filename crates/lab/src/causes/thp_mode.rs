@@ -7,10 +7,11 @@ use crate::work::{Engine, Kind, Work};
 pub(super) const CAUSE: Cause = Cause {
     id: "thp-mode",
     summary: "transparent huge pages always, for a Redis that saves while it is written to",
+    mild: None,
     engines: &[Engine::Redis],
     needs: &[Need::Root],
     takes: Some("memory, and time of the one fork that saves: each change copies 2 MiB"),
-    plan: |engine| Plan {
+    plan: |engine, _| Plan {
         settings: &[("save", "2 1"), ("disable-thp", "yes")],
         cause_settings: Some(&[("save", "2 1"), ("disable-thp", "no")]),
         work: Some(Work { kind: Kind::Writes, clients: 8 }),

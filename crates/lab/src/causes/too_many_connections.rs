@@ -4,6 +4,7 @@ use super::{Cause, Injected, Need, Plan};
 use crate::work::{Engine, Kind, Work};
 
 const CLIENTS: u32 = 300;
+const MILD_CLIENTS: u32 = 100;
 
 /// Processes alone suffer: each fills the caches of the CPU with data of its own when its turn comes.
 /// MariaDB's threads share theirs, and serve 300 clients 0.96 times as fast as eight; a Redis has one
@@ -11,11 +12,12 @@ const CLIENTS: u32 = 300;
 pub(super) const CAUSE: Cause = Cause {
     id: "too-many-connections",
     summary: "300 active clients where eight keep every CPU busy",
+    mild: Some("100 active clients"),
     engines: &[Engine::Postgres],
     needs: &[Need::Root],
     takes: None,
-    plan: |engine| Plan {
-        cause_work: Some(Work { kind: Kind::Reads, clients: CLIENTS }),
+    plan: |engine, dose| Plan {
+        cause_work: Some(Work { kind: Kind::Reads, clients: dose.of(CLIENTS, MILD_CLIENTS) }),
         settling_s: 4,
         ..Plan::calm(engine)
     },

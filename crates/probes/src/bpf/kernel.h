@@ -56,6 +56,7 @@ struct task_struct {
 	struct task_struct *real_parent;
 	unsigned int __state;
 	unsigned int flags;
+	int on_cpu;
 	struct sched_entity se;
 	struct files_struct *files;
 	unsigned int in_iowait : 1;

@@ -57,16 +57,25 @@ int pause(void *context)
 }
 
 /* Newer kernels tell what a thread is doing that was not watched for a while. */
-static __always_inline void look(struct thread *thread, u32 pid)
+static __always_inline void look(struct thread *thread, u32 pid, u64 now)
 {
 	struct task_struct *task;
+	unsigned int state;
 
 	if (!bpf_ksym_exists(bpf_task_from_pid))
 		return;
 	task = bpf_task_from_pid(pid);
 	if (!task)
 		return;
-	thread->doing = task->__state == TASK_RUNNING ? UNSEEN : reason(thread, task, task->__state);
+	state = task->__state;
+	if (state != TASK_RUNNING)
+		thread->doing = reason(thread, task, state);
+	else if (!bpf_core_field_exists(task->on_cpu))
+		thread->doing = UNSEEN;
+	else if (task->on_cpu)
+		thread->doing = thread->on_cpu;
+	else
+		begin_runnable(thread, task, now);
 	bpf_task_release(task);
 }
 
@@ -88,7 +97,7 @@ static long resume_one(struct bpf_map *map, const u32 *pid, struct thread *threa
 	/* Who waited still waits, most likely; who ran or was about to may do anything. */
 	if (thread->doing == RUNNABLE || thread->doing <= RECLAIM_ON_CPU)
 		thread->doing = UNSEEN;
-	look(thread, *pid);
+	look(thread, *pid, *now);
 	begin_wait(thread, *now);
 	return 0;
 }

@@ -16,9 +16,10 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// Some forty slices in a window, none so short that attaching would count.
+    /// Up to a hundred slices in a window, so that what comes and goes is in some of them, none so
+    /// short that attaching would count.
     pub fn new(window: Duration) -> Self {
-        let slice = (window / 40).clamp(Duration::from_millis(200), Duration::from_secs(1));
+        let slice = (window / 100).clamp(Duration::from_millis(50), Duration::from_secs(1));
         let slice_ns = slice.as_nanos() as u64;
         Self { slice_ns, owed: Duration::ZERO, window, rng: fastrand::Rng::new() }
     }
@@ -47,7 +48,7 @@ mod tests {
     #[test]
     fn pauses_keep_the_budget() {
         let mut pace = Pace::new(Duration::from_secs(10));
-        assert_eq!(pace.slice_ns, 250_000_000);
+        assert_eq!(pace.slice_ns, 100_000_000);
         assert_eq!(pace.pause_ns(0.25, 0.25 * BUDGET), 0);
         // Four times the budget: three quarters of the time are pauses.
         let pauses: Vec<u64> = (0..1000).map(|_| pace.pause_ns(0.25, BUDGET)).collect();

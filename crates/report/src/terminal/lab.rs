@@ -133,6 +133,7 @@ mod tests {
             taken_at: "2026-01-01T00:00:00Z".parse().unwrap(),
             cause: "postgres-full-page-writes".to_owned(),
             engine: "postgres".to_owned(),
+            dose: "strong".to_owned(),
             window_s: 5.0,
             found: true,
             rank: Some(1),

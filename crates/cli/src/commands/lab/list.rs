@@ -3,7 +3,7 @@
 use crate::Outcome;
 use crate::screen::{print, print_json};
 use serde::Serialize;
-use untax_lab::{CAUSES, Cause, Engine};
+use untax_lab::{CAUSES, Cause, Dose, Engine};
 
 /// Lists what can be caused, on which engines, and what this machine lacks for it.
 #[derive(Debug, clap::Args)]
@@ -19,6 +19,8 @@ pub struct Args {
 struct Listed {
     cause: &'static str,
     summary: &'static str,
+    /// The same of its mild dose; null when it has one alone.
+    mild: Option<&'static str>,
     engines: Vec<&'static str>,
     /// Why this machine cannot do it; null if it can.
     impossible: Option<String>,
@@ -30,8 +32,9 @@ impl From<&'static Cause> for Listed {
         Self {
             cause: cause.id,
             summary: cause.summary,
+            mild: cause.mild,
             engines: cause.engines.iter().map(|engine| engine.id()).collect(),
-            impossible: cause.impossible(engine),
+            impossible: cause.impossible(engine, Dose::Strong),
         }
     }
 }
@@ -48,9 +51,10 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
 }
 
 fn line(listed: &Listed) -> String {
-    let Listed { cause, summary, engines, impossible } = listed;
+    let Listed { cause, summary, mild, engines, impossible } = listed;
+    let mild = mild.map_or(String::new(), |mild| format!("; mild: {mild}"));
     match impossible {
         Some(why) => format!("{cause:<26} not here: {why}\n"),
-        None => format!("{cause:<26} {summary} ({})\n", engines.join(", ")),
+        None => format!("{cause:<26} {summary}{mild} ({})\n", engines.join(", ")),
     }
 }

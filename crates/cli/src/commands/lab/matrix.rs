@@ -1,7 +1,7 @@
 //! `untax lab matrix`.
 
 use super::trial::{self, Method};
-use super::{Engine, cause};
+use super::{Dose, Engine, cause};
 use crate::Outcome;
 use crate::observe::duration;
 use crate::screen::{print, say, style, write_file};
@@ -31,6 +31,9 @@ pub struct Args {
     /// Only these engines
     #[arg(long, value_enum, value_name = "ENGINE,…", value_delimiter = ',')]
     engines: Vec<Engine>,
+    /// How much of the cause: mild ones take about as much as platforms do
+    #[arg(long, value_enum, value_name = "DOSE", default_value = "strong")]
+    dose: Dose,
     /// How long to watch in each check, and to load in each trial
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = duration)]
     window: Duration,
@@ -65,7 +68,7 @@ pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
         runs: Vec::new(),
         skipped,
     };
-    let method = Method { window: args.window, pairs: args.pairs };
+    let method = Method { window: args.window, pairs: args.pairs, dose: args.dose.into() };
     let path = args.output.join("matrix.json");
     let saved: Option<LabMatrix> = state.load_run(&path.to_string_lossy()).ok();
     let alike = |saved: &LabMatrix| {
@@ -110,7 +113,7 @@ fn tasks(args: &Args) -> (Vec<Task>, Vec<Skipped>) {
     };
     for cause in CAUSES.iter().collect::<Vec<_>>().iter().filter(chosen) {
         for engine in &engines {
-            match cause.impossible(*engine) {
+            match cause.impossible(*engine, args.dose.into()) {
                 None => tasks.extend((0..args.repeats).map(|_| (*cause, *engine))),
                 Some(why) => skipped.push(skip(cause, *engine, why)),
             }
@@ -126,7 +129,9 @@ fn is_alike(one: &LabMatrix, other: &LabMatrix, method: Method) -> bool {
     let so = |run: &LabRun| {
         let (window, pairs) = (Duration::try_from_secs_f64(run.window_s), run.with_per_s.len());
         let asked = if is_none(&run.cause) { 0 } else { method.pairs as usize };
-        window.is_ok_and(|window| window == method.window) && pairs == asked
+        window.is_ok_and(|window| window == method.window)
+            && pairs == asked
+            && run.dose == method.dose.id()
     };
     what(one) == what(other) && one.runs.iter().all(so)
 }
@@ -211,7 +216,8 @@ mod tests {
 
     #[test]
     fn the_time_left_follows_from_the_time_taken() {
-        let method = Method { window: Duration::from_secs(5), pairs: 0 };
+        let method =
+            Method { window: Duration::from_secs(5), pairs: 0, dose: untax_lab::Dose::Strong };
         let second = Duration::from_secs(1);
         assert_eq!(left(second * 60, 2, 10, method), second * 240);
         assert_eq!(left(Duration::ZERO, 0, 2, method), second * 60);

@@ -28,6 +28,24 @@ impl From<Engine> for untax_lab::Engine {
     }
 }
 
+/// A dose as a word of the command line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Dose {
+    /// So much that nothing else counts beside it
+    Strong,
+    /// About as much as platforms take
+    Mild,
+}
+
+impl From<Dose> for untax_lab::Dose {
+    fn from(dose: Dose) -> Self {
+        match dose {
+            Dose::Strong => Self::Strong,
+            Dose::Mild => Self::Mild,
+        }
+    }
+}
+
 /// The cause of that id, or all there are.
 fn cause(id: &str) -> Result<&'static untax_lab::Cause, String> {
     untax_lab::Cause::find(id).ok_or_else(|| {

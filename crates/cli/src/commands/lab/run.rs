@@ -1,7 +1,7 @@
 //! `untax lab run`.
 
 use super::trial::{self, Method};
-use super::{Engine, cause};
+use super::{Dose, Engine, cause};
 use crate::observe::duration;
 use crate::screen::{print, print_json, say, style};
 use crate::state::State;
@@ -28,6 +28,9 @@ pub struct Args {
     /// The engine to put it on
     #[arg(long, value_enum, value_name = "ENGINE", default_value = "postgres")]
     engine: Engine,
+    /// How much of the cause: mild ones take about as much as platforms do
+    #[arg(long, value_enum, value_name = "DOSE", default_value = "strong")]
+    dose: Dose,
     /// How long to watch in each check, and to load in each trial
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = duration)]
     window: Duration,
@@ -42,11 +45,13 @@ pub struct Args {
 /// Runs the command.
 pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
     let engine = args.engine.into();
-    if !args.cause.engines.is_empty() && !args.cause.engines.contains(&engine) {
-        let why = args.cause.impossible(engine).unwrap_or_default();
+    let dose = args.dose.into();
+    let unknown = !args.cause.engines.is_empty() && !args.cause.engines.contains(&engine);
+    if unknown || (dose == untax_lab::Dose::Mild && args.cause.mild.is_none()) {
+        let why = args.cause.impossible(engine, dose).unwrap_or_default();
         return Err(Usage(format!("{} on {}: {why}", args.cause.id, engine.id())).into());
     }
-    let method = Method { window: args.window, pairs: args.pairs };
+    let method = Method { window: args.window, pairs: args.pairs, dose };
     let _turn = Turn::wait()?;
     let result = trial::run(args.cause, engine, method, state, say)?;
     if let Err(error) = state.save_run(&result.run, &result) {

@@ -7,7 +7,7 @@ use anyhow::{Context, bail};
 use std::time::Duration;
 use untax_core::lab::{LabRun, Pairs, Seen, Subject};
 use untax_host::Host;
-use untax_lab::{Cause, Engine, LabError, Scene};
+use untax_lab::{Cause, Dose, Engine, LabError, Scene};
 
 /// A load that is stopped before its time.
 const UNTIL_STOPPED_S: u32 = 3600;
@@ -19,6 +19,8 @@ pub struct Method {
     pub window: Duration,
     /// Pairs of trials.
     pub pairs: u32,
+    /// How much of the cause.
+    pub dose: Dose,
 }
 
 impl Method {
@@ -44,7 +46,7 @@ pub fn run(
     mut progress: impl FnMut(&str),
 ) -> anyhow::Result<LabRun> {
     progress("starting and filling a server");
-    let mut scene = Scene::set(cause, engine)?;
+    let mut scene = Scene::set(cause, engine, method.dose)?;
     // Fills caches and prepares connections, which no trial is to pay for.
     work(&scene, 2)?;
     scene.switch(true)?;
@@ -70,6 +72,7 @@ pub fn run(
         run: State::new_run("lab"),
         cause: cause.id.to_owned(),
         engine: engine.id().to_owned(),
+        dose: method.dose.id().to_owned(),
         takes: cause.takes,
     };
     Ok(LabRun::judge(subject, with, &without, pairs, method.window.as_secs_f64()))
