@@ -1,7 +1,7 @@
 //! A disk of one's own: a filesystem in a file, mounted through a loop device.
 
 use crate::group::{Group, Version};
-use crate::setting::Setting;
+use crate::setting::{Instead, Setting};
 use crate::shell::Shell;
 use crate::{LabError, program};
 use std::borrow::Cow;
@@ -131,6 +131,26 @@ impl Disk {
                 Ok(vec![Setting::set(&file, &line("max"), &line(&value))?])
             }
         }
+    }
+
+    /// Limits how many requests of each direction it does a second.
+    pub fn limit_requests(&self, group: &Group, a_second: u64) -> Result<Vec<Setting>, LabError> {
+        let writes = self.limit(group, Limit::WriteOperations, a_second)?;
+        let reads = self.limit(group, Limit::ReadOperations, a_second)?;
+        Ok(writes.into_iter().chain(reads).collect())
+    }
+
+    /// Lets a disk that does so many operations a second by these limits do others, until dropped.
+    pub fn instead(
+        limits: &[Setting],
+        a_second: u64,
+        other: u64,
+    ) -> Result<Vec<Instead>, LabError> {
+        let line = |line: &str| match line.strip_suffix(&a_second.to_string()) {
+            Some(rest) => format!("{rest}{other}"),
+            None => line.to_owned(),
+        };
+        limits.iter().map(|limit| limit.instead(line)).collect()
     }
 
     /// Removes its files that match a pattern, and their traces, when dropped.

@@ -220,7 +220,7 @@ ffi.C.usleep(3000)"#;
 const CONNECT: &str = "connection:disconnect(); connection = driver:connect()";
 const READ: &str =
     r#"connection:query("SELECT c FROM sbtest1 WHERE id = " .. sysbench.rand.uniform(1, ROWS))"#;
-const BATCH: &str = "for i = 1, 100 do READ end";
+const BATCH: &str = "for i = 1, 20 do READ end";
 const SCAN: &str = r#"connection:query("SELECT sum(length(pad)) FROM sbtest1")"#;
 const SORT: &str =
     r#"connection:query("SELECT count(*) FROM (SELECT DISTINCT c, pad FROM sbtest1) AS whole")"#;

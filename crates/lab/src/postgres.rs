@@ -199,7 +199,7 @@ impl Served for Postgres {
                 THOUGHTFUL.replace("ROW", &format!("random(1, {rows})"))
             }
             work::Kind::HotRow => THOUGHTFUL.replace("ROW", "1"),
-            work::Kind::Batches | work::Kind::Sessions => READS.repeat(100),
+            work::Kind::Batches | work::Kind::Sessions => READS.repeat(200),
             work::Kind::Scans => SCANS.to_owned(),
             work::Kind::Sorts => SORTS.to_owned(),
             work::Kind::Spills => SPILLS.to_owned(),
@@ -210,6 +210,10 @@ impl Served for Postgres {
         self.server.scratch.write(&file, &script, &self.server.account)?;
         let reconnect = work.kind == work::Kind::Sessions;
         let mut options = Pgbench { writes: true, reconnect, ..plain }.words();
+        // Prepared statements would be prepared anew for each session.
+        if matches!(work.kind, work::Kind::Batches | work::Kind::Sessions) {
+            options.push("--protocol=simple".to_owned());
+        }
         options.push(format!("--file={}", self.server.scratch.word(&file)));
         let command = self.client("pgbench", options)?;
         Load::start(&self.server.scratch, &command, seconds, pgbench_tps)

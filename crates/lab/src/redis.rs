@@ -184,7 +184,7 @@ impl Served for Redis {
                 command.extend(words(["lrange", "list", "0", "-1"]));
             }
             work::Kind::Reconnect | work::Kind::Sessions => {
-                command.extend(words(["-t", "get", "-k", "0"]))
+                command.extend(words(["-t", "get", "-k", "0"]));
             }
             _ => command.extend(words(["-t", "get"])),
         }

@@ -4,7 +4,7 @@ use crate::causes::{Cause, Dose, Injected, Plan};
 use crate::disk::{Disk, Limit};
 use crate::group::Group;
 use crate::network::{Narrow, Network};
-use crate::setting::Setting;
+use crate::setting::{Instead, Setting};
 use crate::setup::Setup;
 use crate::work::{Engine, Served};
 use crate::{HugePages, LabError, Load, MariaDb, Postgres, Redis};
@@ -15,6 +15,7 @@ use std::time::Duration;
 pub struct Scene {
     injected: Option<Injected>,
     _disk_limits: Vec<Setting>,
+    request_limits: Vec<Setting>,
     _link: Option<Narrow>,
     server: Box<dyn Served>,
     group: Group,
@@ -65,9 +66,12 @@ impl Scene {
         let slow = disk.as_ref().zip(plan.disk_bytes_per_s);
         let slow = slow.map(|(disk, a_second)| disk.limit(&group, Limit::WriteBytes, a_second));
         let disk_limits = slow.transpose()?.unwrap_or_default();
+        let ordinary = disk.as_ref().zip(plan.disk_requests_per_s);
+        let ordinary = ordinary.map(|(disk, a_second)| disk.limit_requests(&group, a_second));
         Ok(Self {
             injected: None,
             _disk_limits: disk_limits,
+            request_limits: ordinary.transpose()?.unwrap_or_default(),
             _link: link,
             server,
             group,
@@ -149,6 +153,12 @@ impl Scene {
     pub fn disk(&self) -> Result<&Disk, LabError> {
         let why = "this server has no disk of its own".to_owned();
         self.disk.as_ref().ok_or(LabError::Host { why })
+    }
+
+    /// Has the server's disk do other than the planned number of requests a second, until dropped.
+    pub fn limit_requests(&self, a_second: u64) -> Result<Vec<Instead>, LabError> {
+        let planned = self.plan.disk_requests_per_s.unwrap_or_default();
+        Disk::instead(&self.request_limits, planned, a_second)
     }
 
     /// The server's network.

@@ -60,9 +60,25 @@ impl Drop for Turn {
     }
 }
 
-/// One file of the kernel's settings; holds its prior value until dropped.
+/// One file of the kernel's settings; its prior value comes back when this is dropped.
 pub struct Setting {
     _guard: Shell,
+    path: String,
+    value: String,
+}
+
+/// Another value of a setting; the first one comes back when this is dropped. Whoever is killed
+/// meanwhile leaves the prior value of the setting itself.
+pub struct Instead {
+    path: String,
+    value: String,
+}
+
+impl Drop for Instead {
+    fn drop(&mut self) {
+        // What the setting belongs to may be gone by now.
+        let _ = std::fs::write(&self.path, &self.value);
+    }
 }
 
 impl Setting {
@@ -71,7 +87,14 @@ impl Setting {
         let restore = r#"{ printf %s "$2" >"$1"; } 2>/dev/null"#;
         let guard = Shell::guard("echo", restore, &[path, prior])?;
         std::fs::write(path, value).map_err(at(path))?;
-        Ok(Self { _guard: guard })
+        Ok(Self { _guard: guard, path: path.to_owned(), value: value.to_owned() })
+    }
+
+    /// Writes what this makes of its value until that is dropped.
+    pub(crate) fn instead(&self, other: impl Fn(&str) -> String) -> Result<Instead, LabError> {
+        let instead = Instead { path: self.path.clone(), value: self.value.clone() };
+        std::fs::write(&self.path, other(&self.value)).map_err(at(&self.path))?;
+        Ok(instead)
     }
 }
 

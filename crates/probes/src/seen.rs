@@ -65,7 +65,7 @@ impl Probes {
         Self { databases, threads, io, samples: Vec::new(), sampled: 0, begun, ..self }
     }
 
-    /// Does what is due; to be called every 100 ms or so.
+    /// Does what is due; to be called every 50 ms or so.
     pub fn tick(&mut self) {
         if let Reading::Present(threads) = &mut self.threads {
             threads.tick();

@@ -273,11 +273,14 @@ impl Threads {
     pub fn tick(&mut self) {
         let now = now();
         let result = match self.slice {
-            Slice::Traced { since_ns, .. } if now >= since_ns + self.pace.slice_ns => {
-                self.end_slice(true)
+            Slice::Traced { since_ns, cost_s } => {
+                let cost = self.bpf.cost(&self.host).into_value().unwrap_or_default();
+                let traced = Duration::from_nanos(now.saturating_sub(since_ns));
+                let over = self.pace.is_over(traced, cost.0 - cost_s);
+                if over { self.end_slice(true) } else { Ok(()) }
             }
             Slice::Pause { until_ns } if now >= until_ns => self.resume(),
-            Slice::Unopened | Slice::Traced { .. } | Slice::Pause { .. } => Ok(()),
+            Slice::Unopened | Slice::Pause { .. } => Ok(()),
         };
         if let Err(error) = result {
             self.failed = Some(error);

@@ -41,7 +41,8 @@ pub const RULE: Rule = Rule {
     evaluate,
 };
 
-/// An application that connects for every tenth request has a pool to gain.
+/// An application that connects for every tenth request has a pool to gain, though nobody may know
+/// how much.
 const WORTH_CONNECTIONS: f64 = 0.1;
 
 /// Fewer connections than this each second are nobody's trouble.
@@ -138,7 +139,7 @@ fn charged_elsewhere(window: &Window, pair: &Pair, share: f64) -> f64 {
 const COUNTS: [(&str, &str); 2] =
     [("mysql", "Connections"), ("redis", "total_connections_received")];
 
-/// Connections and requests of a window, when so many connect that it is worth a finding.
+/// Connections and requests of a window, when so many connect that somebody may suffer.
 fn counted(pair: &Pair) -> Option<Counted> {
     let (_, connections) = COUNTS.iter().find(|(engine, _)| *engine == pair.end.engine)?;
     let requests = request_count(&pair.end.engine)?;
@@ -146,7 +147,7 @@ fn counted(pair: &Pair) -> Option<Counted> {
     let grown = |name: &str| pair.growth(name, |d| d.counters.told(name)).into_value();
     let (connected, asked) = (grown(connections)?, grown(requests)?);
     let per_s = connected / pair.seconds.max(f64::EPSILON);
-    if per_s < WORTH_PER_S || connected < WORTH_CONNECTIONS * asked {
+    if per_s < WORTH_PER_S {
         return None;
     }
     Some(Counted { per_s, each: asked / connected, connections, requests })
@@ -179,22 +180,28 @@ fn of_counts(window: &Window, pair: &Pair) -> Option<Says> {
         Evidence::new("requests", each * per_s, "1/s", requests),
     ];
     let remedy = Some("pooler");
-    if let Some(stall) = traced(window, pair).into_value().flatten() {
+    // A thread that finds the next request there already serves several before it waits for one, and
+    // all of them would count as the way to the first: of seldom connections nothing is known.
+    let often = each * WORTH_CONNECTIONS <= 1.0;
+    let known = |_: &Stall| often || pair.end.model == Model::Loop;
+    if let Some(stall) = traced(window, pair).into_value().flatten().filter(known) {
         let summary = format!("{summary}: {} of its time", percent(stall.share.mid));
         let method = if pair.end.model == Model::Loop { SAMPLED } else { METHOD }.to_owned();
         let words = Words { summary, fix, evidence, method, remedy };
         return Some(stall::finding(RULE.id, &stall, words));
     }
-    Some(Says::Found(Finding {
-        rule: RULE.id.to_owned(),
-        severity: Severity::Medium,
-        summary,
-        fix,
-        evidence,
-        tax: None,
-        gain: None,
-        remedy: remedy.map(str::to_owned),
-    }))
+    often.then(|| {
+        Says::Found(Finding {
+            rule: RULE.id.to_owned(),
+            severity: Severity::Medium,
+            summary,
+            fix,
+            evidence,
+            tax: None,
+            gain: None,
+            remedy: remedy.map(str::to_owned),
+        })
+    })
 }
 
 #[cfg(test)]
@@ -275,5 +282,10 @@ mod tests {
         assert!(charged(&window).is_some());
         test_window::sample(&mut window, Call::Connection, 10);
         assert!(charged(&window).is_none(), "too little for a finding");
+        let mut seldom = redis(10_000, 200_000);
+        assert!(found(evaluate(&seldom)).is_empty(), "nobody sampled");
+        test_window::trace(&mut seldom, &[(Doing::OnCpu, 8.0), (Doing::Poll, 2.0)]);
+        test_window::sample(&mut seldom, Call::Connection, 300);
+        assert!(found(evaluate(&seldom))[0].tax.is_some());
     }
 }

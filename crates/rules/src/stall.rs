@@ -232,6 +232,24 @@ impl Stall {
         Tax::new(self.share, method)
     }
 
+    /// What the database computes without the cause, and its clients on this machine.
+    fn own_s(&self, demand: &Demand, saved_s: f64) -> f64 {
+        (demand.on_cpu_s - saved_s).max(0.0) + self.clients_s
+    }
+
+    /// By what factor throughput can grow until its clients' threads compute all the time.
+    fn room_of_clients(&self) -> f64 {
+        let room_s = self.clients_room_s.filter(|_| self.clients_s > 0.0);
+        room_s.map_or(f64::INFINITY, |room_s| room_s / self.clients_s)
+    }
+
+    /// By what factor throughput can grow without the cause until the database and its clients have
+    /// all CPUs, or all that their threads can have.
+    pub fn room(&self) -> f64 {
+        let of_machine = |demand: &Demand| demand.capacity_s / self.own_s(demand, self.saved_s);
+        self.demand.value().map_or(f64::INFINITY, of_machine).min(self.room_of_clients())
+    }
+
     /// The throughput factor of a closed loop without the waiting.
     ///
     /// Clients go on to take the time that they take between requests, and the machine has no
@@ -240,16 +258,14 @@ impl Stall {
     /// the lower bound leaves to others what they use now, and the upper one lets requests take less
     /// of them.
     pub fn gain(&self) -> Gain {
-        let [least, most, unhurried] = self.demand.value().map_or([f64::INFINITY; 3], |demand| {
-            let own_s = |saved_s: f64| (demand.on_cpu_s - saved_s).max(0.0) + self.clients_s;
+        let [least, unhurried] = self.demand.value().map_or([f64::INFINITY; 2], |demand| {
+            let own_s = |saved_s: f64| self.own_s(demand, saved_s);
             let left_s = (demand.busy_s - self.freed_s - self.saved_s).max(own_s(self.saved_s));
             let times = |left_s: f64| demand.capacity_s / left_s;
-            let unhurried = FEWER_WAKEUPS * times(own_s(self.saved_most_s));
-            [times(left_s), times(own_s(self.saved_s)), unhurried]
+            [times(left_s), FEWER_WAKEUPS * times(own_s(self.saved_most_s))]
         });
-        let room_s = self.clients_room_s.filter(|_| self.clients_s > 0.0);
-        let of_clients = room_s.map_or(f64::INFINITY, |room_s| room_s / self.clients_s);
-        let [least, most] = [least, most].map(|factor| factor.min(of_clients));
+        let most = self.room();
+        let least = least.min(self.room_of_clients());
         let loop_factor = |share: f64, added: f64| {
             let serving = 1.0 - self.background;
             let left = serving - share.min(serving * MOST_SAVED);

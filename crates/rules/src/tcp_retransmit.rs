@@ -2,9 +2,9 @@
 
 use crate::accounting::factor;
 use crate::catalogue::Rule;
-use crate::stall::{self, percent};
+use crate::stall::{self, Stall, percent};
 use untax_core::activity::{Doing, Polling, Spent};
-use untax_core::database::TcpCounts;
+use untax_core::database::{Model, TcpCounts};
 use untax_core::finding::Says;
 use untax_core::window::Pair;
 use untax_core::{
@@ -56,7 +56,7 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
         let Some(start) = pair.start else { return Reading::Present(None) };
         let counts = start.counters.tcp.as_ref();
         counts.and_then(|start| {
-            pair.end.counters.tcp.as_ref().map(|end| found(pair, &grown(start, end)))
+            pair.end.counters.tcp.as_ref().map(|end| found(window, pair, &grown(start, end)))
         })
     })
 }
@@ -72,12 +72,12 @@ fn grown(start: &TcpCounts, end: &TcpCounts) -> TcpCounts {
     }
 }
 
-fn found(pair: &Pair, counts: &TcpCounts) -> Option<Says> {
+fn found(window: &Window, pair: &Pair, counts: &TcpCounts) -> Option<Says> {
     let lost = counts.retransmitted_segments as f64 / counts.sent_segments.max(1) as f64;
     if counts.retransmitted_segments < WORTH_COUNT || lost < WORTH_LOST {
         return None;
     }
-    let priced = priced(pair);
+    let priced = priced(window, pair);
     let per_s = counts.retransmitted_segments as f64 / pair.seconds.max(f64::EPSILON);
     let by_tax = stall::severity(priced.as_ref().map_or(0.0, |(tax, _)| tax.share));
     let by_loss = match lost {
@@ -118,10 +118,19 @@ fn between_s(pair: &Pair, activity: &Activity) -> f64 {
     activity.sum(serving).0
 }
 
+/// The time of all clients, s: a loop has one thread for them.
+fn of_clients_s(pair: &Pair, activity: &Activity) -> f64 {
+    let threads_s = activity.active(pair.end.model).0 + between_s(pair, activity);
+    match pair.end.connections.value() {
+        Some(clients) if pair.end.model == Model::Loop => threads_s * f64::from(*clients).max(1.0),
+        _ => threads_s,
+    }
+}
+
 /// The tax and the gain of waiting for what was lost.
-fn priced(pair: &Pair) -> Option<(Tax, Gain)> {
+fn priced(window: &Window, pair: &Pair) -> Option<(Tax, Gain)> {
     let (activity, stalled_s) = (pair.activity.value()?, stalled_s(pair)?);
-    let (active, between) = (activity.active(pair.end.model).0, between_s(pair, activity));
+    let active = activity.active(pair.end.model).0;
     if active + stalled_s <= 0.0 || stalled_s <= 0.0 {
         return None;
     }
@@ -129,8 +138,12 @@ fn priced(pair: &Pair) -> Option<(Tax, Gain)> {
     let method = "time-outs x 200 ms, the least that each takes, over active time and these waits; \
                   a lower bound";
     let tax = Tax::new(Interval::new(share, share, 1.0_f64.min(share * 2.0)), method);
-    let in_loop = (active + between) / (active + between - stalled_s).max(f64::EPSILON);
-    Some((tax, Gain::from(Interval::new(1.0, in_loop.min(factor(share)), factor(share)))))
+    let clients_s = of_clients_s(pair, activity);
+    let in_loop = clients_s / (clients_s - stalled_s).max(f64::EPSILON);
+    let stall = Stall::of(window, pair, |_| false).into_value().flatten();
+    let room = stall.map_or(f64::INFINITY, |stall| stall.room()).max(1.0);
+    let mid = in_loop.min(room).min(factor(share));
+    Some((tax, Gain::from(Interval::new(1.0, mid, factor(share)))))
 }
 
 #[cfg(test)]
@@ -139,6 +152,10 @@ mod tests {
     use crate::test_window;
 
     fn lossy(retransmitted: u64, timeouts: u64) -> Vec<Finding> {
+        test_window::found(evaluate(&losing(retransmitted, timeouts)))
+    }
+
+    fn losing(retransmitted: u64, timeouts: u64) -> Window {
         let mut window = test_window::postgres();
         let counts = |by: u64| TcpCounts {
             sent_segments: 100 + by * 10_000,
@@ -149,7 +166,20 @@ mod tests {
         window.start.databases[0].counters.tcp = Reading::Present(counts(0));
         window.end.databases[0].counters.tcp = Reading::Present(counts(1));
         test_window::trace(&mut window, &[(Doing::OnCpu, 5.0), (Doing::Poll, 75.0)]);
-        test_window::found(evaluate(&window))
+        window
+    }
+
+    #[test]
+    fn clients_of_a_loop_stand_still_one_by_one() {
+        let mut window = losing(200, 100);
+        test_window::trace(&mut window, &[(Doing::OnCpu, 2.0), (Doing::Poll, 8.0)]);
+        let gain = |window: &Window| test_window::found(evaluate(window))[0].gain.unwrap().factor;
+        window.end.databases[0].model = Model::Loop;
+        window.end.databases[0].connections = Reading::Present(4);
+        // No more than the loop waited counts: 8 of 40 s.
+        assert!((gain(&window) - 40.0 / 32.0).abs() < 1e-9);
+        window.end.databases[0].connections = Reading::Present(1);
+        assert!(gain(&window) > 4.0);
     }
 
     #[test]

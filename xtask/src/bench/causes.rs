@@ -22,6 +22,9 @@ pub struct Options {
     /// Pairs of trials with each cause that can be removed and without it
     #[arg(long, default_value_t = 7)]
     pairs: u32,
+    /// How much of each cause: strong, or mild for those that have such a dose
+    #[arg(long, default_value = "strong")]
+    dose: String,
     /// The seed of the order
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -42,12 +45,13 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
     let mut found = Vec::new();
     if options.repeats > 0 {
         let matrix = matrix(options, "found", options.repeats, 0)?;
-        write(options, "causes.md", &found_table(&matrix, options))?;
+        write(options, "causes.md", &found_table(&matrix))?;
         found = matrix.runs;
     }
     let mut removed = matrix(options, "removed", 1, options.pairs)?;
-    // The other checks predicted gains as well.
+    // Those checked as well what they removed, and the others predicted gains.
     removed.runs.extend(found);
+    write(options, "causes.md", &found_table(&removed))?;
     write(options, "gains.md", &gains_table(&removed, options))
 }
 
@@ -72,8 +76,20 @@ fn matrix(options: &Options, name: &str, repeats: u32, pairs: u32) -> anyhow::Re
     let out = folder.to_str().context("the folder's name is no text")?;
     let [repeats, pairs, seed] =
         [repeats.into(), pairs.into(), options.seed].map(|n| n.to_string());
-    let mut words =
-        vec!["lab", "matrix", "--repeats", &repeats, "--pairs", &pairs, "--seed", &seed, "-o", out];
+    let mut words = vec![
+        "lab",
+        "matrix",
+        "--dose",
+        &options.dose,
+        "--repeats",
+        &repeats,
+        "--pairs",
+        &pairs,
+        "--seed",
+        &seed,
+        "-o",
+        out,
+    ];
     for (flag, chosen) in [("--causes", &options.causes), ("--engines", &options.engines)] {
         words.extend(chosen.iter().flat_map(|chosen| [flag, chosen]));
     }
@@ -91,13 +107,12 @@ fn read(saved: &Path) -> anyhow::Result<LabMatrix> {
     Ok(serde_json::from_str(&text)?)
 }
 
-fn found_table(matrix: &LabMatrix, options: &Options) -> String {
+fn found_table(matrix: &LabMatrix) -> String {
     let mut text = format!(
         "# Every cause: whether it is found\n\n\
-         `untax lab matrix`: each cause on a scratch server under load, {} times in random order, \
-         checked for 5 s.\n\n{}\n\n\
+         `untax lab matrix`: each cause on a scratch server under load, in random order, \
+         checked for 5 s each time.\n\n{}\n\n\
          | cause | engine | found | first among taxes | tax |\n|---|---|---|---|---|\n",
-        options.repeats,
         made(),
     );
     for cell in matrix.cells() {

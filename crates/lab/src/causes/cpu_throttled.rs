@@ -7,12 +7,12 @@ use crate::work::Engine;
 const CPUS: f64 = 0.3;
 
 /// A part less than it takes.
-const MILD_CPUS: f64 = 0.8;
+const MILD_CPUS: f64 = 0.6;
 
 pub(super) const CAUSE: Cause = Cause {
     id: "cpu-throttled",
     summary: "a CPU limit of 0.3 CPUs on its control group, with a load that needs more",
-    mild: Some("a limit of 0.8 CPUs"),
+    mild: Some("a limit of 0.6 CPUs"),
     engines: &Engine::ALL,
     needs: &[Need::Root],
     takes: None,

@@ -125,6 +125,8 @@ pub struct Plan {
     pub disk_mebibytes: Option<u64>,
     /// What that disk writes in a second at most, with the cause and without.
     pub disk_bytes_per_s: Option<u64>,
+    /// How many requests of each direction that disk does in a second at most, without the cause.
+    pub disk_requests_per_s: Option<u64>,
     /// Whether the server and its clients have a network of their own, and speak TCP.
     pub network: bool,
     /// What that network carries a second, with the cause and without.
@@ -241,6 +243,7 @@ impl Plan {
             durable: false,
             disk_mebibytes: None,
             disk_bytes_per_s: None,
+            disk_requests_per_s: None,
             network: false,
             link_bits_per_s: None,
             pod: false,

@@ -18,8 +18,8 @@ const OFTEN: Settings = &[
 const SELDOM: Settings = &[
     ("shared_buffers", "256MB"),
     ("huge_pages", "on"),
-    ("max_wal_size", "256MB"),
-    ("min_wal_size", "256MB"),
+    ("max_wal_size", "96MB"),
+    ("min_wal_size", "96MB"),
     ("checkpoint_timeout", "30s"),
 ];
 

@@ -8,7 +8,8 @@ const BUDGET: f64 = 0.01;
 
 /// How long slices are, and how long the pauses between them must be.
 pub(super) struct Pace {
-    pub slice_ns: u64,
+    least: Duration,
+    most: Duration,
     /// Pauses that ended early with a window: they are made up for, up to a window's length.
     owed: Duration,
     window: Duration,
@@ -16,12 +17,20 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// Up to a hundred slices in a window, so that what comes and goes is in some of them, none so
-    /// short that attaching would count.
+    /// Some forty slices in a window, or a hundred of those that keep no budget: what comes and goes
+    /// is in some of them, and none is so short that attaching would count.
     pub fn new(window: Duration) -> Self {
-        let slice = (window / 100).clamp(Duration::from_millis(50), Duration::from_secs(1));
-        let slice_ns = slice.as_nanos() as u64;
-        Self { slice_ns, owed: Duration::ZERO, window, rng: fastrand::Rng::new() }
+        let slice = |count, least_ms| {
+            (window / count).clamp(Duration::from_millis(least_ms), Duration::from_secs(1))
+        };
+        let (least, most) = (slice(100, 50), slice(40, 200));
+        Self { least, most, owed: Duration::ZERO, window, rng: fastrand::Rng::new() }
+    }
+
+    /// Whether a slice is long enough that cost so much of a CPU so far. One that costs little goes
+    /// on: who asks seldom is to be seen asking.
+    pub fn is_over(&self, traced: Duration, cost_s: f64) -> bool {
+        traced >= self.most || traced >= self.least && cost_s > BUDGET * traced.as_secs_f64()
     }
 
     /// A pause was cut short by so much.
@@ -48,7 +57,8 @@ mod tests {
     #[test]
     fn pauses_keep_the_budget() {
         let mut pace = Pace::new(Duration::from_secs(10));
-        assert_eq!(pace.slice_ns, 100_000_000);
+        let over = |ms, cost_s| pace.is_over(Duration::from_millis(ms), cost_s);
+        assert!(!over(99, 1.0) && over(100, 0.002) && !over(249, 0.002) && over(250, 0.0));
         assert_eq!(pace.pause_ns(0.25, 0.25 * BUDGET), 0);
         // Four times the budget: three quarters of the time are pauses.
         let pauses: Vec<u64> = (0..1000).map(|_| pace.pause_ns(0.25, BUDGET)).collect();
