@@ -72,7 +72,8 @@ static __always_inline void look(struct thread *thread, u32 pid, u64 now)
 		thread->doing = reason(thread, task, state);
 	else if (!bpf_core_field_exists(task->on_cpu))
 		thread->doing = UNSEEN;
-	else if (task->on_cpu)
+	/* Its size moves with kernels too. */
+	else if (BPF_CORE_READ_BITFIELD(task, on_cpu))
 		thread->doing = thread->on_cpu;
 	else
 		begin_runnable(thread, task, now);
