@@ -204,10 +204,15 @@ impl Cause {
         self.id.starts_with("none")
     }
 
+    /// Whether there is such a dose of it; of nothing there are all.
+    pub fn has(&self, dose: Dose) -> bool {
+        dose == Dose::Strong || self.mild.is_some() || self.is_none()
+    }
+
     /// Why this machine cannot do it to that engine in that dose; `None` if it can, as far as can be
     /// told beforehand.
     pub fn impossible(&self, engine: Engine, dose: Dose) -> Option<String> {
-        if dose == Dose::Mild && self.mild.is_none() && !self.is_none() {
+        if !self.has(dose) {
             return Some("it has one dose alone; leave out --dose".to_owned());
         }
         if !self.engines.is_empty() && !self.engines.contains(&engine) {
@@ -309,6 +314,14 @@ mod tests {
                 );
             }
         }
+    }
+
+    #[test]
+    fn a_dose_that_there_is_not_says_so() {
+        let why = |id| Cause::find(id)?.impossible(Engine::Redis, Dose::Mild);
+        assert!(why("thp-mode").is_some_and(|why| why.contains("one dose")));
+        assert!(!why("io-hang").is_some_and(|why| why.contains("one dose")));
+        assert!(!why("none").is_some_and(|why| why.contains("one dose")));
     }
 
     #[test]

@@ -47,7 +47,7 @@ pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
     let engine = args.engine.into();
     let dose = args.dose.into();
     let unknown = !args.cause.engines.is_empty() && !args.cause.engines.contains(&engine);
-    if unknown || (dose == untax_lab::Dose::Mild && args.cause.mild.is_none()) {
+    if unknown || !args.cause.has(dose) {
         let why = args.cause.impossible(engine, dose).unwrap_or_default();
         return Err(Usage(format!("{} on {}: {why}", args.cause.id, engine.id())).into());
     }
