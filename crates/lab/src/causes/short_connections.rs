@@ -6,8 +6,7 @@ use crate::work::{Engine, Kind, Work};
 pub(super) const CAUSE: Cause = Cause {
     id: "short-connections",
     summary: "eight clients that connect anew for every request",
-    // To MariaDB a connection is worth two or three requests, and seldom ones cost it little.
-    mild: Some("for every 200 requests, or 16 of Redis"),
+    mild: Some("for every 200 requests, 20 of MariaDB, or 16 of Redis"),
     engines: &Engine::ALL,
     needs: &[Need::Root],
     takes: None,
