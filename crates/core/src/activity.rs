@@ -382,7 +382,7 @@ mod tests {
         assert_eq!(activity.share_faulting_on_data(), None);
         for (slice, faulting_on_data) in activity.slices.iter_mut().zip([10, 30]) {
             let faulting_on_data = Some(faulting_on_data);
-            let calling = Some([20, 0]);
+            let calling = Some([20, 0, 0, 0]);
             slice.sampled = Some(Sampled { on_cpu: 100, reading: None, faulting_on_data, calling });
         }
         let share = activity.share_faulting_on_data().unwrap();

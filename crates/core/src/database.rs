@@ -126,6 +126,35 @@ pub struct Cgroup {
     pub cpu: Reading<Vec<CpuLimit>>,
     /// The groups that limit its memory, nearest first; none when no group does.
     pub memory: Reading<Vec<MemoryGroup>>,
+    /// What its groups limit of block devices, nearest first; none when no group does.
+    pub io: Reading<Vec<IoLimit>>,
+}
+
+/// A limit of a group on one block device.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IoLimit {
+    /// The group's path below the mount.
+    pub cgroup: String,
+    /// The device, `major:minor`.
+    pub device: String,
+    /// What of it.
+    pub what: Limited,
+    /// How many requests or bytes each second.
+    pub per_s: u64,
+}
+
+/// What a group may limit of a block device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Limited {
+    /// Requests that read.
+    Reads,
+    /// Requests that write, or empty the device's cache.
+    Writes,
+    /// Bytes read.
+    ReadBytes,
+    /// Bytes written.
+    WrittenBytes,
 }
 
 /// A group that limits memory.

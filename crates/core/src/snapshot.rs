@@ -60,6 +60,9 @@ pub struct ProcessTime {
     pub threads: u32,
     /// Its time on CPU since then.
     pub cpu_s: Seconds,
+    /// How long it was ready to run and others had the CPUs, since then; `None` where it has several
+    /// threads, of which each counts its own, or the kernel does not count.
+    pub waited_s: Option<Seconds>,
     /// That of those it started and awaited the end of, theirs included.
     pub ended_s: Seconds,
 }

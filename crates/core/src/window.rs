@@ -163,6 +163,9 @@ pub struct Other {
     pub cpu_s: Seconds,
     /// What of it those took that ended.
     pub ended_s: Seconds,
+    /// How long it waited for CPUs in the window, where that is known.
+    #[serde(default)]
+    pub waited_s: Option<Seconds>,
 }
 
 impl Other {

@@ -74,14 +74,14 @@ pub fn discover(
         let ticks = process::ticks_per_second(host).into_value().filter(|ticks| *ticks > 0);
         databases.map(|databases| Discovered {
             databases,
-            processes: times(&table, ticks),
+            processes: times(host, &table, ticks),
             sandboxes: table.sandboxes(ticks),
         })
     })
 }
 
 /// Processor time of every process; none when the length of a tick is not known.
-fn times(table: &Table, ticks: Option<u64>) -> Vec<ProcessTime> {
+fn times(host: &Host, table: &Table, ticks: Option<u64>) -> Vec<ProcessTime> {
     let seconds = |user: u64, system: u64, ticks: u64| {
         Seconds(user.saturating_add(system) as f64 / ticks as f64)
     };
@@ -92,9 +92,17 @@ fn times(table: &Table, ticks: Option<u64>) -> Vec<ProcessTime> {
         name: stat.comm.clone(),
         threads: stat.threads,
         cpu_s: seconds(stat.user_ticks, stat.system_ticks, ticks),
+        waited_s: (stat.threads == 1).then(|| waited(host, stat.pid)).flatten(),
         ended_s: seconds(stat.children_user_ticks, stat.children_system_ticks, ticks),
     };
     ticks.map_or_else(Vec::new, |ticks| table.stats().map(|stat| time(stat, ticks)).collect())
+}
+
+/// How long the one thread of a process was ready to run and had no CPU.
+fn waited(host: &Host, pid: u32) -> Option<Seconds> {
+    let text = host.text(&format!("/proc/{pid}/schedstat")).into_value()?;
+    let nanoseconds: u64 = text.split_whitespace().nth(1)?.parse().ok()?;
+    Some(Seconds(nanoseconds as f64 / 1e9))
 }
 
 fn choose(

@@ -4,6 +4,7 @@
 mod all;
 mod cpu;
 mod identity;
+mod io;
 mod limits;
 mod memory;
 mod state;
@@ -23,6 +24,7 @@ pub fn of_process(host: &Host, layout: &CgroupLayout, pid: u32) -> Reading<Cgrou
         hugetlb: limits::hugetlb(host, layout, &paths),
         memory_limit_bytes: limits::memory(host, layout, &paths),
         cpu: cpu::limits(host, layout, &paths),
+        io: io::limits(host, layout, &paths),
         memory: memory::limited(host, layout, &paths),
         paths,
     })

@@ -54,6 +54,8 @@ fn identity(process: &ProcessTime) -> Identity {
 struct Growth {
     /// The time of each process at the start.
     before: HashMap<Identity, Seconds>,
+    /// What each had waited for CPUs by then.
+    waited_before: HashMap<Identity, Seconds>,
     /// What had ended below it by then, and what those had taken that have ended since.
     ended_before: HashMap<Identity, Seconds>,
     /// What the whole machine was busy.
@@ -71,6 +73,8 @@ impl Growth {
         let lives: HashSet<Identity> = end.iter().map(identity).collect();
         let by_pid: HashMap<u32, &ProcessTime> = start.iter().map(|p| (p.pid, p)).collect();
         let before = start.iter().map(|process| (identity(process), process.cpu_s)).collect();
+        let waited = |process: &ProcessTime| Some((identity(process), process.waited_s?));
+        let waited_before = start.iter().filter_map(waited).collect();
         let mut ended_before: HashMap<Identity, Seconds> = HashMap::new();
         for process in start {
             let parent = |process: &&ProcessTime| by_pid.get(&process.parent).copied();
@@ -83,7 +87,7 @@ impl Growth {
                 *ended_s = *ended_s + own_s + process.ended_s;
             }
         }
-        Self { before, ended_before, busy_s }
+        Self { before, waited_before, ended_before, busy_s }
     }
 
     fn of(&self, process: &ProcessTime) -> Other {
@@ -101,6 +105,7 @@ impl Growth {
             threads: process.threads,
             cpu_s: Seconds(own_s + ended_s),
             ended_s: Seconds(ended_s),
+            waited_s: process.waited_s.map(|now| Seconds(grown(now, &self.waited_before).max(0.0))),
         }
     }
 }
@@ -112,7 +117,16 @@ mod tests {
     fn process((pid, parent, own, ended): (u32, u32, f64, f64)) -> ProcessTime {
         let [cpu_s, ended_s] = [own, ended].map(Seconds);
         let name = String::new();
-        ProcessTime { pid, started_ticks: 9, parent, name, threads: 1, cpu_s, ended_s }
+        ProcessTime {
+            pid,
+            started_ticks: 9,
+            parent,
+            name,
+            threads: 1,
+            cpu_s,
+            waited_s: None,
+            ended_s,
+        }
     }
 
     /// Milliseconds of each process at the end.

@@ -30,6 +30,7 @@ fn in_pod(mut database: Database) -> Database {
             throttled_periods: gap(),
         }]),
         memory: gap(),
+        io: gap(),
     });
     database
 }

@@ -56,6 +56,7 @@ fn plan_for(cgroup: &str, rule: &str, remedy: &str) -> Plan {
             periods: gap(),
             throttled_periods: gap(),
         }]),
+        io: Absent(String::new()),
         memory: Present(vec![MemoryGroup {
             cgroup: cgroup.to_owned(),
             max_bytes: gap(),

@@ -16,7 +16,9 @@ pub const RULE: Rule = Rule {
            what backups, batch jobs, agents and other tenants run there is taken from it.",
     measured: "The scheduler's events: how long threads were ready to run while their run queue \
                was not throttled. That waiting is charged to who had the CPUs meanwhile, in \
-               proportion: the named neighbours' processor time over that of the whole machine. \
+               proportion: the named neighbours' processor time over that of the whole machine; \
+               to a loop's thread, where there is a CPU for it and one for each of its clients', \
+               in proportion to how many CPUs the neighbours kept busy. \
                What ended in the window is told of who started it. Processes that send requests to \
                the database, and those that started them, are its clients, not neighbours.",
     fix: "Move the neighbours away, lower their weight (cpu.weight, CPUWeight=, requests.cpu), or \
@@ -43,7 +45,10 @@ fn evaluate_one(window: &Window, pair: &Pair) -> Reading<Option<Says>> {
         };
         Demand::of(window, pair).map(|demand| {
             let part = neighbours_part(window, pair, &demand);
-            let stall = stall.times(part).freeing(part * demand.busy_s, pair.end.model);
+            // Where each thread can have a CPU of its own, none waits but for these.
+            let taken = part * demand.busy_s / pair.seconds;
+            let charged = if stall.fits(pair) { taken.min(1.0) } else { part };
+            let stall = stall.times(charged).freeing(part * demand.busy_s, pair.end.model);
             (stall.share.mid >= WORTH).then(|| found(&stall, &neighbours(window, pair), pair))
         })
     })
@@ -92,6 +97,7 @@ mod tests {
     use super::*;
     use crate::test_window::{self, found};
     use untax_core::Seconds;
+    use untax_core::database::Model;
 
     fn contended(names: &[(&str, u32, f64)]) -> Window {
         let mut window = test_window::postgres();
@@ -106,6 +112,7 @@ mod tests {
             threads: 1,
             cpu_s: Seconds(*cpu_s),
             ended_s: Seconds(0.0),
+            waited_s: None,
         };
         window.others = names.iter().map(other).collect();
         window
@@ -123,6 +130,26 @@ mod tests {
         assert!(!finding.summary.contains("pgbench"), "a client is the load itself");
         // 10 of 20 seconds become free: at most twice as much.
         assert!((1.5..=2.0).contains(&finding.gain.unwrap().factor));
+    }
+
+    #[test]
+    fn a_loop_with_a_cpu_for_itself_and_its_client_waits_for_neighbours_alone() {
+        let mut window = contended(&[("batch", 50, 5.0), ("client", 77, 5.0)]);
+        window.end.databases[0].model = Model::Loop;
+        let trace = [(Doing::OnCpu, 4.0), (Doing::Contended, 4.0), (Doing::Poll, 2.0)];
+        test_window::trace(&mut window, &trace);
+        if let Reading::Present(activities) = &mut window.activity {
+            activities[0].clients = vec![77];
+        }
+        window.others[1].waited_s = Some(Seconds(5.0));
+        let finding = found(evaluate(&window)).remove(0);
+        // Half a CPU of the two was the neighbour's.
+        assert!((finding.tax.unwrap().share - 0.25).abs() < 1e-9);
+        // 10 s become 4 + 2, and half of the client's 2.
+        let gain = finding.gain.unwrap();
+        assert!((gain.factor - 10.0 / 7.0).abs() < 1e-9, "{gain:?}");
+        window.others[1].threads = 2;
+        assert!((found(evaluate(&window))[0].tax.as_ref().unwrap().share - 0.125).abs() < 1e-9);
     }
 
     #[test]

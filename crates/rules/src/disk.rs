@@ -4,9 +4,11 @@
 //! end with them. Of the rest, a disk as anyone has it would take a part too; only what is above
 //! that is the platform's, and that is the storage's, the neighbours' or the device's own.
 
+use crate::disk_limit;
 use crate::memory;
 use crate::stall::{Stall, WORTH};
 use untax_core::activity::{Doing, Part, Spent};
+use untax_core::database::Limited;
 use untax_core::io::{Behind, Direction, Flow, Role};
 use untax_core::window::Pair;
 use untax_core::{Evidence, Interval, Io, Reading, Window};
@@ -104,8 +106,10 @@ impl Charged {
         let count: u64 = waited_for(io, id).map(|flow| flow.requests).sum();
         let request_s = waited(pair).unwrap_or(all) / count.max(1) as f64;
         let slow = if request_s > ORDINARY_S { 1.0 - ORDINARY_S / request_s } else { 0.0 };
-        // Of each request as much as its bytes took, but for what an ordinary disk takes anyway.
-        let moved = images * moving(io, pair).min(slow);
+        // Of each request as much as its bytes took, but for what an ordinary disk takes anyway; all
+        // of it where a limit on bytes is what it waits for.
+        let bytes_count = disk_limit::reached(window, pair, Limited::WrittenBytes).is_some();
+        let moved = images * if bytes_count { 1.0 } else { moving(io, pair).min(slow) };
         let rest = ((1.0 - temporary - evicted.mid) * slow - moved).max(0.0);
         let remote = io.places_of(id).any(|p| {
             p.role != Role::Temp && p.filesystem.value().is_some_and(|f| f.network.is_some())
@@ -155,7 +159,7 @@ fn moving(io: &Io, pair: &Pair) -> f64 {
 
 /// How long the database's threads waited for block devices themselves, in the background too: for
 /// requests that are counted without regard to who made them.
-fn waited(pair: &Pair) -> Option<f64> {
+pub fn waited(pair: &Pair) -> Option<f64> {
     let activity = pair.activity.value()?;
     let waits = |spent: &Spent| spent.part(pair.end.model) == Part::Disk;
     Some(activity.sum(|s| matches!(s.doing, Doing::Disk | Doing::AsyncIo) && waits(s)).0)

@@ -2,7 +2,9 @@
 
 use crate::catalogue::Rule;
 use crate::disk::{self, Charged, ORDINARY_S};
+use crate::disk_limit;
 use crate::stall::{self, WORTH, Words, percent};
+use untax_core::database::{IoLimit, Limited};
 use untax_core::io::Behind;
 use untax_core::window::Pair;
 use untax_core::{Diagnosis, Evidence, Io, Reading, Seconds, Window};
@@ -45,11 +47,27 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
                 let waited = stall.share.mid;
                 stall.share = stall.share.times(charged.device);
                 let io = window.io.value()?;
-                let found = stall.share.mid >= WORTH;
-                found.then(|| stall::finding(RULE.id, &stall, words(io, pair, waited, &charged)))
+                let limit = held(window, pair);
+                if let Some(limit) = limit {
+                    let factor = 1.0 / (ORDINARY_S * limit.per_s as f64);
+                    stall = stall.held(factor, disk_limit::waiting(window, pair));
+                }
+                let mut words = words(io, pair, waited, &charged);
+                words.evidence.extend(limit.map(disk_limit::evidence));
+                (stall.share.mid >= WORTH).then(|| stall::finding(RULE.id, &stall, words))
             })
         })
     })
+}
+
+/// The limit on requests that the database reached, if it is lower than what an ordinary disk does
+/// one by one.
+fn held<'a>(window: &Window, pair: &'a Pair) -> Option<&'a IoLimit> {
+    let reached = [Limited::Reads, Limited::Writes]
+        .into_iter()
+        .filter_map(|what| disk_limit::reached(window, pair, what));
+    let slow = reached.filter(|limit| ORDINARY_S * (limit.per_s as f64) < 1.0);
+    slow.min_by_key(|limit| limit.per_s)
 }
 
 fn words(io: &Io, pair: &Pair, waited: f64, charged: &Charged) -> Words {
@@ -118,6 +136,23 @@ mod tests {
         window.io =
             io(vec![flow(Some("postgres:7"), Role::Log, Direction::Write, 20_000, 0.000_2)]);
         assert!(found(evaluate(&window)).is_empty(), "an ordinary disk");
+    }
+
+    #[test]
+    fn a_limit_of_requests_says_what_a_faster_disk_brings() {
+        let mut window = window(0.005);
+        let gain = |window: &Window| found(evaluate(window))[0].gain.unwrap();
+        let waiting = gain(&window).factor;
+        let mut limited = |limit: IoLimit| {
+            test_window::limit_io(&mut window, limit);
+            gain(&window)
+        };
+        let limit = |per_s| test_window::io_limit(Limited::Writes, per_s);
+        // 90 of 100 allowed: 2000 would be ordinary, but then 60 % of its time is not all.
+        assert!((limited(limit(100)).factor - 2.5).abs() < 1e-9);
+        assert!((limited(limit(1000)).factor - waiting).abs() < 1e-9, "far from it");
+        let other = IoLimit { device: "254:16".to_owned(), ..limit(100) };
+        assert!((limited(other).factor - waiting).abs() < 1e-9, "another device");
     }
 
     #[test]

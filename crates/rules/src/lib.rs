@@ -9,6 +9,7 @@ mod cpu_contended;
 mod cpu_throttled;
 mod dirty_burst;
 mod disk;
+mod disk_limit;
 mod disk_slow;
 mod duplicate_machine_id;
 mod hugepage_limit;

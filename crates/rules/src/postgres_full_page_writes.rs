@@ -1,8 +1,11 @@
 //! `postgres-full-page-writes`: most of the log is images of whole pages.
 
+use crate::accounting::factor;
 use crate::catalogue::Rule;
 use crate::disk;
+use crate::disk_limit;
 use crate::stall::{self, Words, percent};
+use untax_core::database::{IoLimit, Limited};
 use untax_core::finding::Says;
 use untax_core::io::{Direction, Role};
 use untax_core::window::Pair;
@@ -65,6 +68,14 @@ fn found(window: &Window, pair: &Pair, images: f64, rate: f64) -> Says {
     let what = format!("{} of the log is images of whole pages", percent(images));
     match disk::priced(window, pair, |charged| charged.images) {
         Some(stall) => {
+            let limited = held(window, pair, images);
+            let stall = match limited {
+                Some(Held { limit, factor, waiting }) => {
+                    evidence.push(disk_limit::evidence(limit));
+                    stall.held(factor, waiting)
+                }
+                None => stall,
+            };
             let words = Words {
                 summary: format!("{what}: {} of its time", percent(stall.share.mid)),
                 fix,
@@ -88,6 +99,32 @@ fn found(window: &Window, pair: &Pair, images: f64, rate: f64) -> Says {
             remedy: None,
         }),
     }
+}
+
+/// A limit on written bytes that the database reached.
+struct Held<'a> {
+    limit: &'a IoLimit,
+    /// How many times as many transactions there is room for below it without images.
+    factor: f64,
+    /// The share of active time that ends then at most.
+    waiting: f64,
+}
+
+/// A page that was changed for the first time since a checkpoint is also written by the next one:
+/// with the image that write ends. The device goes on to take for each request what it takes now.
+fn held<'a>(window: &'a Window, pair: &'a Pair, images: f64) -> Option<Held<'a>> {
+    let (io, limit) =
+        window.io.value().zip(disk_limit::reached(window, pair, Limited::WrittenBytes))?;
+    let of = |role: Role| {
+        let flows = disk_limit::below(io, pair, limit, Direction::Write);
+        flows.filter(|flow| flow.role == role).map(|flow| flow.bytes.0).sum::<u64>() as f64
+    };
+    let images_bytes = images * of(Role::Log);
+    let freed = images_bytes + of(Role::Data).min(images_bytes);
+    let asked = disk_limit::asked(io, pair, limit);
+    let held = 1.0 - disk_limit::of_device(io, pair, limit);
+    let waiting = disk_limit::waiting(window, pair) * held;
+    (freed > 0.0).then(|| Held { limit, factor: factor(freed / asked), waiting })
 }
 
 fn evidence(window: &Window, pair: &Pair) -> Vec<Evidence> {
@@ -141,6 +178,21 @@ mod tests {
         assert!((tax.share - 0.5 * 0.8 / 2.0).abs() < 1e-9 && tax.low < 1e-9);
         assert!((tax.high - 0.5 * 0.8).abs() < 1e-9);
         assert!(findings(evaluate(&window(1024))).is_empty());
+    }
+
+    #[test]
+    fn below_a_limit_of_bytes_what_is_written_decides() {
+        let mut window = window(10_240);
+        let mut gain = |per_s| {
+            let limit = test_window::io_limit(Limited::WrittenBytes, per_s);
+            test_window::limit_io(&mut window, limit);
+            findings(evaluate(&window))[0].gain.unwrap().factor
+        };
+        let waiting = gain(1_000_000_000);
+        // 900 requests of 8 KiB: four fifths of their bytes go, and of 5 s of waiting all but the
+        // device's own 0.9 s.
+        assert!((gain(800_000) - 10.0 / 5.9).abs() < 1e-9);
+        assert!(waiting < gain(800_000));
     }
 
     #[test]

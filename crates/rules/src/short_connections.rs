@@ -20,14 +20,16 @@ pub const RULE: Rule = Rule {
     measured: "The time on a CPU and waiting for one of processes that were started in the window, or of threads that began to \
                serve a client in it, until they waited for the first request, and after the last \
                one, and of the main process while it started them, over active time (traced). The \
-               first requests of a new process fill its caches too: of PostgreSQL's first three the \
-               part counts that accesses to catalogs are of all accesses to blocks, when one \
-               database has nearly all of them; the lower bound leaves it out. Clients on this \
+               first requests of a new process fill its caches too: of PostgreSQL's first four the \
+               part counts that accesses to catalogs are of their accesses to blocks, as if nobody \
+               made them later, when one database has nearly all; the lower bound leaves it out. Clients on this \
                machine are taken to connect for as large a part of their time on CPU. Engines \
                that serve all clients in one thread: their own counts of connections and \
                requests, and the time on CPU in system calls that begin, set up and end \
-               connections (up to 199 samples a second and CPU); what they do for a connection outside \
-               of these calls is not charged.",
+               connections, and of those that read from clients and wait for them the part that \
+               the ends and beginnings of connections are of all that is read and waited for (up \
+               to 199 samples a second and CPU); what they do for a connection outside of these \
+               calls is not charged.",
     fix: "Keep connections open: a pool in the application, or a pooler beside the database \
           (PgBouncer, ProxySQL).",
     sources: &[
@@ -51,7 +53,7 @@ const WORTH_PER_S: f64 = 20.0;
 fn evaluate(window: &Window) -> Vec<Diagnosis> {
     let found = stall::per_database(window, RULE.id, |pair| match pair.end.model {
         Model::Process => traced(window, pair).map(|stall| {
-            let per_s = started_per_s(pair);
+            let per_s = started(pair) / pair.seconds.max(f64::EPSILON);
             (per_s >= WORTH_PER_S).then(|| Some(of_processes(&stall?, pair, per_s)))?
         }),
         _ => Reading::Present(of_counts(window, pair)),
@@ -64,39 +66,73 @@ fn traced(window: &Window, pair: &Pair) -> Reading<Option<Stall>> {
     // Processes and threads have a beginning and an end for each client, a loop has not. What
     // neighbours took of its waiting is no part of what its calls are charged.
     if pair.end.model == Model::Loop {
-        let stall = Stall::calling(window, pair, Call::Connection);
-        return stall.map(|stall| stall.filter(|stall| stall.share.mid >= WORTH));
+        let stall = Stall::calling(window, pair, calling(pair));
+        let worth = |stall: &Stall| stall.share.mid >= WORTH;
+        return stall.map(|stall| stall.filter(worth).map(Stall::of_both_ends));
     }
-    Stall::connecting(window, pair, filling(pair).unwrap_or(0.0)).map(|stall| {
-        let stall = stall?;
-        let left = (stall.share.mid - charged_elsewhere(window, pair, stall.share.mid)).max(0.0);
-        let part = if stall.share.mid > 0.0 { left / stall.share.mid } else { 0.0 };
-        Some(stall.times(part)).filter(|stall| stall.share.mid >= WORTH)
-    })
+    Stall::connecting(window, pair, filling(pair).map_or(0.0, |filling| filling.of_first)).map(
+        |stall| {
+            let stall = stall?;
+            let left =
+                (stall.share.mid - charged_elsewhere(window, pair, stall.share.mid)).max(0.0);
+            let part = if stall.share.mid > 0.0 { left / stall.share.mid } else { 0.0 };
+            Some(stall.times(part)).filter(|stall| stall.share.mid >= WORTH)
+        },
+    )
+}
+
+/// The share of its time on a CPU that a loop spends in system calls for connections: those that
+/// begin, set up and end them, that read that one has ended, and that learn of either.
+fn calling(pair: &Pair) -> Option<Interval> {
+    let activity = pair.activity.value()?;
+    let grown = |name: &str| pair.growth(name, |d| d.counters.told(name)).into_value();
+    let connections = grown("total_connections_received");
+    let parts = connections.zip(grown("total_reads_processed")).map(|(connections, reads)| {
+        // Servers before 6.0 do not count what they read; a few reads may be counted late.
+        let reads = reads.max(connections);
+        [connections / reads, 2.0 * connections / (connections + reads)]
+    });
+    let [receive, wait] = parts.filter(|parts| parts[0].is_finite()).unwrap_or([0.0; 2]);
+    let share = |call: Call, part: f64| Some(activity.share_calling(call)?.scale(part));
+    let [calls, ends] = [share(Call::Connection, 1.0)?, share(Call::Receive, receive)?];
+    Some(calls.plus(ends).plus(share(Call::Wait, wait)?).clamp(0.0, 1.0))
 }
 
 /// The part (0..1) of a PostgreSQL's accesses to blocks that are to catalogs and not to users'
-/// tables: a new process reads them to fill its caches, and an old one hardly ever does. `None` when
-/// the tables of more than one database were accessed.
-fn filling(pair: &Pair) -> Option<f64> {
+/// tables: a new process reads them to fill its caches, and an old one hardly ever does.
+struct Filling {
+    of_all: f64,
+    /// Of those of a process's first requests, which make nearly all of these.
+    of_first: f64,
+}
+
+/// `None` when the tables of more than one database were accessed.
+fn filling(pair: &Pair) -> Option<Filling> {
     let grown = |name: &str| pair.growth(name, |d| d.counters.told(name)).into_value();
     let (busiest, tables) = (grown("accesses_of_busiest")?, grown("accesses_of_tables")?);
     let all = grown("accesses_of_all")?;
     let alone = busiest > 0.0 && busiest >= ALONE * all;
-    alone.then(|| (1.0 - tables / busiest).clamp(0.0, 1.0))
+    let catalogs = (busiest - tables).max(0.0);
+    let requests = request_count(&pair.end.engine).and_then(grown).unwrap_or(0.0);
+    let first = (FIRST * started(pair) / requests.max(1.0)).min(1.0);
+    let part = |tables: f64| catalogs / (catalogs + tables).max(f64::MIN_POSITIVE);
+    alone.then(|| Filling { of_all: part(tables), of_first: part(tables * first) })
 }
+
+/// So many requests of a new process are told from the others: `POLLS` of threads.h, but the first.
+const FIRST: f64 = 4.0;
 
 /// From this part of all accesses on, one database is taken for the only one.
 const ALONE: f64 = 0.9;
 
-fn started_per_s(pair: &Pair) -> f64 {
-    let started = pair.activity.value().map_or(0, |activity| activity.started);
-    started as f64 / pair.seconds.max(f64::EPSILON)
+/// How many server processes were started in the window.
+fn started(pair: &Pair) -> f64 {
+    pair.activity.value().map_or(0.0, |activity| activity.started as f64)
 }
 
 fn of_processes(stall: &Stall, pair: &Pair, per_s: f64) -> Says {
     let filling = filling(pair).map(|filling| {
-        Evidence::new("accesses to catalogs", filling, "share", "pg_stat_get_blocks_fetched")
+        Evidence::new("accesses to catalogs", filling.of_all, "share", "pg_stat_get_blocks_fetched")
     });
     let started = Evidence::new("processes started", per_s, "1/s", "scheduler's events");
     stall::finding(
@@ -168,7 +204,7 @@ struct Counted {
 pub fn charged_to_loop(window: &Window, pair: &Pair) -> Option<Interval> {
     counted(pair).filter(|_| pair.end.model == Model::Loop)?;
     traced(window, pair).into_value().flatten()?;
-    pair.activity.value()?.share_calling(Call::Connection)
+    calling(pair)
 }
 
 fn of_counts(window: &Window, pair: &Pair) -> Option<Says> {
@@ -268,6 +304,42 @@ mod tests {
         assert!(findings[0].tax.is_none(), "nobody sampled");
         assert!(found(evaluate(&redis(10_000, 2_000_000))).is_empty());
         assert!(found(evaluate(&redis(10, 10))).is_empty());
+    }
+
+    #[test]
+    fn of_a_few_requests_of_each_process_the_first_read_the_catalogs() {
+        let mut window = test_window::postgres();
+        for (snapshot, by) in [(&mut window.start, 0), (&mut window.end, 1)] {
+            let told = [("busiest", 1000), ("all", 1000), ("tables", 800)];
+            let told = told.map(|(of, count)| (format!("accesses_of_{of}"), 7 + by * count));
+            let asked = [("transactions".to_owned(), by * 40_000)];
+            snapshot.databases[0].counters.told =
+                Reading::Present(told.into_iter().chain(asked).collect());
+        }
+        test_window::trace(&mut window, &[(Doing::OnCpu, 10.0)]);
+        let Reading::Present(activities) = &mut window.activity else { unreachable!() };
+        activities[0].started = 200;
+        let filling = filling(&window.databases().next().unwrap()).unwrap();
+        assert!((filling.of_all - 0.2).abs() < 1e-9);
+        // 4 of 200: 200 of the catalogs beside 800 / 50.
+        assert!((filling.of_first - 200.0 / 216.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn ends_of_connections_are_read_and_waited_for() {
+        let mut window = redis(10_000, 20_000);
+        test_window::trace(&mut window, &[(Doing::OnCpu, 8.0), (Doing::Poll, 2.0)]);
+        test_window::sample(&mut window, Call::Receive, 300);
+        assert!(found(evaluate(&window))[0].tax.is_none(), "nobody says how many reads");
+        for (snapshot, by) in [(&mut window.start, 0), (&mut window.end, 1)] {
+            if let Reading::Present(told) = &mut snapshot.databases[0].counters.told {
+                told.insert("total_reads_processed".to_owned(), 3 + by * 30_000);
+            }
+        }
+        let tax = |window: &Window| found(evaluate(window))[0].tax.as_ref().unwrap().share;
+        assert!((tax(&window) - 0.1).abs() < 1e-9, "one of three");
+        test_window::sample(&mut window, Call::Wait, 300);
+        assert!((tax(&window) - 0.15).abs() < 1e-9, "two of four");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use crate::accounting::{Demand, MOST_SAVED, factor};
 use crate::sandboxed_runtime::is_sandbox;
 use std::ops::Add;
-use untax_core::activity::{Call, Doing, Part, Polling, Spent};
+use untax_core::activity::{Doing, Part, Polling, Spent};
 use untax_core::database::Model;
 use untax_core::finding::Says;
 use untax_core::window::{Other, Pair};
@@ -47,6 +47,9 @@ pub struct Stall {
     /// had, when that is known.
     clients_s: f64,
     clients_room_s: Option<f64>,
+    /// The part (0..1) of the time that clients had work in which they waited for a CPU, when that
+    /// is known.
+    clients_waited: Option<f64>,
     /// The share of active time that ends with the cause and is not charged to it.
     ends_too: f64,
     /// Seconds on CPU, of others, that end with the cause.
@@ -62,10 +65,11 @@ pub struct Stall {
     /// cause.
     between: f64,
     between_without: f64,
-    /// What processor time may be added to requests without the cause, over the active time: the
-    /// expected and at most.
-    added: f64,
+    /// What processor time may be added to requests without the cause at most, over the active time.
     added_most: f64,
+    /// By what factor the rate of requests may grow that a limit holds back, and the share of active
+    /// time that may end with it at most.
+    held: Option<(f64, f64)>,
 }
 
 impl Stall {
@@ -90,6 +94,10 @@ impl Stall {
             // Those that have others ask, or ask now and then, take nothing off them.
             let asks = |other: &&Other| other.cpu_s.0 >= ASKS * busiest_s;
             let clients_room_s = clients().filter(asks).map(|o| o.room_s(pair.seconds)).sum();
+            let waited_s: Option<f64> =
+                clients().filter(asks).map(|other| Some(other.waited_s?.0)).sum();
+            let clients_waited =
+                waited_s.map(|waited_s| waited_s / (waited_s + clients_s).max(f64::MIN_POSITIVE));
             let between = between(pair, activity);
             let aside = |spent: &Spent| spent.in_background(pair.end.model) && waits(spent, pair);
             let background = activity.share(pair.end.model, aside).map_or(0.0, |share| share.mid);
@@ -102,6 +110,7 @@ impl Stall {
                 idle,
                 clients_s,
                 clients_room_s,
+                clients_waited,
                 ends_too: 0.0,
                 freed_s: 0.0,
                 saved_s: 0.0,
@@ -110,8 +119,8 @@ impl Stall {
                 queued,
                 between,
                 between_without: between,
-                added: 0.0,
                 added_most: 0.0,
+                held: None,
             })
         })
     }
@@ -127,21 +136,26 @@ impl Stall {
                 let share = Interval::new(low, mid + first.mid, (high + first.high).min(1.0));
                 // It is time on CPU and waiting for one, in the proportion of all its time.
                 let saved_s = activity.part(Part::OnCpu, model).0 * share.mid;
-                // And there are two ends to it: clients connect for as large a part of their time.
-                let stall = stall?;
-                let clients_s = stall.clients_s * (1.0 - share.mid);
-                // So do server processes wait for them in between.
-                let between_without = stall.between * (1.0 - share.mid);
                 let saved_most_s = saved_s;
-                Some(Self { share, clients_s, saved_s, saved_most_s, between_without, ..stall })
+                Some(Self { share, saved_s, saved_most_s, ..stall? }.of_both_ends())
             })
         })
     }
 
-    /// What system calls of this kind took on a CPU, and their part of waiting for one; `None`
-    /// inside when too little was sampled.
-    pub fn calling(window: &Window, pair: &Pair, call: Call) -> Reading<Option<Self>> {
-        let sampled = pair.activity.value().and_then(|activity| activity.share_calling(call));
+    /// The same: clients connect for as large a part of their time as the server does, and in between
+    /// it waits for them.
+    pub fn of_both_ends(mut self) -> Self {
+        self.clients_s *= 1.0 - self.share.mid;
+        self.between_without = self.between * (1.0 - self.share.mid);
+        self
+    }
+
+    /// What was sampled on a CPU, and its part of waiting for one; `None` inside when too little was.
+    pub fn calling(
+        window: &Window,
+        pair: &Pair,
+        sampled: Option<Interval>,
+    ) -> Reading<Option<Self>> {
         Self::of(window, pair, |_| false).and_then(|stall| match stall.zip(sampled) {
             Some((stall, sampled)) => stall.sampled(sampled).map(Some),
             None => Reading::Present(None),
@@ -203,22 +217,37 @@ impl Stall {
         self
     }
 
+    /// The same waiting, for a limit on requests that leaves room for so many times as many without
+    /// the cause; with it that share of active time may end at most.
+    pub fn held(mut self, factor: f64, waiting: f64) -> Self {
+        self.held = Some((factor, waiting));
+        self
+    }
+
+    /// Whether there is a CPU for the thread of a loop and one for each of its clients'.
+    pub fn fits(&self, pair: &Pair) -> bool {
+        let cpus_s = self.demand.value().map(|demand| demand.capacity_s);
+        pair.end.model == Model::Loop
+            && self.clients_s > 0.0
+            && self.clients_room_s.zip(cpus_s).is_some_and(|(room_s, cpus_s)| {
+                room_s + pair.seconds <= cpus_s + 0.1 * pair.seconds
+            })
+    }
+
     /// The same waiting, whose end leaves CPUs to the database that others had for so long. Its
     /// clients on this machine waited for them too: without the cause they take what they compute.
     pub fn freeing(mut self, taken_s: f64, model: Model) -> Self {
         self.freed_s = taken_s;
         let Some(demand) = self.demand.value() else { return self };
         let clients = self.clients_s / demand.active_s;
-        if clients > 0.0 {
-            self.between_without = self.between.min(clients);
-        }
+        self.between_without = match self.clients_waited {
+            // Whenever a loop has nothing to do, its clients have.
+            Some(waited) if model == Model::Loop => self.between * (1.0 - waited),
+            _ if clients > 0.0 => self.between.min(clients),
+            _ => self.between,
+        };
         let computed = demand.on_cpu_s / demand.active_s + clients;
         self.added_most = (MORE_WAKEUPS - 1.0) * computed;
-        // A loop serves all that has piled up at once: half way between none of it and all, and no
-        // more than what it waited.
-        if model == Model::Loop {
-            self.added = ((MORE_WAKEUPS.sqrt() - 1.0) * computed).min(self.share.mid / 2.0);
-        }
         self
     }
 
@@ -281,11 +310,15 @@ impl Stall {
             ended + if holding > 0.0 { self.queued * (ended / holding).min(1.0) } else { 0.0 }
         };
         let high = ends(self.share.high);
-        Gain::from(Interval::new(
-            loop_factor(self.share.low, self.added_most).min(least).max(1.0),
-            loop_factor(ends(self.share.mid), self.added).min(most).max(1.0),
-            factor(high).max(loop_factor(high, 0.0)).min(unhurried).max(1.0),
-        ))
+        let low = loop_factor(self.share.low, self.added_most).min(least).max(1.0);
+        let mid = loop_factor(ends(self.share.mid), 0.0).min(most).max(1.0);
+        let high = factor(high).max(loop_factor(high, 0.0)).min(unhurried).max(1.0);
+        // Who waits for a limit's next request or byte waits for as long as others ask for them:
+        // what is asked for decides, and not for how long each waits.
+        let mid = self.held.map_or(mid, |(factor, waiting)| {
+            loop_factor(ends(waiting), 0.0).min(factor).min(most).max(1.0)
+        });
+        Gain::from(Interval::new(low.min(mid), mid, high.max(mid)))
     }
 }
 
@@ -389,6 +422,7 @@ mod tests {
                 threads: 1,
                 cpu_s: Seconds(cpu_s),
                 ended_s: Seconds(0.0),
+                waited_s: None,
             }];
         }
         let pair = window.databases().next().unwrap();

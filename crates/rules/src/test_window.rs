@@ -6,7 +6,8 @@ use jiff::Timestamp;
 use untax_core::activity::{Call, Doing, Polling, Sampled, Slice, Spent};
 use untax_core::calibration::TouchPenalty;
 use untax_core::database::{
-    Accesses, Cgroup, Counters, DatabaseMemory, HugePageUse, HugetlbLimit, Model, Segment,
+    Accesses, Cgroup, Counters, DatabaseMemory, HugePageUse, HugetlbLimit, IoLimit, Limited, Model,
+    Segment,
 };
 use untax_core::finding::Says;
 use untax_core::host::{Cpu, CpuTime, HostFacts, Memory, NumaNode, Pool, Thp};
@@ -236,6 +237,7 @@ pub fn cgroup(limits: Vec<HugetlbLimit>) -> Reading<Cgroup> {
         memory_limit_bytes: gap(),
         cpu: gap(),
         memory: gap(),
+        io: gap(),
     })
 }
 
@@ -303,6 +305,18 @@ pub fn trace(window: &mut Window, times: &[(Doing, f64)]) {
             sampled: None,
         }],
     }]);
+}
+
+/// Puts the test window's database into a group with this limit.
+pub fn limit_io(window: &mut Window, io: IoLimit) {
+    let groups = cgroup(vec![limit("/db", Bytes(1), Bytes(0))]);
+    window.end.databases[0].cgroup =
+        groups.map(|groups| Cgroup { io: Present(vec![io]), ..groups });
+}
+
+/// A limit on `vda`.
+pub fn io_limit(what: Limited, per_s: u64) -> IoLimit {
+    IoLimit { cgroup: "/db".to_owned(), device: "254:0".to_owned(), what, per_s }
 }
 
 /// Of a thousand samples of the test window's database, which has to be traced, so many were in

@@ -32,11 +32,15 @@ pub enum Call {
     Connection,
     /// To read or write what a file holds.
     Pages,
+    /// To read what a client sent.
+    Receive,
+    /// To learn which client did.
+    Wait,
 }
 
 impl Call {
     /// All of them.
-    pub const ALL: [Self; 2] = [Self::Connection, Self::Pages];
+    pub const ALL: [Self; 4] = [Self::Connection, Self::Pages, Self::Receive, Self::Wait];
 }
 
 impl Activity {

@@ -22,8 +22,9 @@ const KEPT_INFO: [&str; 6] = [
     "used_memory_dataset",
 ];
 
-/// Counts that rules read: how many connections asked how often.
-const COUNTS: [&str; 2] = ["total_connections_received", "total_commands_processed"];
+/// Counts that rules read: how many connections asked how often, and how often it read from them.
+const COUNTS: [&str; 3] =
+    ["total_connections_received", "total_commands_processed", "total_reads_processed"];
 
 pub(super) fn ask(door: &Door) -> Reading<Answer> {
     converse(async {

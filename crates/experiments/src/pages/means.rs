@@ -113,6 +113,7 @@ mod tests {
             memory_limit_bytes: none(),
             cpu: Absent("not read".to_owned()),
             memory: Absent("not read".to_owned()),
+            io: Absent("not read".to_owned()),
         };
         let pages = |n: u64| Present(Bytes(n << 21));
         let limits = vec![limit(pages(100), none(), 0), limit(pages(90), pages(80), 30 << 21)];

@@ -113,6 +113,7 @@ mod tests {
             memory_limit_bytes: Absent("not read".to_owned()),
             cpu: Absent("not read".to_owned()),
             memory: Absent("not read".to_owned()),
+            io: Absent("not read".to_owned()),
         }
     }
 

@@ -92,10 +92,13 @@ static __always_inline bool count_call(struct total *total)
 
 	if (kind >= CALLS || bpf_get_current_task_btf()->flags & IO_WORKER)
 		return 0;
-	if (kind == PAGES && is_socket(ARGUMENT_1(regs)))
-		return 0;
+	if (kind == CALL_PAGES && is_socket(ARGUMENT_1(regs))) {
+		if (call->sends)
+			return 0;
+		kind = CALL_RECEIVE;
+	}
 	__sync_fetch_and_add(&total->calling[kind], 1);
-	return kind == PAGES;
+	return kind == CALL_PAGES;
 }
 
 SEC("perf_event")

@@ -37,7 +37,7 @@ enum doing {
 enum polling { NEVER, TIMED, FOREVER, POLLINGS };
 
 /* What a system call is for, in the order of untax_core::activity::Call. */
-enum call { CONNECTION, PAGES, CALLS };
+enum call { CALL_CONNECTION, CALL_PAGES, CALL_RECEIVE, CALL_WAIT, CALLS };
 
 /* Waits for files: DISK, FILESYSTEM and DIRTY_THROTTLED, and in this order those behind them. */
 #define FILE_WAITS 3

@@ -132,7 +132,7 @@ pub(super) mod tests {
         let calls = header("call");
         for (index, call) in Call::ALL.iter().enumerate() {
             assert_eq!(*call as usize, index);
-            assert_eq!(pascal(&calls[index]), format!("{call:?}"));
+            assert_eq!(pascal(&calls[index]), format!("Call{call:?}"));
         }
         assert!(include_str!("../bpf/threads.h").contains("#define MAX_DATABASES 64\n"));
         let hang = format!("#define HANG_NS {}\n", activity::HANG_S * 1e9);

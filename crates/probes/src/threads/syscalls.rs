@@ -160,7 +160,8 @@ const CALLS: &[(Call, &[sys::c_long])] = &[
             sys::SYS_epoll_ctl,
         ],
     ),
-    // Some of them may be on sockets, which are left out.
+    (Call::Receive, &[sys::SYS_recvfrom, sys::SYS_recvmsg, sys::SYS_recvmmsg]),
+    // Some of them may be on sockets, which the program tells apart.
     (
         Call::Pages,
         &[
@@ -218,6 +219,7 @@ impl Entry {
     /// The entry of that number.
     fn bytes(self, number: sys::c_long) -> [u8; 8] {
         let call = CALLS.iter().find(|(_, numbers)| numbers.contains(&number));
+        let call = call.map(|(call, _)| *call).or((self.timeout > 0).then_some(Call::Wait));
         [
             self.sleeps as u8,
             self.waits as u8,
@@ -226,7 +228,7 @@ impl Entry {
             self.wakes_peers.into(),
             self.sends.into(),
             WRITES.contains(&number).into(),
-            call.map_or(Call::ALL.len() as u8, |(call, _)| *call as u8),
+            call.map_or(Call::ALL.len() as u8, |call| call as u8),
         ]
     }
 }
