@@ -59,6 +59,7 @@ check "does not find" disk-slow "nobody waits for commits"
 wait_for_commits on
 echo "$number wiops=10" >"$cgroup/io.max"
 check finds disk-slow "io.max is 10 writes a second, under commits that are flushed"
+grep -q '"limit of writes"' "$work/line.json" || fail "disk-slow does not name the limit that was reached"
 echo "$number wiops=max" >"$cgroup/io.max"
 wait_for_commits off
 
