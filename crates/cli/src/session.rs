@@ -110,20 +110,22 @@ impl<'a> Session<'a> {
         let opening = &self.opening;
         // Not part of a recorded moment, but of the window between two.
         let window_s = Seconds(closing.uptime_s - opening.uptime_s);
-        let Seen { samples, activity, io, tracing_s } = seen.over(window_s);
+        let Seen { samples, activity, io, sent, tracing_s } = seen.over(window_s);
         let samples = end.observe("samples", || Reading::Present(samples));
         let activity = end.observe("activity", || activity);
         let io = end.observe("io", || io);
+        let sent = end.observe("sent", || Reading::Present(sent));
         let calibrated = || self.watching.calibration(self.state, &closing, &mut notes);
         let calibration = end.observe("calibration", calibrated);
         // Captures made by hand may have no samples; the snapshots stand for themselves.
         let samples = samples.into_value().unwrap_or_default();
+        let sent = sent.into_value().unwrap_or_default();
         let others = untax_probes::busiest(end, opening, &closing, &clients_of(&activity));
         let groups = untax_probes::pressed(opening, &closing);
         let (start, end) = (opening.clone(), closing);
         let loads = self.loads.clone();
         let window =
-            Window { start, end, samples, activity, io, others, groups, loads, calibration };
+            Window { start, end, samples, activity, io, others, groups, sent, loads, calibration };
         Observed { window: window.weighed(), tracing_s, notes }
     }
 }

@@ -24,6 +24,9 @@ pub struct Window {
     pub others: Vec<Other>,
     /// The control groups that were at their limits or took memory, those that took most first.
     pub groups: Reading<Vec<GroupMemory>>,
+    /// How much the networks of the databases sent, from moment to moment.
+    #[serde(default)]
+    pub sent: Vec<Sent>,
     /// What the databases were asked in earlier windows of the same session, oldest first.
     #[serde(default)]
     pub loads: Vec<Loads>,
@@ -97,6 +100,15 @@ impl Window {
             }
         })
     }
+}
+
+/// What was sent in the network of one database, by others in it too.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Sent {
+    /// The database's id.
+    pub database: String,
+    /// TCP segments in moments of 50 ms or more, oldest first.
+    pub segments_per_s: Vec<f64>,
 }
 
 /// What one database was asked, window after window.

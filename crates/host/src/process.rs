@@ -37,6 +37,12 @@ pub fn status(host: &Host, pid: u32) -> Reading<Status> {
     host.text(&format!("/proc/{pid}/status")).map(|text| status::parse(&text))
 }
 
+/// The TCP segments that were sent so far in the network namespace of a process.
+pub fn sent_segments(host: &Host, pid: u32) -> Reading<u64> {
+    let path = format!("/proc/{pid}/net/snmp");
+    host.text(&path).parse(&path, |snmp| tcp::sent_segments(snmp))
+}
+
 /// What TCP counts in the network namespace of a process.
 pub fn tcp(host: &Host, pid: u32) -> Reading<TcpCounts> {
     let path = format!("/proc/{pid}/net/netstat");

@@ -7,6 +7,7 @@ mod groups;
 mod io;
 mod others;
 mod seen;
+mod sending;
 mod slots;
 mod threads;
 

@@ -1,9 +1,10 @@
 //! All probes of a window together.
 
 use crate::io::Watch;
+use crate::sending::Sending;
 use crate::{Threads, sample_faults};
 use std::time::{Duration, Instant};
-use untax_core::window::FaultSample;
+use untax_core::window::{FaultSample, Sent};
 use untax_core::{Activity, Database, Io, Reading, Seconds};
 use untax_host::Host;
 
@@ -16,6 +17,7 @@ pub struct Probes {
     databases: Vec<Database>,
     threads: Reading<Threads>,
     io: Watch,
+    sending: Sending,
     samples: Vec<FaultSample>,
     sampled: u32,
     begun: Instant,
@@ -30,6 +32,8 @@ pub struct Seen {
     pub activity: Reading<Vec<Activity>>,
     /// What the disks did.
     pub io: Reading<Io>,
+    /// What was sent, from moment to moment.
+    pub sent: Vec<Sent>,
     /// Processor time that tracing took in the kernel.
     pub tracing_s: Reading<Seconds>,
 }
@@ -40,9 +44,20 @@ impl Probes {
         let host = Host::live();
         let io = Watch::begin(&host, databases);
         let threads = Threads::watch(databases, window);
+        let sending = Sending::begin(&host, databases, window);
         let begun = Instant::now();
         let databases = databases.to_vec();
-        Self { host, databases, threads, io, samples: Vec::new(), sampled: 0, begun, window }
+        Self {
+            host,
+            databases,
+            threads,
+            io,
+            sending,
+            samples: Vec::new(),
+            sampled: 0,
+            begun,
+            window,
+        }
     }
 
     /// Opens the next window, over the databases that there are now. Programs in the kernel stay:
@@ -60,9 +75,10 @@ impl Probes {
             drop(threads);
             Threads::watch(databases, window)
         });
+        let sending = Sending::begin(&self.host, databases, window);
         let begun = Instant::now();
         let databases = databases.to_vec();
-        Self { databases, threads, io, samples: Vec::new(), sampled: 0, begun, ..self }
+        Self { databases, threads, io, sending, samples: Vec::new(), sampled: 0, begun, ..self }
     }
 
     /// Does what is due; to be called every 50 ms or so.
@@ -70,6 +86,7 @@ impl Probes {
         if let Reading::Present(threads) = &mut self.threads {
             threads.tick();
         }
+        self.sending.tick(&self.host);
         // At the middle of each of equal parts of the window.
         let due = self.window * (2 * self.sampled + 1) / (2 * SAMPLES);
         if self.sampled < SAMPLES && self.begun.elapsed() >= due {
@@ -92,7 +109,8 @@ impl Probes {
             (threads, disks) => threads.or_else(|| disks),
         };
         let samples = std::mem::take(&mut self.samples);
-        Seen { samples, activity, io: Reading::Present(io), tracing_s }
+        let sent = self.sending.end();
+        Seen { samples, activity, io: Reading::Present(io), sent, tracing_s }
     }
 }
 
@@ -116,6 +134,7 @@ impl Seen {
             samples: Vec::new(),
             activity: Reading::Absent(why.to_owned()),
             io: Reading::Absent(why.to_owned()),
+            sent: Vec::new(),
             tracing_s: Reading::Absent(why.to_owned()),
         }
     }

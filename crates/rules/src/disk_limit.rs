@@ -25,14 +25,13 @@ pub fn reached<'a>(window: &Window, pair: &'a Pair, what: Limited) -> Option<&'a
 
 /// What was asked of a limit in the window: requests, or bytes.
 pub fn asked(io: &Io, pair: &Pair, limit: &IoLimit) -> f64 {
-    let requests = |flows: &mut dyn Iterator<Item = &Flow>| flows.map(|f| f.requests).sum::<u64>();
-    let bytes = |flows: &mut dyn Iterator<Item = &Flow>| flows.map(|f| f.bytes.0).sum::<u64>();
-    let all = |direction| below(io, pair, limit, direction);
+    let requests = |direction| below(io, pair, limit, direction).map(|f| f.requests).sum::<u64>();
+    let bytes = |direction| below(io, pair, limit, direction).map(|f| f.bytes.0).sum::<u64>();
     let asked = match limit.what {
-        Limited::Reads => requests(&mut all(Direction::Read)),
-        Limited::Writes => requests(&mut all(Direction::Write).chain(all(Direction::Flush))),
-        Limited::ReadBytes => bytes(&mut all(Direction::Read)),
-        Limited::WrittenBytes => bytes(&mut all(Direction::Write)),
+        Limited::Reads => requests(Direction::Read),
+        Limited::Writes => requests(Direction::Write) + requests(Direction::Flush),
+        Limited::ReadBytes => bytes(Direction::Read),
+        Limited::WrittenBytes => bytes(Direction::Write),
     };
     asked as f64
 }

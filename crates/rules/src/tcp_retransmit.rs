@@ -8,7 +8,7 @@ use untax_core::database::{Model, TcpCounts};
 use untax_core::finding::Says;
 use untax_core::window::Pair;
 use untax_core::{
-    Activity, Diagnosis, Evidence, Finding, Gain, Interval, Reading, Severity, Tax, Window,
+    Activity, Diagnosis, Evidence, Finding, Gain, Interval, Reading, Severity, Tax, Window, stats,
 };
 
 pub const RULE: Rule = Rule {
@@ -20,7 +20,10 @@ pub const RULE: Rule = Rule {
            links and conntrack tables that are full do it.",
     measured: "RetransSegs, OutSegs and TCPTimeouts of the database's network namespace \
                (/proc/PID/net/snmp and netstat). Each time-out is charged with the least that it \
-               can take, 200 ms, over active time and these waits together: a lower bound. All \
+               can take, 200 ms, over active time and these waits together: a lower bound. The gain \
+               is no larger than what is sent in moments of 50 ms or more in which no client stands \
+               still is over the mean of the window (OutSegs), where there are ten such moments: \
+               the link may allow no more. All \
                connections of the namespace count, those of other programs too.",
     fix: "Find the link or queue that drops (ethtool -S, tc -s qdisc, nstat); raise what limits \
           the rate, or shape instead of policing; check conntrack and MTU.",
@@ -32,7 +35,7 @@ pub const RULE: Rule = Rule {
     ],
     privilege: "none for one's own processes; root for others' network namespaces",
     minimum_kernel: "2.6",
-    cost: "two files for each database",
+    cost: "two files for each database, and one every 50 ms or more",
     evaluate,
 };
 
@@ -142,14 +145,31 @@ fn priced(window: &Window, pair: &Pair) -> Option<(Tax, Gain)> {
     let in_loop = clients_s / (clients_s - stalled_s).max(f64::EPSILON);
     let stall = Stall::of(window, pair, |_| false).into_value().flatten();
     let room = stall.map_or(f64::INFINITY, |stall| stall.room()).max(1.0);
-    let mid = in_loop.min(room).min(factor(share));
+    let free = free(window, pair, stalled_s / clients_s, clients_s / pair.seconds);
+    let mid = in_loop.min(room).min(factor(share)).min(free.unwrap_or(f64::INFINITY));
     Some((tax, Gain::from(Interval::new(1.0, mid, factor(share)))))
 }
+
+/// How many times as much as on average is sent while none of so many clients stands still, each of
+/// which does so for that part of its time: the link, and all else that is left, allows it.
+fn free(window: &Window, pair: &Pair, stalled: f64, clients: f64) -> Option<f64> {
+    let sent = window.sent.iter().find(|sent| sent.database == pair.end.id)?;
+    let moments = &sent.segments_per_s;
+    // The median of the moments in which none does.
+    let none = (1.0 - stalled.clamp(0.0, 1.0)).powf(clients);
+    let busy = stats::quantile(moments, 1.0 - none / 2.0)?;
+    let mean = stats::mean(moments).filter(|mean| *mean > 0.0)?;
+    (none * moments.len() as f64 >= FEWEST_MOMENTS).then(|| (busy / mean).max(1.0))
+}
+
+/// Half of fewer moments than so many may be chance.
+const FEWEST_MOMENTS: f64 = 10.0;
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::test_window;
+    use untax_core::window::Sent;
 
     fn lossy(retransmitted: u64, timeouts: u64) -> Vec<Finding> {
         test_window::found(evaluate(&losing(retransmitted, timeouts)))
@@ -167,6 +187,22 @@ mod tests {
         window.end.databases[0].counters.tcp = Reading::Present(counts(1));
         test_window::trace(&mut window, &[(Doing::OnCpu, 5.0), (Doing::Poll, 75.0)]);
         window
+    }
+
+    #[test]
+    fn what_is_sent_while_nothing_is_lost_bounds_the_gain() {
+        let mut window = losing(200, 100);
+        let gain = |window: &Window| test_window::found(evaluate(window))[0].gain.unwrap().factor;
+        let of_waits = gain(&window);
+        // A client stands still for a quarter of its time, of eight none for a tenth.
+        let rates = [[900.0; 45].to_vec(), [1100.0; 55].to_vec()].concat();
+        let sent = |segments_per_s| Sent { database: "postgres:7".to_owned(), segments_per_s };
+        window.sent = vec![sent(rates.clone())];
+        assert!((gain(&window) - 1100.0 / 1010.0).abs() < 1e-9);
+        window.sent = vec![sent(rates[40..50].to_vec())];
+        assert!((gain(&window) - of_waits).abs() < 1e-9, "too few to say");
+        window.sent = vec![sent(vec![0.0; 100])];
+        assert!((gain(&window) - of_waits).abs() < 1e-9, "it was another network");
     }
 
     #[test]

@@ -118,6 +118,7 @@ pub fn unread() -> Window {
         io: gap(),
         others: Vec::new(),
         groups: gap(),
+        sent: Vec::new(),
         loads: Vec::new(),
         calibration: gap(),
     }
@@ -251,6 +252,7 @@ pub fn postgres() -> Window {
         io: gap(),
         others: Vec::new(),
         groups: gap(),
+        sent: Vec::new(),
         loads: Vec::new(),
         calibration: Present(Calibration {
             taken_at: Timestamp::UNIX_EPOCH,

@@ -5,11 +5,16 @@ use untax_core::database::TcpCounts;
 /// Parses both files: lines in pairs, names first, then numbers in the same order.
 pub fn parse(snmp: &str, netstat: &str) -> Option<TcpCounts> {
     Some(TcpCounts {
-        sent_segments: field(snmp, "Tcp:", "OutSegs")?,
+        sent_segments: sent_segments(snmp)?,
         retransmitted_segments: field(snmp, "Tcp:", "RetransSegs")?,
         timeouts: field(netstat, "TcpExt:", "TCPTimeouts")?,
         listen_overflows: field(netstat, "TcpExt:", "ListenOverflows")?,
     })
+}
+
+/// Parses the first file for the segments that were sent so far.
+pub fn sent_segments(snmp: &str) -> Option<u64> {
+    field(snmp, "Tcp:", "OutSegs")
 }
 
 fn field(text: &str, table: &str, name: &str) -> Option<u64> {
