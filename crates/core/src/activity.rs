@@ -250,6 +250,9 @@ impl Slice {
     }
 }
 
+/// So many requests of a new server process are told from its later ones ([`Slice::first_s`]).
+pub const FIRST_REQUESTS: f64 = 4.0;
+
 impl Activity {
     /// Time of some kind in the whole window, going by the slices that were traced.
     pub fn sum(&self, counts: impl Fn(&Spent) -> bool) -> Seconds {

@@ -105,8 +105,18 @@ impl Growth {
             threads: process.threads,
             cpu_s: Seconds(own_s + ended_s),
             ended_s: Seconds(ended_s),
-            waited_s: process.waited_s.map(|now| Seconds(grown(now, &self.waited_before).max(0.0))),
+            waited_s: self.waited(process),
         }
+    }
+
+    /// How long it waited for CPUs; not known of one that had several threads at the start.
+    fn waited(&self, process: &ProcessTime) -> Option<Seconds> {
+        let itself = identity(process);
+        let before = match self.waited_before.get(&itself) {
+            None if self.before.contains_key(&itself) => return None,
+            before => before.copied().unwrap_or_default(),
+        };
+        process.waited_s.map(|now| Seconds((now - before).0.max(0.0)))
     }
 }
 
@@ -143,6 +153,19 @@ mod tests {
         // 30 is a build that starts one compiler after the other.
         let start = [(1, 0, 2.0, 0.0), (30, 1, 1.0, 4.0), (31, 30, 1.0, 0.5), (32, 31, 0.5, 0.0)];
         assert_eq!(grown(start, [(1, 0, 2.0, 0.0), (30, 1, 1.5, 8.5)]), [0, 3000]);
+    }
+
+    #[test]
+    fn what_was_waited_before_is_not_of_the_window() {
+        let waiting = |pid, waited_s: Option<f64>| ProcessTime {
+            waited_s: waited_s.map(Seconds),
+            ..process((pid, 1, 1.0, 0.0))
+        };
+        let start = [waiting(5, Some(3.0)), waiting(6, None)];
+        let end = [waiting(5, Some(3.5)), waiting(6, Some(9.0)), waiting(7, Some(0.25))];
+        let growth = Growth::of_processes(&start, &end, 20.0);
+        let waited = end.map(|one| growth.of(&one).waited_s.map(|seconds| seconds.0));
+        assert_eq!(waited, [Some(0.5), None, Some(0.25)], "6 had several threads, 7 is new");
     }
 
     #[test]

@@ -25,7 +25,8 @@ pub const RULE: Rule = Rule {
                it is charged to their own rules. Waits within 0.5 ms are no tax: any disk takes them. \
                Where a control group's limit on requests was reached to four fifths, the gain is \
                what 2000 requests a second are over that limit, as far as the rest allows.",
-    fix: "Raise a limit on its requests (io.max, blkio.throttle) where there is one. Put the log, then the data, on local flash with power-loss protection; use the none or \
+    fix: "Raise a limit on its requests (io.max, blkio.throttle) where there is one. Put the log, \
+          then the data, on local flash with power-loss protection; use the none or \
           mq-deadline scheduler for it; let several transactions share a flush (commit_delay, \
           binlog_group_commit_sync_delay) where the disk cannot change.",
     sources: &[
@@ -54,9 +55,11 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
                     let factor = 1.0 / (ORDINARY_S * limit.per_s as f64);
                     stall = stall.held(factor, disk_limit::waiting(window, pair));
                 }
-                let mut words = words(io, pair, waited, &charged);
-                words.evidence.extend(limit.map(disk_limit::evidence));
-                (stall.share.mid >= WORTH).then(|| stall::finding(RULE.id, &stall, words))
+                (stall.share.mid >= WORTH).then(|| {
+                    let mut words = words(io, pair, waited, &charged);
+                    words.evidence.extend(limit.map(disk_limit::evidence));
+                    stall::finding(RULE.id, &stall, words)
+                })
             })
         })
     })

@@ -5,7 +5,7 @@ use crate::catalogue::Rule;
 use crate::small_pages;
 use crate::stall::{self, Stall, WORTH, Words, percent};
 use crate::unpriced;
-use untax_core::activity::{Call, Doing};
+use untax_core::activity::{Call, Doing, FIRST_REQUESTS};
 use untax_core::database::Model;
 use untax_core::finding::Says;
 use untax_core::window::{Pair, request_count};
@@ -114,13 +114,10 @@ fn filling(pair: &Pair) -> Option<Filling> {
     let alone = busiest > 0.0 && busiest >= ALONE * all;
     let catalogs = (busiest - tables).max(0.0);
     let requests = request_count(&pair.end.engine).and_then(grown).unwrap_or(0.0);
-    let first = (FIRST * started(pair) / requests.max(1.0)).min(1.0);
+    let first = (FIRST_REQUESTS * started(pair) / requests.max(1.0)).min(1.0);
     let part = |tables: f64| catalogs / (catalogs + tables).max(f64::MIN_POSITIVE);
     alone.then(|| Filling { of_all: part(tables), of_first: part(tables * first) })
 }
-
-/// So many requests of a new process are told from the others: `POLLS` of threads.h, but the first.
-const FIRST: f64 = 4.0;
 
 /// From this part of all accesses on, one database is taken for the only one.
 const ALONE: f64 = 0.9;

@@ -47,7 +47,8 @@ enum call { CALL_CONNECTION, CALL_PAGES, CALL_RECEIVE, CALL_WAIT, CALLS };
 
 /*
  * The stretches of a new server process or thread, until it polls so often, are the way to its
- * first request, and that: parsing, binding and executing it may be asked one by one.
+ * first request, and that: parsing, binding and executing it may be asked one by one. One more than
+ * untax_core::activity::FIRST_REQUESTS.
  */
 #define POLLS 5
 

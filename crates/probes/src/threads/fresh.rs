@@ -135,6 +135,9 @@ pub(super) mod tests {
             assert_eq!(pascal(&calls[index]), format!("Call{call:?}"));
         }
         assert!(include_str!("../bpf/threads.h").contains("#define MAX_DATABASES 64\n"));
+        // The first poll ends the way to the first request.
+        let polls = format!("#define POLLS {}\n", activity::FIRST_REQUESTS + 1.0);
+        assert!(include_str!("../bpf/threads.h").contains(&polls));
         let hang = format!("#define HANG_NS {}\n", activity::HANG_S * 1e9);
         assert!(include_str!("../bpf/threads.h").contains(&hang));
     }
