@@ -39,8 +39,12 @@ pub struct LabRun {
     pub takes: Option<String>,
     /// What the cause took, as the check measured it.
     pub tax: Option<Tax>,
-    /// What removing it should bring, as the check predicted.
+    /// What removing it should bring: the medians of what the check and those during the trials
+    /// with it predicted, and of their bounds. One that does not name the cause predicts no gain.
     pub predicted_gain: Option<Gain>,
+    /// What each of them predicted, the first check at the front; none when none priced the cause.
+    #[serde(default)]
+    pub predictions: Vec<Gain>,
     /// What removing it brought: the median of paired ratios of throughput.
     pub measured_gain: Option<Gain>,
     /// Whether the check named the cause although it was removed.
@@ -79,6 +83,11 @@ impl Seen {
         self.database.findings.iter().chain(&self.host)
     }
 
+    /// What it predicts of removing a cause.
+    pub fn gain(&self, cause: &str) -> Option<Gain> {
+        self.findings().find(|finding| finding.rule == cause)?.gain
+    }
+
     fn rules(&self) -> Vec<String> {
         self.findings().map(|finding| finding.rule.clone()).collect()
     }
@@ -91,6 +100,8 @@ pub struct Pairs {
     pub with_per_s: Vec<f64>,
     /// Throughput without it.
     pub without_per_s: Vec<f64>,
+    /// What a check during each trial with the cause predicted.
+    pub predicted: Vec<Option<Gain>>,
 }
 
 /// What a run was of.
@@ -128,6 +139,8 @@ impl LabRun {
             }
         };
         let (found, found_without) = (named(&with), named(without));
+        let said = std::iter::once(with.gain(&cause)).chain(pairs.predicted);
+        let predictions = predictions(said.collect());
         let mine = with.findings().find(|finding| finding.rule == cause).cloned();
         let rank = rank(&with.database.findings, &cause);
         let measured = stats::paired_ratio(&pairs.without_per_s, &pairs.with_per_s);
@@ -144,8 +157,9 @@ impl LabRun {
             found,
             rank,
             takes: takes.map(str::to_owned),
-            tax: mine.as_ref().and_then(|finding| finding.tax.clone()),
-            predicted_gain: mine.and_then(|finding| finding.gain),
+            tax: mine.and_then(|finding| finding.tax),
+            predicted_gain: median(&predictions),
+            predictions,
             measured_gain: measured.map(Gain::from),
             found_without,
             with_per_s: pairs.with_per_s,
@@ -264,11 +278,8 @@ impl LabCell<'_> {
 
     /// What the checks predicted: the medians of their middles and of their bounds.
     pub fn predicted_gain(&self) -> Option<Gain> {
-        let of = |bound: fn(Gain) -> f64| {
-            let said = self.runs.iter().filter_map(|run| run.predicted_gain.map(bound));
-            stats::median(&said.collect::<Vec<_>>())
-        };
-        Some(Gain { factor: of(|g| g.factor)?, low: of(|g| g.low)?, high: of(|g| g.high)? })
+        let said = self.runs.iter().flat_map(|run| run.predictions.iter().copied());
+        median(&said.collect::<Vec<_>>())
     }
 
     /// How far apart trials are that follow each other and are of the same kind: what noise alone
@@ -284,6 +295,21 @@ impl LabCell<'_> {
             self.runs.iter().filter_map(|run| Some(run.tax.as_ref()?.share)).collect();
         stats::median(&shares)
     }
+}
+
+/// What checks of the same cause predicted: nothing as far as they did not name it, unless none did.
+fn predictions(said: Vec<Option<Gain>>) -> Vec<Gain> {
+    const NO_GAIN: Gain = Gain { factor: 1.0, low: 1.0, high: 1.0 };
+    let priced = said.iter().any(Option::is_some);
+    let each = said.into_iter().filter(|_| priced);
+    each.map(|said| said.unwrap_or(NO_GAIN)).collect()
+}
+
+/// The medians of the middles and of the bounds.
+fn median(predictions: &[Gain]) -> Option<Gain> {
+    let of =
+        |bound: fn(&Gain) -> f64| stats::median(&predictions.iter().map(bound).collect::<Vec<_>>());
+    Some(Gain { factor: of(|g| g.factor)?, low: of(|g| g.low)?, high: of(|g| g.high)? })
 }
 
 /// Ratios of trials that follow each other and are of the same kind: the first pair begins with
@@ -316,6 +342,15 @@ mod tests {
     fn the_floor_is_of_trials_that_follow_each_other() {
         assert_eq!(followers(&[1.0, 2.0, 8.0], &[3.0, 6.0, 5.0]), [0.5, 0.25]);
         assert!(followers(&[1.0], &[2.0]).is_empty());
+    }
+
+    #[test]
+    fn who_does_not_name_a_cause_predicts_nothing_of_it() {
+        let gain = |factor: f64| Gain { factor, low: factor - 0.25, high: factor + 0.5 };
+        let each = predictions(vec![Some(gain(2.0)), None, Some(gain(1.5))]);
+        assert_eq!(each.iter().map(|gain| gain.factor).collect::<Vec<_>>(), [2.0, 1.0, 1.5]);
+        assert_eq!(median(&each), Some(Gain { factor: 1.5, low: 1.25, high: 2.0 }));
+        assert_eq!(median(&predictions(vec![None, None])), None);
     }
 
     #[test]

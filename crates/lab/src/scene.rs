@@ -133,6 +133,11 @@ impl Scene {
         self.server.pid()
     }
 
+    /// What kind of server it is.
+    pub fn engine(&self) -> Engine {
+        self.engine
+    }
+
     /// How much of the cause there is to be.
     pub fn dose(&self) -> Dose {
         self.dose

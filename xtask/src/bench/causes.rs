@@ -16,7 +16,7 @@ use untax_core::lab::{LabCell, LabMatrix, Skipped, is_none};
 #[derive(Debug, Args)]
 pub struct Options {
     /// Checks of each cause on each engine, and of two healthy servers of each engine; 0 for the
-    /// gains alone, each predicted by one check
+    /// gains alone
     #[arg(long, default_value_t = 5)]
     repeats: u32,
     /// Pairs of trials with each cause that can be removed and without it
@@ -141,8 +141,8 @@ fn gains_table(matrix: &LabMatrix, options: &Options) -> String {
     let removed = cells.iter().filter(|cell| !is_none(cell.cause));
     format!(
         "# Every cause: what removing it brings\n\n\
-         `untax lab matrix`: each cause on a scratch server under load, with {} pairs of trials of 5 s \
-         with and without it. {}\n\n{}\n\n{}{}",
+         `untax lab matrix`: each cause on a scratch server under load, with {} pairs of trials \
+         of 6 s with and without it; a check of 5 s goes along with each trial. {}\n\n{}\n\n{}{}",
         options.pairs,
         gains::LEGEND,
         made(),

@@ -6,16 +6,20 @@ use crate::work::Engine;
 /// Much less than any engine takes of one CPU under full load.
 const CPUS: f64 = 0.3;
 
-/// A part less than it takes.
+/// A part less than Redis takes, and than one takes whose clients think.
 const MILD_CPUS: f64 = 0.6;
+const THOUGHTFUL_CPUS: f64 = 0.2;
 
 pub(super) const CAUSE: Cause = Cause {
     id: "cpu-throttled",
     summary: "a CPU limit of 0.3 CPUs on its control group, with a load that needs more",
-    mild: Some("a limit of 0.6 CPUs"),
+    mild: Some("0.2 CPUs under clients that think, or 0.6 of Redis"),
     engines: &Engine::ALL,
     needs: &[Need::Root],
     takes: None,
-    plan: |engine, _| Plan::calm(engine),
-    inject: |scene| Ok(Injected::by(scene.group().limit_cpus(scene.dose().of(CPUS, MILD_CPUS))?)),
+    plan: |engine, dose| Plan::calm(engine).unhurried(engine, dose),
+    inject: |scene| {
+        let mild = if scene.engine() == Engine::Redis { MILD_CPUS } else { THOUGHTFUL_CPUS };
+        Ok(Injected::by(scene.group().limit_cpus(scene.dose().of(CPUS, mild))?))
+    },
 };

@@ -10,11 +10,11 @@ const MILD_S: (f64, f64) = (0.2, 0.8);
 pub(super) const CAUSE: Cause = Cause {
     id: "io-hang",
     summary: "a filesystem that is frozen for 0.6 s out of every second, under flushed commits",
-    mild: Some("frozen for 0.2 s out of every second"),
+    mild: Some("frozen for 0.2 s out of every second, under clients that think"),
     engines: &Engine::ALL,
     needs: &[Need::Root, Need::LoopDevice, Need::Tool("fsfreeze", "util-linux")],
     takes: None,
-    plan: |engine, _| Plan::durable(engine),
+    plan: |engine, dose| Plan::durable(engine).unhurried(engine, dose),
     inject: |scene| {
         let (frozen_s, free_s) = scene.dose().of(STRONG_S, MILD_S);
         Ok(Injected::by(scene.disk()?.freezes(frozen_s, free_s)?))

@@ -259,6 +259,17 @@ impl Plan {
         }
     }
 
+    /// The same in a mild dose with clients that think, so that CPUs and disks have time to spare, as
+    /// those of most servers do: where they have none, it is they that decide what removing a cause
+    /// brings. The clients of Redis cannot think.
+    pub(crate) fn unhurried(self, engine: Engine, dose: Dose) -> Self {
+        let thinking = Work { kind: crate::work::Kind::Thoughtful, clients: 16 };
+        match (engine, dose) {
+            (Engine::Redis, _) | (_, Dose::Strong) => self,
+            _ => Self { work: Some(thinking), ..self },
+        }
+    }
+
     /// A server that flushes every commit to a disk of its own, and clients that commit.
     pub(crate) fn durable(engine: Engine) -> Self {
         let calm = Self::calm(engine);

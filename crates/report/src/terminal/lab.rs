@@ -140,6 +140,7 @@ mod tests {
             takes: None,
             tax: None,
             predicted_gain: None,
+            predictions: Vec::new(),
             measured_gain: None,
             found_without: false,
             with_per_s: vec![100.0, 110.0, 120.0],

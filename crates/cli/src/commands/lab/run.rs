@@ -31,7 +31,7 @@ pub struct Args {
     /// How much of the cause: mild ones take about as much as platforms do
     #[arg(long, value_enum, value_name = "DOSE", default_value = "strong")]
     dose: Dose,
-    /// How long to watch in each check, and to load in each trial
+    /// How long to watch in each check, and in each trial, which is checked too
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = duration)]
     window: Duration,
     /// How many pairs of trials, with and without the cause

@@ -12,10 +12,13 @@ use untax_lab::{Cause, Dose, Engine, LabError, Scene};
 /// A load that is stopped before its time.
 const UNTIL_STOPPED_S: u32 = 3600;
 
+/// By how much a trial is longer than its check, which takes a moment to begin.
+const LONGER_S: u32 = 1;
+
 /// How a cause is tried.
 #[derive(Debug, Clone, Copy)]
 pub struct Method {
-    /// The length of a check, and of each trial.
+    /// The length of a check; a trial is a moment longer.
     pub window: Duration,
     /// Pairs of trials.
     pub pairs: u32,
@@ -28,7 +31,7 @@ impl Method {
     pub fn estimate(self) -> Duration {
         Duration::from_secs(20)
             + self.window * (2 + 2 * self.pairs)
-            + Duration::from_secs(1) * self.pairs
+            + Duration::from_secs(3) * self.pairs
     }
 
     fn seconds(self) -> u32 {
@@ -64,8 +67,13 @@ pub fn run(
                 let settling_s = u32::try_from(scene.settling().as_secs()).unwrap_or(u32::MAX);
                 work(&scene, settling_s)?;
             }
-            let Some(per_s) = work(&scene, method.seconds())? else { continue };
-            if on { &mut pairs.with_per_s } else { &mut pairs.without_per_s }.push(per_s);
+            let Some((per_s, seen)) = tried(&scene, method, state)? else { continue };
+            if on {
+                pairs.with_per_s.push(per_s);
+                pairs.predicted.push(seen.gain(cause.id));
+            } else {
+                pairs.without_per_s.push(per_s);
+            }
         }
     }
     let subject = Subject {
@@ -85,10 +93,26 @@ fn work(scene: &Scene, seconds: u32) -> Result<Option<f64>, LabError> {
     Ok(per_s)
 }
 
+/// A trial: throughput, and what a check sees meanwhile; `None` without a load. A cause that comes
+/// and goes is no other for the check than for the load, and what the check costs, it costs with the
+/// cause and without.
+fn tried(scene: &Scene, method: Method, state: &State) -> anyhow::Result<Option<(f64, Seen)>> {
+    let Some(load) = scene.load(method.seconds() + LONGER_S)? else { return Ok(None) };
+    let seen = seen(scene, method, state)?;
+    let per_s = load.finish()?;
+    scene.survived()?;
+    Ok(Some((per_s, seen)))
+}
+
 /// A check under load.
 fn checked(scene: &Scene, method: Method, state: &State) -> anyhow::Result<Seen> {
     let _load = scene.load(UNTIL_STOPPED_S)?;
     std::thread::sleep(scene.settling());
+    seen(scene, method, state)
+}
+
+/// What a check sees of the server.
+fn seen(scene: &Scene, method: Method, state: &State) -> anyhow::Result<Seen> {
     let pid = scene.pid().context("the scratch server has ended; is there a crash in its log?")?;
     let watching = Watching::of(pid, method.window);
     let Observed { window, tracing_s, .. } =
