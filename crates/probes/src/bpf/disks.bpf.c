@@ -154,25 +154,33 @@ static __always_inline bool told_by_file(struct flow_key *key, struct inode *ino
 	return false;
 }
 
+/*
+ * The first page of a large folio, which knows the file, as _compound_head of linux/page-flags.h finds
+ * it: bit 0 says that a page is another one of them. The rest is the address of the first one, or, in
+ * newer kernels that give memory of huge pages' descriptors back, a mask that makes it of the
+ * page's own. No descriptor lies in the last 4 GiB, where every mask is.
+ */
+static __always_inline struct page *head_of(struct page *page)
+{
+	u64 head = 0;
+
+	if (bpf_core_field_exists(page->compound_head))
+		head = BPF_CORE_READ(page, compound_head);
+	else if (bpf_core_field_exists(page->compound_info))
+		head = BPF_CORE_READ(page, compound_info);
+	if (!(head & 1))
+		return page;
+	return (struct page *)(~head >> 32 ? head - 1 : (u64)page & head);
+}
+
 /* The file that the first page of a request belongs to. */
 static __always_inline struct inode *file_of_page(struct bio *bio)
 {
 	struct bio_vec *vector = BPF_CORE_READ(bio, bi_io_vec);
 	u32 index = BPF_CORE_READ(bio, bi_iter.bi_idx);
-	struct page *page = BPF_CORE_READ(vector + index, bv_page);
-	u64 head, mapping;
+	struct page *page = head_of(BPF_CORE_READ(vector + index, bv_page));
+	u64 mapping = (u64)BPF_CORE_READ(page, mapping);
 
-	/* PageTail of linux/page-flags.h: the first page of a large folio knows the file. */
-	if (bpf_core_field_exists(page->compound_head)) {
-		head = BPF_CORE_READ(page, compound_head);
-		if (head & 1)
-			page = (struct page *)(head - 1);
-	} else if (bpf_core_field_exists(page->compound_info)) {
-		/* It may hold a mask instead of an address: the file of a tail is not known then. */
-		if (BPF_CORE_READ(page, compound_info) & 1)
-			return NULL;
-	}
-	mapping = (u64)BPF_CORE_READ(page, mapping);
 	/* PAGE_MAPPING_ANON: no file. */
 	return mapping & 3 ? NULL : BPF_CORE_READ((struct address_space *)mapping, host);
 }
