@@ -264,7 +264,8 @@ fn proc_faults(main: u32) -> f64 {
 #[test]
 fn page_faults_are_those_of_perf() {
     support::real(|| {
-        let postgres = Postgres::start(Place::Host, &[("shared_buffers", "256MB")])?;
+        let settings = [("shared_buffers", "256MB"), ("huge_pages", "off")];
+        let postgres = Postgres::start(Place::Host, &settings)?;
         postgres.pgbench_fill(10, 100)?;
         let pid = postgres.pid().unwrap();
         let perf = perf_faults(pid);

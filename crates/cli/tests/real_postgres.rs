@@ -89,7 +89,10 @@ fn so_they_are_at_six_gigabytes() {
 fn a_pool_too_small_is_found_short_and_idle() {
     support::real(|| {
         let _pool = HugePages::reserve(200)?;
-        let settings = [("shared_buffers", "512MB"), ("huge_pages", "try")];
+        // Half as much again as all of the pool, which may have had pages before.
+        let pool = support::text("/proc/sys/vm/nr_hugepages").trim().parse::<u64>().unwrap();
+        let buffers = format!("{}MB", 3 * pool);
+        let settings = [("shared_buffers", buffers.as_str()), ("huge_pages", "try")];
         let postgres = Postgres::start(Place::Host, &settings)?;
         let check = Untax::new().check(postgres.pid().unwrap());
         let found = database(&check, postgres.pid().unwrap());

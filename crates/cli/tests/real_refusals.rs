@@ -82,6 +82,8 @@ fn a_plan_for_which_there_is_not_enough_memory() {
     support::real(|| {
         let made = Made::new()?;
         let mut plan = made.plan.clone();
+        let pool: u64 =
+            fs::read_to_string("/proc/sys/vm/nr_hugepages").unwrap().trim().parse().unwrap();
         plan.steps.insert(
             0,
             Step {
@@ -92,10 +94,8 @@ fn a_plan_for_which_there_is_not_enough_memory() {
                 target: Target::Pool {
                     directory: "/sys/kernel/mm/hugepages/hugepages-2048kB".to_owned(),
                 },
-                from: Some(
-                    fs::read_to_string("/proc/sys/vm/nr_hugepages").unwrap().trim().to_owned(),
-                ),
-                to: Some((1_u64 << 19).to_string()),
+                from: Some(pool.to_string()),
+                to: Some((pool + (1 << 19)).to_string()),
                 refresh: Vec::new(),
                 effect: Effect::Restart,
             },

@@ -143,13 +143,14 @@ fn end_of(child: &mut Child) -> ExitStatus {
     }
 }
 
-const BUFFERS: (&str, &str) = ("shared_buffers", "256MB");
+/// Whatever pool of huge pages this machine has, something is found.
+const BUFFERS: [(&str, &str); 2] = [("shared_buffers", "256MB"), ("huge_pages", "off")];
 const LOAD: Pgbench = Pgbench { clients: 4, seconds: 180, writes: false, reconnect: false };
 
 #[test]
 fn a_database_is_shown_opened_and_left() {
     support::real(|| {
-        let postgres = Postgres::start(Place::Host, &[BUFFERS])?;
+        let postgres = Postgres::start(Place::Host, &BUFFERS)?;
         postgres.pgbench_fill(10, 100)?;
         let _load = postgres.pgbench(&LOAD)?;
         let pid = postgres.pid().unwrap().to_string();
@@ -202,12 +203,12 @@ fn databases_that_come_end_and_come_again_are_shown() {
         let options = ["watch", "--window", "1s", "--no-calibration"];
         let mut tty = Tty::start(&untax, &options, 100, 40);
         tty.until("first window", |screen| screen.contains("own cost"));
-        let mut postgres = Postgres::start(Place::Host, &[BUFFERS])?;
+        let mut postgres = Postgres::start(Place::Host, &BUFFERS)?;
         let first = postgres.pid().unwrap();
         tty.shows(&format!("pid {first}"));
         postgres.stop();
         tty.shows("ended, seen at");
-        postgres.restart(&[BUFFERS])?;
+        postgres.restart(&BUFFERS)?;
         let second = postgres.pid().unwrap();
         let screen = tty.shows(&format!("was pid {first}"));
         assert!(screen.contains(&format!("pid {second}")), "{screen}");
@@ -299,7 +300,7 @@ fn database(check: &Value, pid: u32) -> Option<&Value> {
 #[test]
 fn each_window_is_a_line_and_costs_less_than_the_first() {
     support::real(|| {
-        let postgres = Postgres::start(Place::Host, &[BUFFERS])?;
+        let postgres = Postgres::start(Place::Host, &BUFFERS)?;
         postgres.pgbench_fill(10, 100)?;
         let _load = postgres.pgbench(&LOAD)?;
         let pid = postgres.pid().unwrap();
@@ -330,7 +331,7 @@ fn a_database_found_later_is_traced_and_its_end_is_said() {
         let untax = Untax::new();
         let mut stream = Stream::start(&untax, &[]);
         stream.next();
-        let postgres = Postgres::start(Place::Host, &[BUFFERS])?;
+        let postgres = Postgres::start(Place::Host, &BUFFERS)?;
         postgres.pgbench_fill(1, 100)?;
         let pid = postgres.pid().unwrap();
         let load = postgres.pgbench(&LOAD)?;
@@ -372,7 +373,7 @@ fn a_stream_ends_when_interrupted_or_read_no_more() {
 #[test]
 fn without_privilege_the_stream_says_why() {
     support::real(|| {
-        let postgres = Postgres::start(Place::Host, &[BUFFERS])?;
+        let postgres = Postgres::start(Place::Host, &BUFFERS)?;
         let pid = postgres.pid().unwrap();
         let text = pid.to_string();
         let untax = Untax::as_nobody();

@@ -59,6 +59,10 @@ pub struct Pgbench {
     pub reconnect: bool,
 }
 
+/// The most connections that a thread of `pgbench` serves: with more, the queue may be in front of
+/// its threads, and the server idle.
+const OF_THREAD: u32 = 16;
+
 impl Default for Pgbench {
     fn default() -> Self {
         Self { clients: 8, seconds: 10, writes: false, reconnect: false }
@@ -69,7 +73,7 @@ impl Pgbench {
     pub(crate) fn words(self) -> Vec<String> {
         let mut words = vec!["-n".to_owned(), "-M".to_owned(), "prepared".to_owned()];
         words.push(format!("--client={}", self.clients));
-        words.push(format!("--jobs={}", self.clients.clamp(1, 2)));
+        words.push(format!("--jobs={}", self.clients.min(self.clients.div_ceil(OF_THREAD).max(2))));
         words.push(format!("--time={}", self.seconds));
         words.push("--progress=1".to_owned());
         if !self.writes {

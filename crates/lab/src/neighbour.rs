@@ -17,9 +17,9 @@ done
 wait
 "#;
 
-/// Reads a file of `$2` MiB below directory `$1`, `$3` of them at once, again and again: four MiB at a
-/// time and with pauses, so that it takes memory rather than CPUs. The files are holes, which no disk
-/// is asked for.
+/// Reads a file of `$2` MiB below directory `$1`, `$3` of them at once, again and again: sixteen MiB at
+/// a time and with pauses, so that it takes memory rather than CPUs, which each new process does. The
+/// files are holes, which no disk is asked for.
 const READ: &str = r#"
 left=$3
 while [ "$left" -gt 0 ]; do
@@ -27,9 +27,9 @@ while [ "$left" -gt 0 ]; do
     setpriv --pdeathsig=KILL -- /bin/sh -c '
         at=0
         while :; do
-            dd if="$1" of=/dev/null bs=4M count=1 skip=$at
-            at=$(((at + 1) % ($2 / 4)))
-            sleep 0.02
+            dd if="$1" of=/dev/null bs=1M count=16 skip=$at
+            at=$(((at + 16) % $2))
+            sleep 0.05
         done' \
         read "$1/read.$left" "$2" &
     left=$((left - 1))

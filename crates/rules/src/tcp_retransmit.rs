@@ -104,14 +104,18 @@ fn found(window: &Window, pair: &Pair, counts: &TcpCounts) -> Option<Says> {
     }))
 }
 
-/// How long clients and server waited for what was lost, s: the server is idle meanwhile.
+/// How long a server's threads waited for what was lost, s: they are idle meanwhile.
 pub fn stalled_s(pair: &Pair) -> Option<f64> {
-    let [start, end] = [pair.start?, pair.end].map(|database| database.counters.tcp.value());
-    let timeouts = grown(start?, end?).timeouts;
-    Some((timeouts as f64 * LEAST_TIMEOUT_S).min(between_s(pair, pair.activity.value()?)))
+    Some(timeouts_s(pair)?.min(between_s(pair, pair.activity.value()?)))
 }
 
-/// How long threads waited for their clients, s: no wait of a client is longer.
+/// The least that all time-outs together can have taken, s.
+fn timeouts_s(pair: &Pair) -> Option<f64> {
+    let [start, end] = [pair.start?, pair.end].map(|database| database.counters.tcp.value());
+    Some(grown(start?, end?).timeouts as f64 * LEAST_TIMEOUT_S)
+}
+
+/// How long threads waited for their clients, s: no wait of theirs is longer.
 fn between_s(pair: &Pair, activity: &Activity) -> f64 {
     let serving = |spent: &Spent| {
         spent.polling != Polling::Never
@@ -121,12 +125,11 @@ fn between_s(pair: &Pair, activity: &Activity) -> f64 {
     activity.sum(serving).0
 }
 
-/// The time of all clients, s: a loop has one thread for them.
-fn of_clients_s(pair: &Pair, activity: &Activity) -> f64 {
-    let threads_s = activity.active(pair.end.model).0 + between_s(pair, activity);
+/// How many clients a thread serves: a loop has one for all of them.
+fn clients_of_thread(pair: &Pair) -> f64 {
     match pair.end.connections.value() {
-        Some(clients) if pair.end.model == Model::Loop => threads_s * f64::from(*clients).max(1.0),
-        _ => threads_s,
+        Some(clients) if pair.end.model == Model::Loop => f64::from(*clients).max(1.0),
+        _ => 1.0,
     }
 }
 
@@ -141,11 +144,13 @@ fn priced(window: &Window, pair: &Pair) -> Option<(Tax, Gain)> {
     let method = "time-outs x 200 ms, the least that each takes, over active time and these waits; \
                   a lower bound";
     let tax = Tax::new(Interval::new(share, share, 1.0_f64.min(share * 2.0)), method);
-    let clients_s = of_clients_s(pair, activity);
-    let in_loop = clients_s / (clients_s - stalled_s).max(f64::EPSILON);
+    let waited_s = between_s(pair, activity);
+    let clients_s = (active + waited_s) * clients_of_thread(pair);
+    let still_s = timeouts_s(pair)?.min(waited_s * clients_of_thread(pair));
+    let in_loop = clients_s / (clients_s - still_s).max(f64::EPSILON);
     let stall = Stall::of(window, pair, |_| false).into_value().flatten();
     let room = stall.map_or(f64::INFINITY, |stall| stall.room()).max(1.0);
-    let free = free(window, pair, stalled_s / clients_s, clients_s / pair.seconds);
+    let free = free(window, pair, still_s / clients_s, clients_s / pair.seconds);
     let mid = in_loop.min(room).min(factor(share)).min(free.unwrap_or(f64::INFINITY));
     Some((tax, Gain::from(Interval::new(1.0, mid, factor(share)))))
 }
@@ -212,8 +217,8 @@ mod tests {
         let gain = |window: &Window| test_window::found(evaluate(window))[0].gain.unwrap().factor;
         window.end.databases[0].model = Model::Loop;
         window.end.databases[0].connections = Reading::Present(4);
-        // No more than the loop waited counts: 8 of 40 s.
-        assert!((gain(&window) - 40.0 / 32.0).abs() < 1e-9);
+        // Longer together than the loop itself waited: 20 of 40 s.
+        assert!((gain(&window) - 40.0 / 20.0).abs() < 1e-9);
         window.end.databases[0].connections = Reading::Present(1);
         assert!(gain(&window) > 4.0);
     }

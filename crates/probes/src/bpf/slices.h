@@ -16,6 +16,8 @@ static long settle_one(struct bpf_map *map, const u32 *pid, struct thread *threa
 	if (dormant)
 		thread->doing = POLL;
 	thread->ran = 0;
+	/* A slice may be hardly longer than what it takes to connect: what began in it counts. */
+	charge_stretch(thread, thread->dying);
 	hand_over(thread);
 	return 0;
 }

@@ -82,11 +82,12 @@ static __always_inline void charge(struct thread *thread, u8 doing, u64 ns)
 }
 
 /*
- * A stretch between two polls ends. The first ones of a new server process or thread, or of one
- * that serves a new client, are the way to the first request, the last one is its end, and one in
- * which a thread started another is the way to that: what a connection costs beside what it is for.
+ * Charges a stretch between two polls, as far as it has come. The first ones of a new server process
+ * or thread, or of one that serves a new client, are the way to the first request, the last one is
+ * its end, and one in which a thread started another is the way to that: what a connection costs
+ * beside what it is for.
  */
-static __always_inline void end_stretch(struct thread *thread, bool dies)
+static __always_inline void charge_stretch(struct thread *thread, bool dies)
 {
 	u32 database = thread->database;
 	struct total *total = bpf_map_lookup_elem(&totals, &database);
@@ -99,10 +100,15 @@ static __always_inline void end_stretch(struct thread *thread, bool dies)
 		__sync_fetch_and_add(&total->connecting, thread->stretch);
 	else if (total && thread->born && !dies && thread->polls < POLLS)
 		__sync_fetch_and_add(&total->first, thread->stretch);
+	thread->stretch = 0;
+}
+
+static __always_inline void end_stretch(struct thread *thread, bool dies)
+{
+	charge_stretch(thread, dies);
 	if (thread->polls < POLLS)
 		thread->polls++;
 	thread->started = 0;
-	thread->stretch = 0;
 }
 
 /* Moves what a thread has spent to the total of its database. */
