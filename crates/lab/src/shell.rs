@@ -54,13 +54,14 @@ pub(crate) struct Shell {
 
 impl Shell {
     /// Does `prepare`, which prints one line, and later, whatever happens, `cleanup`. Both see
-    /// `arguments` as `$1`, `$2` …
+    /// `arguments` as `$1`, `$2` … Signals that end all of a session or a service at once, as
+    /// when it is stopped, do not keep it from cleaning up.
     pub(crate) fn guard<S: AsRef<OsStr>>(
         prepare: &str,
         cleanup: &str,
         arguments: &[S],
     ) -> Result<Self, LabError> {
-        let script = format!("{prepare}\nread -r end\n{cleanup}");
+        let script = format!("trap '' HUP INT TERM\n{prepare}\nread -r end\n{cleanup}");
         let mut command = Command::new("/bin/sh");
         command.args(["-c", &script, "untax-lab"]).args(arguments);
         Self::start(command)
@@ -126,5 +127,24 @@ impl Drop for Shell {
     fn drop(&mut self) {
         drop(self.pipe.take());
         let _ = self.child.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::process::{Pid, Signal, kill_process};
+
+    #[test]
+    fn a_guard_cleans_up_though_all_are_told_to_end() {
+        let file = std::env::temp_dir().join(format!("untax-guard-{}", std::process::id()));
+        std::fs::write(&file, "changed").unwrap();
+        let guard = Shell::guard("echo ready", r#"rm "$1""#, &[&file]).unwrap();
+        assert_eq!(guard.said, "ready");
+        for signal in [Signal::HUP, Signal::INT, Signal::TERM] {
+            kill_process(Pid::from_child(&guard.child), signal).unwrap();
+        }
+        drop(guard);
+        assert!(!file.exists());
     }
 }
