@@ -83,9 +83,11 @@ impl Seen {
         self.database.findings.iter().chain(&self.host)
     }
 
-    /// What it predicts of removing a cause.
+    /// What it predicts of removing a cause: nothing when it does not name it; `None` when it does
+    /// and has no price for it.
     pub fn gain(&self, cause: &str) -> Option<Gain> {
-        self.findings().find(|finding| finding.rule == cause)?.gain
+        let named = self.findings().find(|finding| finding.rule == cause);
+        named.map_or(Some(NO_GAIN), |finding| finding.gain)
     }
 
     fn rules(&self) -> Vec<String> {
@@ -297,12 +299,13 @@ impl LabCell<'_> {
     }
 }
 
-/// What checks of the same cause predicted: nothing as far as they did not name it, unless none did.
+/// What who does not name a cause predicts of it.
+const NO_GAIN: Gain = Gain { factor: 1.0, low: 1.0, high: 1.0 };
+
+/// What checks of the same cause predicted, those that had a price; none unless one named it.
 fn predictions(said: Vec<Option<Gain>>) -> Vec<Gain> {
-    const NO_GAIN: Gain = Gain { factor: 1.0, low: 1.0, high: 1.0 };
-    let priced = said.iter().any(Option::is_some);
-    let each = said.into_iter().filter(|_| priced);
-    each.map(|said| said.unwrap_or(NO_GAIN)).collect()
+    let named = said.iter().flatten().any(|gain| *gain != NO_GAIN);
+    said.into_iter().flatten().filter(|_| named).collect()
 }
 
 /// The medians of the middles and of the bounds.
@@ -347,10 +350,10 @@ mod tests {
     #[test]
     fn who_does_not_name_a_cause_predicts_nothing_of_it() {
         let gain = |factor: f64| Gain { factor, low: factor - 0.25, high: factor + 0.5 };
-        let each = predictions(vec![Some(gain(2.0)), None, Some(gain(1.5))]);
+        let each = predictions(vec![Some(gain(2.0)), Some(NO_GAIN), None, Some(gain(1.5))]);
         assert_eq!(each.iter().map(|gain| gain.factor).collect::<Vec<_>>(), [2.0, 1.0, 1.5]);
         assert_eq!(median(&each), Some(Gain { factor: 1.5, low: 1.25, high: 2.0 }));
-        assert_eq!(median(&predictions(vec![None, None])), None);
+        assert_eq!(median(&predictions(vec![Some(NO_GAIN), None])), None);
     }
 
     #[test]

@@ -61,7 +61,7 @@ pub struct Pgbench {
 
 /// The most connections that a thread of `pgbench` serves: with more, the queue may be in front of
 /// its threads, and the server idle.
-const OF_THREAD: u32 = 16;
+const OF_THREAD: u32 = 75;
 
 impl Default for Pgbench {
     fn default() -> Self {

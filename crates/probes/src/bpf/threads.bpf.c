@@ -330,6 +330,19 @@ int BPF_PROG(on_switch, bool preempted, struct task_struct *prev, struct task_st
 }
 
 /*
+ * The current thread is about to wake one that waits for a client to serve: it gives it one, as it
+ * would start another thread for it.
+ */
+static __always_inline void hand_client_to(struct thread *idle)
+{
+	u32 pid = bpf_get_current_pid_tgid();
+	struct thread *by = bpf_map_lookup_elem(&threads, &pid);
+
+	if (by && by->database == idle->database)
+		by->started = 1;
+}
+
+/*
  * The current thread is about to wake one that polls: as a client that sends, or, by a signal say,
  * as a thread of the same database. An interrupt may have come upon any thread, so only those in a
  * system call that means it count.
@@ -341,7 +354,11 @@ int BPF_PROG(on_waking, struct task_struct *task)
 	struct thread *thread = bpf_map_lookup_elem(&threads, &woken), *by;
 	const volatile struct syscall *call;
 
-	if (!thread || thread->doing != POLL || paused)
+	if (!thread || paused)
+		return 0;
+	if (thread->doing == FUTEX && thread->threaded && thread->born && !thread->polls)
+		hand_client_to(thread);
+	if (thread->doing != POLL)
 		return 0;
 	call = syscall_of(registers());
 	if (!call)
