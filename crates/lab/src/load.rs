@@ -59,9 +59,9 @@ pub struct Pgbench {
     pub reconnect: bool,
 }
 
-/// The most connections that a thread of `pgbench` serves: with more, the queue may be in front of
-/// its threads, and the server idle.
-const OF_THREAD: u32 = 75;
+/// From this many clients on each has a thread of `pgbench` for itself, as programs that connect have:
+/// of fewer threads each would be a queue in front of the server.
+const CROWD: u32 = 75;
 
 impl Default for Pgbench {
     fn default() -> Self {
@@ -73,7 +73,8 @@ impl Pgbench {
     pub(crate) fn words(self) -> Vec<String> {
         let mut words = vec!["-n".to_owned(), "-M".to_owned(), "prepared".to_owned()];
         words.push(format!("--client={}", self.clients));
-        words.push(format!("--jobs={}", self.clients.min(self.clients.div_ceil(OF_THREAD).max(2))));
+        let jobs = if self.clients < CROWD { self.clients.min(2) } else { self.clients };
+        words.push(format!("--jobs={jobs}"));
         words.push(format!("--time={}", self.seconds));
         words.push("--progress=1".to_owned());
         if !self.writes {

@@ -18,7 +18,6 @@ use jiff::Timestamp;
 pub use others::busiest;
 pub use seen::{Probes, Seen};
 pub use threads::Threads;
-use untax_core::host::HostFacts;
 use untax_core::{Reading, Snapshot};
 use untax_engines::{Asker, Selection, discover};
 use untax_host::{Host, facts};
@@ -33,41 +32,32 @@ fn uptime(host: &Host) -> Reading<f64> {
 ///
 /// The gap says why there is none: the host's clock or its list of processes could not be read.
 pub fn snapshot(host: &Host, asker: &Asker, selection: &Selection) -> Reading<Snapshot> {
-    let facts = facts::read_all(host);
-    discover(host, &facts, selection, asker).and_then(|found| {
-        let snapshot = Snapshot {
+    snapshot_of_host(host).and_then(|snapshot| {
+        let found = discover(host, &snapshot.host, selection, asker);
+        found.map(|found| Snapshot {
             databases: found.databases,
             processes: found.processes,
             sandboxes: found.sandboxes,
-            ..of_host(host, facts.clone())
-        };
-        at_present(host, snapshot)
+            ..snapshot
+        })
     })
 }
 
 /// Takes a snapshot of the host alone: for when what was selected is gone.
+///
+/// Its time is that of what it counts, before servers are asked: that takes as long as they make it.
 pub fn snapshot_of_host(host: &Host) -> Reading<Snapshot> {
-    at_present(host, of_host(host, facts::read_all(host)))
-}
-
-/// A snapshot without databases, and without its time.
-fn of_host(host: &Host, facts: HostFacts) -> Snapshot {
-    Snapshot {
-        taken_at: Timestamp::UNIX_EPOCH,
-        uptime_s: 0.0,
-        groups: groups(host, &facts),
-        host: facts,
-        databases: Vec::new(),
-        processes: Vec::new(),
-        sandboxes: Vec::new(),
-    }
-}
-
-/// Says when the snapshot was taken: last, so that a window's length spans the same readings at
-/// both ends.
-fn at_present(host: &Host, snapshot: Snapshot) -> Reading<Snapshot> {
+    let facts = facts::read_all(host);
     let now = host.observe("taken_at", || Reading::Present(Timestamp::now()));
     now.and_then(|taken_at| {
-        uptime(host).map(|uptime_s| Snapshot { taken_at, uptime_s, ..snapshot })
+        uptime(host).map(|uptime_s| Snapshot {
+            taken_at,
+            uptime_s,
+            groups: groups(host, &facts),
+            host: facts,
+            databases: Vec::new(),
+            processes: Vec::new(),
+            sandboxes: Vec::new(),
+        })
     })
 }

@@ -1,10 +1,11 @@
 //! `dirty-burst`: writers are held back because too many pages wait to be written.
 
 use crate::catalogue::Rule;
+use crate::disk;
 use crate::stall::{self, Stall, WORTH, Words, percent};
 use untax_core::activity::Doing;
 use untax_core::finding::Says;
-use untax_core::io::Dirty;
+use untax_core::io::{Direction, Dirty, Flow, Role};
 use untax_core::window::Pair;
 use untax_core::{Bytes, Diagnosis, Evidence, Finding, Io, Reading, Severity, Window};
 
@@ -17,9 +18,10 @@ pub const RULE: Rule = Rule {
            spills, a dump, a copy. And the flood that the kernel then writes back stands in front \
            of the log.",
     measured: "Traced: time asleep after the kernel had balanced a thread's dirty pages, over \
-               active time; no other rule charges it. Dirty and Writeback of /proc/meminfo \
-               against nr_dirty_threshold, ten times in the window; writers by the growth of \
-               write_bytes in /proc/PID/io.",
+               active time; no other rule charges it. Where the database's own bursts do not fit, \
+               its waiting for the disk to take temporary files ends with it. Dirty and Writeback \
+               of /proc/meminfo against nr_dirty_threshold, ten times in the window; writers by \
+               the growth of write_bytes in /proc/PID/io.",
     fix: "Limit the flood at its source (io.max of the writer's group), and let the kernel begin \
           earlier and in smaller portions: vm.dirty_background_bytes = 64 MiB to 256 MiB. A \
           database that is held back by its own bursts needs room for them: vm.dirty_bytes up to 1 \
@@ -49,7 +51,7 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
             let io = window.io.value();
             let near = io.and_then(|io| io.dirty.value()).is_some_and(|d| fullness(d) >= NEAR);
             match stall {
-                Some(stall) if stall.share.mid >= WORTH => Some(costs(&stall, pair, io)),
+                Some(stall) if stall.share.mid >= WORTH => Some(costs(window, stall, pair, io)),
                 Some(_) if near => Some(near_it(io?)),
                 _ => None,
             }
@@ -66,8 +68,11 @@ fn fullness(dirty: &Dirty) -> f64 {
     waiting.0 as f64 / dirty.threshold_bytes.0 as f64
 }
 
-fn costs(stall: &Stall, pair: &Pair, io: Option<&Io>) -> Says {
-    let (fix, remedy) = match io.and_then(|io| too_small(pair, io)) {
+fn costs(window: &Window, stall: Stall, pair: &Pair, io: Option<&Io>) -> Says {
+    let too_small = io.and_then(|io| too_small(pair, io));
+    let early = too_small.map_or(0.0, |_| written_early(window, pair));
+    let stall = stall.ending(early);
+    let (fix, remedy) = match too_small {
         Some(threshold) => (
             format!("vm.dirty_bytes up to {ROOM}: its own bursts do not fit within {threshold}"),
             "dirty-room",
@@ -85,7 +90,19 @@ fn costs(stall: &Stall, pair: &Pair, io: Option<&Io>) -> Says {
             .to_owned(),
         remedy: Some(remedy),
     };
-    stall::finding(RULE.id, stall, words)
+    stall::finding(RULE.id, &stall, words)
+}
+
+/// The share of its active time in which a database waits for the disk to take temporary files: with
+/// room for them they are dropped before they are written.
+fn written_early(window: &Window, pair: &Pair) -> f64 {
+    let waiting = disk::waits(window, pair).into_value().flatten();
+    let part = window.io.value().map_or(0.0, |io| {
+        let all = || disk::waited_for(io, &pair.end.id);
+        let is_early = |f: &&Flow| (f.role, f.direction) == (Role::Temp, Direction::Write);
+        disk::time_of(all().filter(is_early)) / disk::time_of(all()).max(f64::MIN_POSITIVE)
+    });
+    waiting.map_or(0.0, |waiting| waiting.share.mid * part)
 }
 
 /// A threshold that leaves no room for a burst, where the database wrote the most itself.
@@ -169,6 +186,18 @@ mod tests {
         let finding = found(evaluate(&window)).remove(0);
         assert!(finding.fix.starts_with("vm.dirty_bytes up to 1 GiB: its own"), "{}", finding.fix);
         assert_eq!(finding.remedy.as_deref(), Some("dirty-room"));
+        // What it waited for the disk to take of temporary files ends too.
+        let times = [(Doing::OnCpu, 2.0), (Doing::Disk, 3.0), (Doing::DirtyThrottled, 5.0)];
+        test_window::trace(&mut window, &times);
+        let gain = |window: &Window| found(evaluate(window))[0].gain.unwrap().factor;
+        assert!((gain(&window) - 2.0).abs() < 1e-9);
+        if let Reading::Present(io) = &mut window.io {
+            let of = Some("postgres:7");
+            let temporary = test_io::flow(of, Role::Temp, Direction::Write, 40, 0.1);
+            let log = test_io::flow(of, Role::Log, Direction::Write, 20, 0.1);
+            io.flows = Reading::Present(vec![temporary, log]);
+        }
+        assert!((gain(&window) - 1.0 / 0.3).abs() < 1e-9);
         // Another database's flood is no burst of its own.
         if let Reading::Present(io) = &mut window.io
             && let Reading::Present(writers) = &mut io.writers

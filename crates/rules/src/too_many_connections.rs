@@ -1,9 +1,9 @@
-//! `too-many-connections`: many more connections work at once than there are CPUs.
+//! `too-many-connections`: many more connections are at work than there are CPUs.
 
 use crate::accounting::Demand;
 use crate::catalogue::Rule;
 use crate::small_pages;
-use crate::stall;
+use crate::stall::{self, WORTH};
 use crate::unpriced;
 use untax_core::activity::{Doing, Polling, Spent};
 use untax_core::database::Model;
@@ -15,17 +15,19 @@ use untax_core::{
 
 pub const RULE: Rule = Rule {
     id: "too-many-connections",
-    summary: "many more connections want a CPU at once than there are CPUs",
+    summary: "many more connections are at work than there are CPUs",
     what: "A CPU runs one at a time; the rest wait in its queue, holding snapshots, locks and \
-           memory meanwhile. Latency grows with the queue, and when a process has its turn again, \
-           its memory is in no cache: short requests take two to four times as long on a CPU. A \
-           pool of a few connections for each CPU does the same work with a short queue.",
-    measured: "How many threads that serve clients were on a CPU or waiting for one on average \
-               (traced), against the CPUs. Tax, of PostgreSQL: what cold caches cost. A server with \
-               so many backends is asked the same small statement three times in one go, after \
-               10 ms in which others had the CPU, for 0.6 s before and after the window (up to 1.5 s, \
-               until it has answered nine times); its own clock says how much longer the first takes \
-               than the third. That part of its time on CPU outside of the kernel is charged, or so \
+           memory meanwhile, or their clients do. Latency grows with the queue, and when a process \
+           has its turn again, its memory is in no cache: short requests take two to four times as \
+           long on a CPU. A pool of a few connections for each CPU does the same work with a short \
+           queue.",
+    measured: "How many threads that serve clients were asked anything, and how many were on a CPU or \
+               waiting for one on average (traced), against the CPUs. Found where so many wanted a CPU, \
+               or where cold caches cost as many that took turns something. Tax, of PostgreSQL: what \
+               cold caches cost. A server with so many backends is asked the same small prepared \
+               statement three times in one go, after 10 ms in which others had the CPU, for 0.6 s \
+               before and after the window (up to 1.5 s, until it has answered nine times); its own \
+               clock says how much longer the first takes than the third. That part of its time on CPU outside of the kernel is charged, or so \
                much for each transaction if that is less; not again what small-pages charges. Other \
                statements use more or less memory: the lower bound is nothing, the upper one that part \
                of all its time on CPU. Of other engines, and in untax watch, it is unmeasured. The \
@@ -63,32 +65,43 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
 }
 
 fn found(window: &Window, pair: &Pair, activity: &Activity, cpus: f64) -> Option<Says> {
-    let wants_cpu = |spent: &Spent| {
-        spent.polling != Polling::Never && matches!(spent.doing, Doing::OnCpu | Doing::Contended)
+    let serving = |counts: fn(Doing) -> bool| {
+        let counts = |spent: &Spent| spent.polling != Polling::Never && counts(spent.doing);
+        activity.sum(counts).0 / activity.window_s.0.max(f64::EPSILON)
     };
-    let at_once = activity.sum(wants_cpu).0 / activity.window_s.0.max(f64::EPSILON);
-    if at_once < WORTH_EACH_CPU * cpus {
+    let at_work = serving(|doing| doing != Doing::Dormant);
+    let at_once = serving(|doing| matches!(doing, Doing::OnCpu | Doing::Contended));
+    if at_work < WORTH_EACH_CPU * cpus {
+        return None;
+    }
+    let priced = Coldness::of(window, pair);
+    let tax = priced.as_ref().map(|coldness| coldness.demand.share_of(coldness.taken_s));
+    // Where there is no queue it may be in front of the clients' own threads.
+    let is_queue = at_once >= WORTH_EACH_CPU * cpus;
+    if !is_queue && tax.is_none_or(|tax| tax.mid < WORTH) {
         return None;
     }
     let mut evidence = vec![
+        Evidence::new("connections at work", at_work, "threads", "scheduler's events, mean"),
         Evidence::new("wanted a CPU at once", at_once, "threads", "scheduler's events, mean"),
         Evidence::new("CPUs", cpus, "count", "/proc/cpuinfo"),
     ];
     if let Some(connections) = pair.end.connections.value() {
         evidence.push(Evidence::new("connections", u64::from(*connections), "count", "the server"));
     }
-    let priced = Coldness::of(window, pair);
     if let Some(coldness) = &priced {
-        let clock = "clock_timestamp() - statement_timestamp()";
+        let clock = "clock_timestamp() - transaction_timestamp()";
         evidence.push(Evidence::new("a statement, cold", coldness.cold_ns / 1e9, "s", clock));
         evidence.push(Evidence::new("the same, warm", coldness.warm_ns / 1e9, "s", clock));
     }
-    let tax = priced.as_ref().map(|coldness| coldness.demand.share_of(coldness.taken_s));
     let by_tax = tax.map_or(Severity::Medium, |tax| stall::severity(tax.mid));
+    let by_queue = if is_queue { Severity::Medium } else { Severity::Low };
     Some(Says::Found(Finding {
         rule: RULE.id.to_owned(),
-        severity: by_tax.max(Severity::Medium),
-        summary: format!("{at_once:.0} connections want one of {cpus:.0} CPUs at any moment"),
+        severity: by_tax.max(by_queue),
+        summary: format!(
+            "{at_work:.0} connections take turns on {cpus:.0} CPUs, {at_once:.0} want one at any moment"
+        ),
         fix: format!("a pooler with {:.0} to {:.0} connections", 2.0 * cpus, 4.0 * cpus),
         evidence,
         tax: tax.map(|tax| Tax::new(tax, METHOD)),
@@ -146,7 +159,8 @@ mod tests {
     #[test]
     fn a_long_queue_is_found_and_a_short_one_is_not() {
         let findings = queue(2000.0);
-        assert!(findings[0].summary.starts_with("202 connections want one of 2 CPUs"));
+        let summary = "202 connections take turns on 2 CPUs, 202 want one at any moment";
+        assert_eq!(findings[0].summary, summary);
         assert!(findings[0].fix.contains("4 to 8"));
         assert!(findings[0].tax.is_none(), "nobody timed it");
         let mut window = test_window::postgres();
@@ -155,26 +169,49 @@ mod tests {
         let says = evaluate(&window).pop().unwrap().says;
         assert!(matches!(says, Says::Unmeasured(gap) if gap.why.contains("timed by PostgreSQL")));
         assert!(queue(65.0).is_empty());
+        assert!(taking_turns(1_000_000, 10.0).is_empty(), "five are nobody's crowd");
+    }
+
+    /// A server that has timed cold caches, with a third of its time on CPU inside the kernel.
+    fn timed(transactions: u64, times: &[(Doing, f64)]) -> Window {
+        let mut window = test_window::postgres();
+        window.end.host.cpu = Reading::Present(test_window::cpus(2));
+        window.end.databases[0].memory.page_size_bytes = Reading::Present(Bytes::MIB_2);
+        test_window::trace(&mut window, times);
+        for (snapshot, by) in [(&mut window.start, 0), (&mut window.end, 1)] {
+            let counters = &mut snapshot.databases[0].counters;
+            counters.system_s = Reading::Present(Seconds(5.0 * by as f64));
+            let told = [
+                ("cold_statement_ns", 100_000),
+                ("warm_statement_ns", 25_000),
+                ("transactions", by * transactions),
+            ];
+            let told = told.map(|(name, count)| (name.to_owned(), count));
+            counters.told = Reading::Present(told.into());
+        }
+        window
+    }
+
+    /// Connections that wait for their clients for so long in all, none of them for a CPU.
+    fn taking_turns(transactions: u64, asked_s: f64) -> Vec<Finding> {
+        let times = [(Doing::OnCpu, 15.0), (Doing::Poll, asked_s)];
+        test_window::found(evaluate(&timed(transactions, &times)))
+    }
+
+    #[test]
+    fn a_queue_may_be_in_front_of_the_clients() {
+        let finding = taking_turns(1_000_000, 2000.0).remove(0);
+        let summary = "202 connections take turns on 2 CPUs, 2 want one at any moment";
+        assert_eq!(finding.summary, summary);
+        assert!(finding.tax.unwrap().share > 0.4);
+        assert!(taking_turns(1000, 2000.0).is_empty(), "it costs nothing");
     }
 
     #[test]
     fn cold_caches_cost_a_part_of_each_request_and_no_more_than_they_add() {
         let share = |transactions: u64| {
-            let mut window = test_window::postgres();
-            window.end.host.cpu = Reading::Present(test_window::cpus(2));
-            window.end.databases[0].memory.page_size_bytes = Reading::Present(Bytes::MIB_2);
-            test_window::trace(&mut window, &[(Doing::OnCpu, 15.0), (Doing::Contended, 2000.0)]);
-            for (snapshot, by) in [(&mut window.start, 0), (&mut window.end, 1)] {
-                let counters = &mut snapshot.databases[0].counters;
-                counters.system_s = Reading::Present(Seconds(5.0 * by as f64));
-                let told = [
-                    ("cold_statement_ns", 100_000),
-                    ("warm_statement_ns", 25_000),
-                    ("transactions", by * transactions),
-                ];
-                let told = told.map(|(name, count)| (name.to_owned(), count));
-                counters.told = Reading::Present(told.into());
-            }
+            let times = [(Doing::OnCpu, 15.0), (Doing::Contended, 2000.0)];
+            let window = timed(transactions, &times);
             let tax = test_window::found(evaluate(&window)).remove(0).tax.unwrap();
             assert!(tax.low == 0.0 && tax.high >= tax.share, "{tax:?}");
             tax.share

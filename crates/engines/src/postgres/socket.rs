@@ -168,9 +168,7 @@ async fn counts(client: &Client, queries: &[&str]) -> BTreeMap<String, u64> {
     counts
 }
 
-pub(super) fn rows(
-    messages: Vec<SimpleQueryMessage>,
-) -> impl Iterator<Item = tokio_postgres::SimpleQueryRow> {
+fn rows(messages: Vec<SimpleQueryMessage>) -> impl Iterator<Item = tokio_postgres::SimpleQueryRow> {
     messages.into_iter().filter_map(|message| match message {
         SimpleQueryMessage::Row(row) => Some(row),
         _ => None,

@@ -1,10 +1,10 @@
-//! What a server process is worth whose caches others have filled: the same statement, asked three
-//! times in one go after others had the CPU. The first time it finds its memory in no cache.
+//! What a server process is worth whose caches others have filled: the same prepared statement, asked
+//! three times in one go after others had the CPU. The first time it finds its memory in no cache; its
+//! code is that of any other prepared statement, which the other processes keep in them.
 
-use super::socket::rows;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
-use tokio_postgres::Client;
+use tokio_postgres::{Client, Row};
 use untax_core::stats;
 
 /// Backends for each CPU from which a queue for them is looked for: `too-many-connections` asks for as
@@ -24,9 +24,9 @@ const PAUSE: Duration = Duration::from_millis(10);
 /// Fewer answers are chance.
 const FEWEST: usize = 9;
 
-/// The time since the message came, by the server's own clock: to parse, plan and begin to execute what
+/// The time since the message came that binds it, by the server's own clock: to bind and execute what
 /// any request for a row by its key does.
-const STATEMENT: &str = "SELECT (extract(epoch FROM clock_timestamp() - statement_timestamp()) * 1e9)\
+const STATEMENT: &str = "SELECT (extract(epoch FROM clock_timestamp() - transaction_timestamp()) * 1e9)\
     ::bigint FROM pg_catalog.pg_class WHERE oid = 1259";
 
 /// Whether a server has so many backends that their caches matter.
@@ -43,17 +43,18 @@ const UNDISTURBED: f64 = 0.25;
 /// when there was no time for enough of them.
 pub(super) async fn look(client: &Client) -> BTreeMap<String, u64> {
     let (mut cold, mut warm) = (Vec::new(), Vec::new());
-    let (three, since) = ([STATEMENT; 3].join("; "), Instant::now());
+    let Ok(statement) = client.prepare(STATEMENT).await else { return BTreeMap::new() };
+    let ask = || client.query_one(&statement, &[]);
+    let since = Instant::now();
     let enough = |count| since.elapsed() >= if count < FEWEST { MOST_PATIENCE } else { PATIENCE };
     while !enough(cold.len()) {
         tokio::time::sleep(PAUSE).await;
-        // In one message, which is answered as a whole: it has no reason to let go of the CPU.
-        let Ok(messages) = client.simple_query(&three).await else { break };
-        let since_message = rows(messages).filter_map(|row| row.get(0)?.parse().ok());
-        let since_message: Vec<f64> = since_message.collect();
-        if let &[first, second, third] = since_message.as_slice() {
+        // In one message: the server has no reason to let go of the CPU.
+        let (Ok(first), Ok(_), Ok(third)) = tokio::join!(ask(), ask(), ask()) else { break };
+        let ns = |row: &Row| row.try_get::<_, i64>(0).ok().map(|ns| ns as f64);
+        if let (Some(first), Some(third)) = (ns(&first), ns(&third)) {
             cold.push(first);
-            warm.push(third - second);
+            warm.push(third);
         }
     }
     if cold.len() < FEWEST {
