@@ -80,9 +80,7 @@ impl Watching {
 
     /// Watches the host through two `Host`s, one for each end of the window.
     pub fn observe(&self, state: &State, start: &Host, end: &Host) -> anyhow::Result<Observed> {
-        let asker = Asker::this_program();
-        let asker = if self.window.is_zero() { asker } else { asker.timing() };
-        let mut session = Session::open(self, state, start, asker)?;
+        let mut session = Session::open(self, state, start)?;
         let bar = Bar::over(self.window);
         session.pass(|passed| {
             bar.show(passed);

@@ -30,14 +30,10 @@ pub struct Session<'a> {
 }
 
 impl<'a> Session<'a> {
-    /// Takes the first snapshot and opens the first window. What servers are asked takes as long at
-    /// both ends of it: its length is that between two ends.
-    pub fn open(
-        watching: &'a Watching,
-        state: &'a State,
-        start: &Host,
-        asker: Asker,
-    ) -> anyhow::Result<Self> {
+    /// Takes the first snapshot and opens the first window. A window's length is the time between
+    /// what its two snapshots count; servers are asked after that.
+    pub fn open(watching: &'a Watching, state: &'a State, start: &Host) -> anyhow::Result<Self> {
+        let asker = Asker::this_program();
         let selection = watching.selection(start)?;
         // Part of a capture: it replays what was asked for, a program that is no database too.
         start.observe("selection", || Reading::Present(selection.clone()));
@@ -76,6 +72,7 @@ impl<'a> Session<'a> {
             let closing = self.opening.clone();
             return Ok(self.observed(Seen::nothing(), closing, end, Vec::new()));
         };
+        self.asker = self.asker.timing();
         let (closing, notes) = self.closing(end)?;
         Ok(self.observed(seen, closing, end, notes))
     }

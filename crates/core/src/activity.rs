@@ -343,6 +343,11 @@ impl Spent {
         kind == wait && self.part(model) == Part::Disk && !self.in_background(model)
     }
 
+    /// Whether it is of a thread that serves clients.
+    pub fn serves(&self, model: Model) -> bool {
+        self.polling != Polling::Never && !self.in_background(model)
+    }
+
     /// Whether it is of a process that nobody waits for.
     pub fn in_background(&self, model: Model) -> bool {
         model == Model::Process && self.polling == Polling::Timed

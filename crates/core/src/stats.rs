@@ -8,17 +8,27 @@ use crate::Interval;
 /// Resamples of a bootstrap: enough that the 2.5 % quantile moves less than the trials' noise.
 const RESAMPLES: usize = 4000;
 
+/// The quantiles between which 95 % of them lie.
+const BOUNDS: [f64; 2] = [0.025, 0.975];
+
 /// The seed of every bootstrap, so that the same trials always give the same interval.
 const SEED: u64 = 0x5eed_0f0e_71a7_1e57;
 
 /// The quantile `q` (0..=1) of the values, linear between neighbours; `None` when there are none.
 pub fn quantile(values: &[f64], q: f64) -> Option<f64> {
+    quantiles(values, [q]).map(|[quantile]| quantile)
+}
+
+/// Several of them.
+fn quantiles<const N: usize>(values: &[f64], each: [f64; N]) -> Option<[f64; N]> {
     let mut sorted: Vec<f64> = values.iter().copied().filter(|v| v.is_finite()).collect();
-    sorted.sort_by(f64::total_cmp);
+    sorted.sort_unstable_by(f64::total_cmp);
     let last = sorted.len().checked_sub(1)?;
-    let place = q.clamp(0.0, 1.0) * last as f64;
-    let (below, above) = (place.floor() as usize, place.ceil() as usize);
-    Some(sorted[below] + (sorted[above] - sorted[below]) * place.fract())
+    Some(each.map(|q| {
+        let place = q.clamp(0.0, 1.0) * last as f64;
+        let (below, above) = (place.floor() as usize, place.ceil() as usize);
+        sorted[below] + (sorted[above] - sorted[below]) * place.fract()
+    }))
 }
 
 /// The median; `None` when there are no values.
@@ -37,11 +47,12 @@ pub fn mean(values: &[f64]) -> Option<f64> {
 /// smallest and the largest value.
 pub fn bootstrap(values: &[f64], statistic: impl Fn(&[f64]) -> Option<f64>) -> Option<Interval> {
     let mid = statistic(values)?;
-    if values.len() < 3 {
-        return Some(Interval::new(quantile(values, 0.0)?, mid, quantile(values, 1.0)?));
-    }
-    let estimates = resampled(values, statistic);
-    Some(Interval::new(quantile(&estimates, 0.025)?, mid, quantile(&estimates, 0.975)?))
+    let [low, high] = if values.len() < 3 {
+        quantiles(values, [0.0, 1.0])?
+    } else {
+        quantiles(&resampled(values, statistic), BOUNDS)?
+    };
+    Some(Interval::new(low, mid, high))
 }
 
 /// What an estimate is of samples drawn anew from the same pieces, as often as intervals take.
@@ -65,18 +76,22 @@ pub fn bootstrap_ratio(pieces: &[(f64, f64)]) -> Option<Interval> {
         (whole > 0.0).then(|| part / whole)
     };
     let mid = ratio(&mut pieces.iter().copied())?;
+    // Most causes are not there: what no piece has, no sample of them has.
+    if pieces.iter().all(|(part, _)| *part == 0.0) {
+        return Some(Interval::exact(0.0));
+    }
     let mut rng = fastrand::Rng::with_seed(SEED);
-    let estimates: Vec<f64> = if pieces.len() < 3 {
-        pieces.iter().filter_map(|piece| ratio(&mut std::iter::once(*piece))).collect()
+    let [low, high] = if pieces.len() < 3 {
+        let each = pieces.iter().filter_map(|piece| ratio(&mut std::iter::once(*piece)));
+        quantiles(&each.collect::<Vec<_>>(), [0.0, 1.0])?
     } else {
         let resample = |rng: &mut fastrand::Rng| {
             ratio(&mut pieces.iter().map(|_| pieces[rng.usize(..pieces.len())]))
         };
-        (0..RESAMPLES).filter_map(|_| resample(&mut rng)).collect()
+        let each = (0..RESAMPLES).filter_map(|_| resample(&mut rng));
+        quantiles(&each.collect::<Vec<_>>(), BOUNDS)?
     };
-    let bound = |q| quantile(&estimates, q);
-    let (low, high) = if pieces.len() < 3 { (0.0, 1.0) } else { (0.025, 0.975) };
-    Some(Interval::new(bound(low)?.min(mid), mid, bound(high)?.max(mid)))
+    Some(Interval::new(low.min(mid), mid, high.max(mid)))
 }
 
 /// The median of the paired ratios `a[i] / b[i]` with its interval, computed on logarithms so

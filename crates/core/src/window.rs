@@ -1,6 +1,6 @@
 //! What was seen between two moments.
 
-use crate::activity::{Doing, Part, Polling, Spent};
+use crate::activity::{Doing, Part, Spent};
 use crate::pressure::GroupMemory;
 use crate::scalability::Load;
 use crate::{Activity, Bytes, Calibration, Database, Io, Reading, Seconds, Snapshot};
@@ -58,7 +58,8 @@ impl Window {
         (self.end.uptime_s - self.start.uptime_s).max(0.0)
     }
 
-    /// The databases that were there at both ends: the same process, not one that reuses its pid.
+    /// The databases at the end, each with itself at the start if it was there: the same process, not
+    /// one that reuses its pid.
     pub fn databases(&self) -> impl Iterator<Item = Pair<'_>> {
         self.end.databases.iter().map(|end| {
             let start = self.start.databases.iter().find(|start| start.is_same_instance(end));
@@ -223,10 +224,8 @@ impl Pair<'_> {
         requests.and_then(|requests| {
             self.activity.clone().map(|activity| {
                 let model = self.end.model;
-                let serves = |spent: &Spent| {
-                    spent.polling != Polling::Never && spent.part(model) != Part::Idle
-                };
-                let at_once = activity.sum(serves).0 / self.seconds;
+                let works = |spent: &Spent| spent.serves(model) && spent.part(model) != Part::Idle;
+                let at_once = activity.sum(works).0 / self.seconds;
                 Load { at_once, per_s: requests / self.seconds }
             })
         })

@@ -1,6 +1,6 @@
 //! The child process that asks a server, and what it answers.
 
-use crate::ask::TIMING;
+use crate::ask::{BUSIEST, TIMING};
 use crate::door::Door;
 use crate::engine::{self, Identity};
 use serde::{Deserialize, Serialize};
@@ -26,6 +26,9 @@ pub(crate) struct Answer {
     pub counts: BTreeMap<String, u64>,
     /// Settings by name.
     pub settings: BTreeMap<String, String>,
+    /// Where in it most is asked, when that is not everywhere the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub busiest: Option<String>,
 }
 
 impl Default for Answer {
@@ -37,6 +40,7 @@ impl Default for Answer {
             accesses: Absent("the server did not tell".to_owned()),
             counts: BTreeMap::new(),
             settings: BTreeMap::new(),
+            busiest: None,
         }
     }
 }
@@ -45,8 +49,8 @@ impl Default for Answer {
 /// identities and other namespaces stay out of the main process. Prints the answer as JSON.
 ///
 /// The last three arguments of the process are the engine's id, the pid of the main process, and
-/// whom to be: `server` (the OS user that runs it) or `root`; before them may be `timing`. Must be
-/// called while the process has a single thread.
+/// whom to be: `server` (the OS user that runs it) or `root`; before them may be `timing` and
+/// `busiest=NAME`. Must be called while the process has a single thread.
 pub fn answer_main() -> ExitCode {
     let arguments: Vec<String> =
         std::env::args_os().filter_map(|argument| argument.into_string().ok()).collect();
@@ -58,7 +62,9 @@ pub fn answer_main() -> ExitCode {
         return ExitCode::from(3);
     };
     let timing = arguments.iter().any(|argument| argument == TIMING);
-    let door = Door::open(asking, pid, identity).map(|door| Door { timing, ..door });
+    let busiest = arguments.iter().find_map(|argument| argument.strip_prefix(BUSIEST));
+    let busiest = busiest.map(str::to_owned);
+    let door = Door::open(asking, pid, identity).map(|door| Door { timing, busiest, ..door });
     let answer = door.and_then(|door| (asking.ask)(&door));
     let written = serde_json::to_vec(&answer)
         .map_err(std::io::Error::from)

@@ -3,6 +3,8 @@
 use crate::answer::Answer;
 use crate::engine::{Asking, Engine, Identity};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::Read;
 use std::path::PathBuf;
@@ -16,6 +18,9 @@ const DEADLINE: Duration = Duration::from_secs(2);
 
 /// The argument of the child that is to time something.
 pub(crate) const TIMING: &str = "timing";
+
+/// What the argument begins with that names where in the server most is asked.
+pub(crate) const BUSIEST: &str = "busiest=";
 
 /// By how much longer a server may take that is to time something: the time that takes, and one
 /// statement at its own time-out.
@@ -33,21 +38,25 @@ pub struct Asker {
     pub arguments: Vec<OsString>,
     /// The longest that a server may take to answer: a hung server must not hang a check.
     pub deadline: Duration,
+    /// Where in each server most was asked when it answered last, by its pid: whoever connects there
+    /// first need not connect twice.
+    busiest: RefCell<BTreeMap<u32, String>>,
 }
 
 impl Asker {
+    /// A program that is given these arguments and may take so long.
+    pub fn new(program: impl Into<PathBuf>, arguments: Vec<OsString>, deadline: Duration) -> Self {
+        Self { program: program.into(), arguments, deadline, busiest: RefCell::default() }
+    }
+
     /// This very program, which knows the hidden subcommand `__ask`. Works also when its file
     /// was replaced since it was started.
     pub fn this_program() -> Self {
-        Self {
-            program: "/proc/self/exe".into(),
-            arguments: vec!["__ask".into()],
-            deadline: DEADLINE,
-        }
+        Self::new("/proc/self/exe", vec!["__ask".into()], DEADLINE)
     }
 
     /// The same, which also has servers time what only asking again and again shows: that takes 0.6 s
-    /// and more for each that has something to time, so it is for both ends of a window and not for
+    /// and more for each that has something to time, so it is for the end of a window and not for
     /// every look.
     #[must_use]
     pub fn timing(mut self) -> Self {
@@ -97,8 +106,11 @@ impl Question<'_> {
     }
 
     fn spawn_as(&self, identity: Identity) -> Reading<Asked> {
+        let busiest = self.asker.busiest.borrow();
+        let busiest = busiest.get(&self.pid).map(|name| format!("{BUSIEST}{name}"));
         let child = Command::new(&self.asker.program)
             .args(&self.asker.arguments)
+            .args(busiest)
             .args([self.engine.id, &self.pid.to_string(), identity.name()])
             .env_clear()
             .stdin(Stdio::null())
@@ -123,7 +135,10 @@ impl Question<'_> {
                     refused.get_or_insert(answer);
                     self.child = self.spawn();
                 }
-                answer => {
+                mut answer => {
+                    // A name that somebody chose: it is in no capture.
+                    let busiest = answer.as_mut().into_value().and_then(|a| a.busiest.take());
+                    self.asker.busiest.borrow_mut().extend(busiest.map(|name| (self.pid, name)));
                     return match refused {
                         Some(refused) => refused.or_else(|| answer),
                         None => answer,
@@ -203,11 +218,7 @@ mod tests {
     }
 
     fn ask_within(deadline: Duration, engine: &str, script: &str) -> Reading<Answer> {
-        let asker = Asker {
-            program: "/bin/sh".into(),
-            arguments: vec!["-c".into(), script.into()],
-            deadline,
-        };
+        let asker = Asker::new("/bin/sh", vec!["-c".into(), script.into()], deadline);
         let question = asker.start(&Host::live(), by_id(engine).unwrap(), 1).unwrap();
         question.finish()
     }
@@ -244,13 +255,25 @@ mod tests {
     }
 
     #[test]
+    fn where_most_was_asked_is_said_the_next_time() {
+        let script = r#"echo "{\"version\":\"$0\",\"product\":null,\"connections\":null,
+            \"accesses\":{\"absent\":\"x\"},\"settings\":{},\"busiest\":\"shop\"}""#;
+        let asker = Asker::new("/bin/sh", vec!["-c".into(), script.into()], PATIENT);
+        let told = || {
+            let question = asker.start(&Host::live(), by_id("redis").unwrap(), 1).unwrap();
+            question.finish().into_value().unwrap().version.unwrap()
+        };
+        assert_eq!([told(), told()], ["redis", "busiest=shop"]);
+    }
+
+    #[test]
     fn silence_garbage_and_death_are_failures() {
         for script in ["exec /bin/sleep 60", "echo garbage", "kill -9 $$", "yes | head -c 3000000"]
         {
             let answer = ask_within(Duration::from_millis(500), "redis", script);
             assert!(matches!(answer, Failed(_)), "{script}");
         }
-        let asker = Asker { program: "/nowhere".into(), ..Asker::this_program() };
+        let asker = Asker::new("/nowhere", Vec::new(), DEADLINE);
         let question = asker.start(&Host::live(), by_id("redis").unwrap(), 1).unwrap();
         assert!(matches!(question.finish(), Failed(_)));
     }

@@ -12,6 +12,8 @@ use untax_core::Reading::{self, Absent, Present};
 use untax_core::Seconds;
 use untax_core::database::{Cgroup, Container, Counters, Database, DatabaseMemory, Pod};
 use untax_core::host::HostFacts;
+use untax_core::network::DatabaseNetwork;
+use untax_core::placement::Placement;
 use untax_core::snapshot::{ProcessTime, Sandbox};
 use untax_host::{Host, cgroup, digest, process};
 
@@ -63,13 +65,14 @@ pub fn discover(
         let databases = choose(host, facts, &table, selection).map(|found| {
             let ask = |found: Found| (asker.start(host, found.engine, found.pid), found);
             let questions: Vec<_> = found.into_iter().map(ask).collect();
-            questions
-                .into_iter()
-                .filter_map(|(question, found)| {
-                    let scene = scene(host, facts, &table, &found)?;
-                    Some(read(scene, found, question))
-                })
-                .collect()
+            // All are counted while they are asked: what one answers may take long.
+            let counted = questions.into_iter().filter_map(|(question, found)| {
+                let scene = scene(host, facts, &table, &found)?;
+                Some((Counted::of(&scene), scene, found, question))
+            });
+            let counted: Vec<_> = counted.collect();
+            let told = |(counted, scene, found, question)| read(counted, scene, found, question);
+            counted.into_iter().map(told).collect()
         });
         let ticks = process::ticks_per_second(host).into_value().filter(|ticks| *ticks > 0);
         databases.map(|databases| Discovered {
@@ -192,12 +195,27 @@ fn directory(host: &Host, pid: u32) -> Reading<String> {
     })
 }
 
-fn read(mut scene: Scene, found: Found, question: Option<Question>) -> Database {
-    // Processes come first, while the server is being asked.
-    let mapped = memory::mapped(&scene);
-    let counters = counters::read(&scene);
-    let network = network::read(&scene);
-    let placement = placement::read(&scene);
+/// What the kernel counts of a database.
+struct Counted {
+    mapped: memory::Mapped,
+    counters: Counters,
+    network: Reading<DatabaseNetwork>,
+    placement: Reading<Placement>,
+}
+
+impl Counted {
+    fn of(scene: &Scene) -> Self {
+        Self {
+            mapped: memory::mapped(scene),
+            counters: counters::read(scene),
+            network: network::read(scene),
+            placement: placement::read(scene),
+        }
+    }
+}
+
+fn read(counted: Counted, mut scene: Scene, found: Found, question: Option<Question>) -> Database {
+    let Counted { mapped, counters, network, placement } = counted;
     scene.answer = answer(scene.host, &found, question);
     scene.settings = settings::choose(&scene.answer, || (found.engine.settings)(&scene));
     scene.memory = Memory::read(&scene, found.engine.single_process);

@@ -24,6 +24,8 @@ pub(crate) struct Door {
     pub entry: Entry,
     /// Whether the server is to be asked for what takes long.
     pub timing: bool,
+    /// Where in the server most was asked when it was asked last.
+    pub busiest: Option<String>,
 }
 
 /// Where to connect.
@@ -57,7 +59,7 @@ impl Door {
         listeners::of(&host, pid, asking)
             .and_then(|listeners| entry(&host, pid, asking, &listeners))
             .and_then(|entry| match become_server(&status, identity) {
-                Ok(()) => Present(Self { user, entry, timing: false }),
+                Ok(()) => Present(Self { user, entry, timing: false, busiest: None }),
                 Err(errno) => Failed(format!("becoming the server's user: {errno}")),
             })
     }

@@ -48,10 +48,11 @@ echo
 loop=$!
 "#;
 
-/// Ends that, after its last unfreezing.
+/// Ends that, after its last unfreezing; and unfreezes it once more, should that have been killed.
 const UNFREEZE: &str = r#"
 kill -s TERM "$loop"
 wait "$loop"
+fsfreeze --unfreeze "$1" 2>/dev/null
 "#;
 
 /// A mounted filesystem; unmounted and removed when dropped.

@@ -21,7 +21,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use total::{CONNECTING, FIRST, STARTED, grown, hung, longest, numbers, sampled, spent};
-use untax_core::activity::{self, Activity, Doing};
+use untax_core::activity::{self, Activity};
 use untax_core::database::Model;
 use untax_core::{Database, Reading, Seconds};
 use untax_host::Host;
@@ -243,7 +243,7 @@ impl Threads {
             // A process that ended since has no threads.
             let names = self.host.names(&format!("/proc/{pid}/task"));
             for tid in names.into_value().iter().flatten().filter_map(|name| name.parse().ok()) {
-                let doing = syscalls::now(&self.host, pid, tid).map_or(UNSEEN, number);
+                let doing = syscalls::now(&self.host, pid, tid).map_or(UNSEEN, |doing| doing as u8);
                 let fresh =
                     Fresh { since_ns: now(), database: index, doing, limited, threaded, forks };
                 threads += u32::from(self.insert(tid, &fresh)?);
@@ -437,10 +437,6 @@ fn configure(map: &mut OpenMapMut, room: u32) -> libbpf_rs::Result<()> {
         map.set_initial_value(&syscalls::table())?;
     }
     Ok(())
-}
-
-fn number(doing: Doing) -> u8 {
-    doing as u8
 }
 
 /// Nanoseconds of the clock that BPF programs read.

@@ -106,11 +106,18 @@ fn unpriced(findings: &mut [Finding], active_s: f64, pair: &Pair) -> Vec<Unmeasu
         .collect()
 }
 
-/// The sum of all measured taxes. Rules never charge the same time twice, so they add up.
+/// The sum of all measured taxes. Rules never charge the same time twice, so they add up: shares of
+/// active time, but what waits for the network is beside it.
 fn sum(findings: &[Finding]) -> Option<Tax> {
-    let taxes: Vec<&Tax> = findings.iter().filter_map(|finding| finding.tax.as_ref()).collect();
-    let interval = |tax: &Tax| Interval::new(tax.low, tax.share, tax.high);
-    let total = taxes.iter().map(|tax| interval(tax)).reduce(Interval::plus)?;
+    let of_rule = |stuck: bool| {
+        let counts = move |f: &&Finding| (f.rule == tcp_retransmit::RULE.id) == stuck;
+        let taxes = findings.iter().filter(counts).filter_map(|finding| finding.tax.as_ref());
+        taxes.map(|tax| Interval::new(tax.low, tax.share, tax.high)).reduce(Interval::plus)
+    };
+    let total = match (of_rule(true), of_rule(false)) {
+        (Some(stuck), Some(active)) => stuck.plus(active.scale(1.0 - stuck.mid)),
+        (stuck, active) => stuck.or(active)?,
+    };
     Some(Tax::new(total, "sum of the findings' taxes"))
 }
 
@@ -149,6 +156,26 @@ mod tests {
         let priced = stuck.findings.iter().filter(|finding| finding.tax.is_some());
         assert_eq!(priced.map(|f| f.rule.as_str()).collect::<Vec<_>>(), ["tcp-retransmit"]);
         assert!(stuck.unmeasured.iter().any(|gap| gap.rule == "lock-contended"));
+    }
+
+    #[test]
+    fn what_is_stuck_is_beside_active_time_in_the_sum() {
+        let finding = |rule: &str, share| Finding {
+            rule: rule.to_owned(),
+            severity: Severity::High,
+            summary: String::new(),
+            fix: String::new(),
+            evidence: Vec::new(),
+            tax: Some(Tax::new(Interval::exact(share), "")),
+            gain: None,
+            remedy: None,
+        };
+        let share = |findings: &[Finding]| sum(findings).unwrap().share;
+        let active = [finding("disk-slow", 0.2), finding("lock-contended", 0.1)];
+        assert!((share(&active) - 0.3).abs() < 1e-9);
+        // 20 s of 25: 1.5 s of the other five.
+        let all = [&[finding("tcp-retransmit", 0.8)][..], &active].concat();
+        assert!((share(&all) - 0.86).abs() < 1e-9);
     }
 
     #[test]

@@ -104,7 +104,7 @@ impl Charged {
         };
         let evicted = again.scale(share(read_s));
         let count: u64 = waited_for(io, id).map(|flow| flow.requests).sum();
-        let request_s = waited(pair).unwrap_or(all) / count.max(1) as f64;
+        let request_s = waited(io, pair).unwrap_or(all) / count.max(1) as f64;
         let slow = if request_s > ORDINARY_S { 1.0 - ORDINARY_S / request_s } else { 0.0 };
         // Of each request as much as its bytes took, but for what an ordinary disk takes anyway; all
         // of it where a limit on bytes is what it waits for.
@@ -151,18 +151,19 @@ fn moving(io: &Io, pair: &Pair) -> f64 {
     let log = waited_for(io, &pair.end.id)
         .filter(|flow| (flow.role, flow.direction) == (Role::Log, Direction::Write));
     let burst = log.map(|flow| flow.burst).fold(1.0, f64::max);
-    match waited(pair) {
+    match waited(io, pair) {
         Some(waited) if waited > 0.0 => (io.window_s.0 / burst / waited).min(1.0),
         _ => 0.0,
     }
 }
 
-/// How long the database's threads waited for block devices themselves, in the background too: for
-/// requests that are counted without regard to who made them.
-pub fn waited(pair: &Pair) -> Option<f64> {
+/// How long the database's threads waited for block devices themselves while requests were counted, in
+/// the background too: those are counted without regard to who made them.
+pub fn waited(io: &Io, pair: &Pair) -> Option<f64> {
     let activity = pair.activity.value()?;
     let waits = |spent: &Spent| spent.part(pair.end.model) == Part::Disk;
-    Some(activity.sum(|s| matches!(s.doing, Doing::Disk | Doing::AsyncIo) && waits(s)).0)
+    let waited = activity.sum(|s| matches!(s.doing, Doing::Disk | Doing::AsyncIo) && waits(s));
+    Some(waited.0 * io.window_s.0 / activity.window_s.0.max(f64::MIN_POSITIVE))
 }
 
 /// Share (0..1) of the log that is images of whole pages; `None` when the server does not say.

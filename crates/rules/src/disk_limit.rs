@@ -69,7 +69,7 @@ pub fn of_device(io: &Io, pair: &Pair, limit: &IoLimit) -> f64 {
         [Direction::Write, Direction::Flush].map(|direction| below(io, pair, limit, direction));
     let waits_for = all.into_iter().flatten().filter(|flow| flow.role != Role::Data);
     let device_s = disk::time_of(waits_for);
-    let waited = disk::waited(pair).filter(|waited| *waited > 0.0);
+    let waited = disk::waited(io, pair).filter(|waited| *waited > 0.0);
     waited.map_or(1.0, |waited| (device_s / waited).min(1.0))
 }
 

@@ -152,7 +152,7 @@ fn computing(window: &Window, pair: &Pair) -> Option<Stall> {
     let stall = stall.times(OVER_CALLS * temporary / (temporary + other));
     let computes = |part| matches!(part, Part::OnCpu | Part::Contended);
     let all = activity.share(pair.end.model, |spent| computes(spent.part(pair.end.model)))?;
-    Some(stall.between(0.0, all.high))
+    Some(stall.within(0.0, all.high))
 }
 
 fn found(pair: &Pair, stall: Option<Stall>, seen: &Seen) -> Says {

@@ -17,13 +17,13 @@ pub const RULE: Rule = Rule {
     what: "A connection is dear: a new server process or thread, authentication, caches that are \
            filled again, page tables that are built and torn down. A client that connects for \
            every request pays all of it each time, and the database does little else.",
-    measured: "The time on a CPU and waiting for one of processes that were started in the window, or of threads that began to \
-               serve a client in it, until they waited for the first request, and after the last \
-               one, and of the main process while it started them, over active time (traced). The \
-               first requests of a new process fill its caches too: of PostgreSQL's first four the \
-               part counts that accesses to catalogs are of their accesses to blocks, as if nobody \
-               made them later, when one database has nearly all; the lower bound leaves it out. Clients on this \
-               machine are taken to connect for as large a part of their time on CPU. Engines \
+    measured: "The time on a CPU and waiting for one of processes that were started in the \
+               window, or of threads that began to serve a client in it, until they waited for the \
+               first request, and after the last one, and of the main process while it started \
+               them, over active time (traced). The first requests of a new process fill its caches \
+               too: of PostgreSQL's first four the part counts that accesses to catalogs are of \
+               their accesses to blocks, as if nobody made them later, when one database has nearly \
+               all; the lower bound leaves it out. Clients on this machine are taken to connect for as large a part of their time on CPU. Engines \
                that serve all clients in one thread: their own counts of connections and \
                requests, and the time on CPU in system calls that begin, set up and end \
                connections, and of those that read from clients and wait for them the part that \
@@ -54,7 +54,7 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
     let found = stall::per_database(window, RULE.id, |pair| match pair.end.model {
         Model::Process => traced(window, pair).map(|stall| {
             let per_s = started(pair) / pair.seconds.max(f64::EPSILON);
-            (per_s >= WORTH_PER_S).then(|| Some(of_processes(&stall?, pair, per_s)))?
+            stall.filter(|_| per_s >= WORTH_PER_S).map(|stall| of_processes(&stall, pair, per_s))
         }),
         _ => Reading::Present(of_counts(window, pair)),
     });

@@ -3,7 +3,7 @@
 use crate::accounting::{Demand, MOST_SAVED, factor};
 use crate::sandboxed_runtime::is_sandbox;
 use std::ops::Add;
-use untax_core::activity::{Doing, Part, Polling, Spent};
+use untax_core::activity::{Doing, Part, Spent};
 use untax_core::database::Model;
 use untax_core::finding::Says;
 use untax_core::window::{Other, Pair};
@@ -63,8 +63,8 @@ pub struct Stall {
     queued: f64,
     /// The time of serving threads between requests, over the active time: now, and without the
     /// cause.
-    between: f64,
-    between_without: f64,
+    idle_between: f64,
+    idle_without: f64,
     /// What processor time may be added to requests without the cause at most, over the active time.
     added_most: f64,
     /// By what factor the rate of requests may grow that a limit holds back, and the share of active
@@ -98,7 +98,7 @@ impl Stall {
                 clients().filter(asks).map(|other| Some(other.waited_s?.0)).sum();
             let clients_waited =
                 waited_s.map(|waited_s| waited_s / (waited_s + clients_s).max(f64::MIN_POSITIVE));
-            let between = between(pair, activity);
+            let idle_between = idle_between(pair, activity);
             let aside = |spent: &Spent| spent.in_background(pair.end.model) && waits(spent, pair);
             let background = activity.share(pair.end.model, aside).map_or(0.0, |share| share.mid);
             let behind = |spent: &Spent| is_queued(spent, pair) && !counts(spent);
@@ -117,8 +117,8 @@ impl Stall {
                 saved_most_s: 0.0,
                 background,
                 queued,
-                between,
-                between_without: between,
+                idle_between,
+                idle_without: idle_between,
                 added_most: 0.0,
                 held: None,
             })
@@ -146,7 +146,7 @@ impl Stall {
     /// it waits for them.
     pub fn of_both_ends(mut self) -> Self {
         self.clients_s *= 1.0 - self.share.mid;
-        self.between_without = self.between * (1.0 - self.share.mid);
+        self.idle_without = self.idle_between * (1.0 - self.share.mid);
         self
     }
 
@@ -191,7 +191,7 @@ impl Stall {
 
     /// The same time, all of it on a CPU and waiting for one, of which less is known: these are the
     /// bounds of its share.
-    pub fn between(mut self, low: f64, high: f64) -> Self {
+    pub fn within(mut self, low: f64, high: f64) -> Self {
         let share = self.share.clamp(low, high);
         self.saved_s *= if self.share.mid > 0.0 { share.mid / self.share.mid } else { 1.0 };
         self.saved_most_s = self.saved_s * if share.mid > 0.0 { high / share.mid } else { 1.0 };
@@ -240,11 +240,11 @@ impl Stall {
         self.freed_s = taken_s;
         let Some(demand) = self.demand.value() else { return self };
         let clients = self.clients_s / demand.active_s;
-        self.between_without = match self.clients_waited {
+        self.idle_without = match self.clients_waited {
             // Whenever a loop has nothing to do, its clients have.
-            Some(waited) if model == Model::Loop => self.between * (1.0 - waited),
-            _ if clients > 0.0 => self.between.min(clients),
-            _ => self.between,
+            Some(waited) if model == Model::Loop => self.idle_between * (1.0 - waited),
+            _ if clients > 0.0 => self.idle_between.min(clients),
+            _ => self.idle_between,
         };
         let computed = demand.on_cpu_s / demand.active_s + clients;
         self.added_most = (MORE_WAKEUPS - 1.0) * computed;
@@ -299,14 +299,14 @@ impl Stall {
             let serving = 1.0 - self.background;
             let left = serving - share.min(serving * MOST_SAVED);
             if serving > 0.0 {
-                (serving + self.between) / (left + added + self.between_without)
+                (serving + self.idle_between) / (left + added + self.idle_without)
             } else {
                 1.0
             }
         };
         let ends = |share: f64| {
             let ended = share + self.ends_too;
-            let holding = 1.0 - self.queued + self.between;
+            let holding = 1.0 - self.queued + self.idle_between;
             ended + if holding > 0.0 { self.queued * (ended / holding).min(1.0) } else { 0.0 }
         };
         let high = ends(self.share.high);
@@ -333,14 +333,11 @@ pub fn severity(share: f64) -> Severity {
 }
 
 /// What serving threads waited for their clients between requests, over the active time.
-fn between(pair: &Pair, activity: &Activity) -> f64 {
-    let serving = |spent: &Spent| {
-        spent.polling != Polling::Never
-            && !spent.in_background(pair.end.model)
-            && matches!(spent.doing, Doing::Poll | Doing::Receive)
-    };
-    let active = activity.active(pair.end.model).0;
-    if active > 0.0 { activity.sum(serving).0 / active } else { 0.0 }
+fn idle_between(pair: &Pair, activity: &Activity) -> f64 {
+    let model = pair.end.model;
+    let waits = |s: &Spent| s.serves(model) && matches!(s.doing, Doing::Poll | Doing::Receive);
+    let active = activity.active(model).0;
+    if active > 0.0 { activity.sum(waits).0 / active } else { 0.0 }
 }
 
 /// Whether it is active and waits for anything but a CPU.

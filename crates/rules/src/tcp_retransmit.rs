@@ -3,7 +3,7 @@
 use crate::accounting::factor;
 use crate::catalogue::Rule;
 use crate::stall::{self, Stall, percent};
-use untax_core::activity::{Doing, Polling, Spent};
+use untax_core::activity::Doing;
 use untax_core::database::{Model, TcpCounts};
 use untax_core::finding::Says;
 use untax_core::window::Pair;
@@ -115,14 +115,14 @@ fn timeouts_s(pair: &Pair) -> Option<f64> {
     Some(grown(start?, end?).timeouts as f64 * LEAST_TIMEOUT_S)
 }
 
-/// How long threads waited for their clients, s: no wait of theirs is longer.
+/// How long threads waited for their clients, s: no wait of theirs is longer. Those that nobody asks
+/// for long may wait for what was lost, for as long as time-outs can explain.
 fn between_s(pair: &Pair, activity: &Activity) -> f64 {
-    let serving = |spent: &Spent| {
-        spent.polling != Polling::Never
-            && !spent.in_background(pair.end.model)
-            && matches!(spent.doing, Doing::Poll | Doing::Receive | Doing::Dormant | Doing::Send)
+    let serving = |doings: &[Doing]| {
+        activity.sum(|s| s.serves(pair.end.model) && doings.contains(&s.doing)).0
     };
-    activity.sum(serving).0
+    let dormant_s = serving(&[Doing::Dormant]).min(timeouts_s(pair).unwrap_or(0.0));
+    serving(&[Doing::Poll, Doing::Receive, Doing::Send]) + dormant_s
 }
 
 /// How many clients a thread serves: a loop has one for all of them.

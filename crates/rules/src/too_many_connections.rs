@@ -5,7 +5,7 @@ use crate::catalogue::Rule;
 use crate::small_pages;
 use crate::stall::{self, WORTH};
 use crate::unpriced;
-use untax_core::activity::{Doing, Polling, Spent};
+use untax_core::activity::{Doing, Spent};
 use untax_core::database::Model;
 use untax_core::finding::Says;
 use untax_core::window::{Pair, request_count};
@@ -26,9 +26,9 @@ pub const RULE: Rule = Rule {
                or where cold caches cost as many that took turns something. Tax, of PostgreSQL: what \
                cold caches cost. A server with so many backends is asked the same small prepared \
                statement three times in one go, after 10 ms in which others had the CPU, for 0.6 s \
-               before and after the window (up to 1.5 s, until it has answered nine times); its own \
-               clock says how much longer the first takes than the third. That part of its time on CPU outside of the kernel is charged, or so \
-               much for each transaction if that is less; not again what small-pages charges. Other \
+               after the window (up to 1.5 s, until it has answered nine times); its own \
+               clock says how much longer the first takes than the third. That part of its time on \
+               CPU outside of the kernel is charged, or so much for each transaction if that is less; not again what small-pages charges. Other \
                statements use more or less memory: the lower bound is nothing, the upper one that part \
                of all its time on CPU. Of other engines, and in untax watch, it is unmeasured. The \
                queue itself is latency, not time of its own.",
@@ -42,7 +42,7 @@ pub const RULE: Rule = Rule {
     privilege: "root (CAP_BPF and CAP_PERFMON); for its tax a server that lets itself be asked",
     minimum_kernel: "5.15 (bpf_task_pt_regs)",
     cost: "part of the tracing of threads: 1 % of one CPU at most; from 16 backends for each CPU on \
-           two times some 150 small statements",
+           some 150 small statements",
     evaluate,
 };
 
@@ -66,7 +66,7 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
 
 fn found(window: &Window, pair: &Pair, activity: &Activity, cpus: f64) -> Option<Says> {
     let serving = |counts: fn(Doing) -> bool| {
-        let counts = |spent: &Spent| spent.polling != Polling::Never && counts(spent.doing);
+        let counts = |spent: &Spent| spent.serves(pair.end.model) && counts(spent.doing);
         activity.sum(counts).0 / activity.window_s.0.max(f64::EPSILON)
     };
     let at_work = serving(|doing| doing != Doing::Dormant);

@@ -45,31 +45,38 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
     let mut found = Vec::new();
     if options.repeats > 0 {
         let matrix = matrix(options, "found", options.repeats, 0)?;
-        write(options, "causes.md", &found_table(&matrix))?;
+        write(options, "causes", &found_table(&matrix))?;
         found = matrix.runs;
     }
     let mut removed = matrix(options, "removed", 1, options.pairs)?;
     // Those checked as well what they removed, and the others predicted gains.
     removed.runs.extend(found);
-    write(options, "causes.md", &found_table(&removed))?;
-    write(options, "gains.md", &gains_table(&removed, options))
+    write(options, "causes", &found_table(&removed))?;
+    write(options, "gains", &gains_table(&removed, options))
 }
 
+/// Writes the table of that name; that of mild doses says so in its own.
 fn write(options: &Options, name: &str, text: &str) -> anyhow::Result<()> {
-    options.output.write(name, text)?;
+    let dose = if options.dose == "strong" { "" } else { "-mild" };
+    options.output.write(&format!("{name}{dose}.md"), text)?;
     eprintln!("{text}");
     Ok(())
 }
 
 /// `untax lab matrix`, which goes on with one of the same name that was interrupted; one that is whole
-/// stands until another folder, seed or program is asked for.
+/// stands until another folder, seed, number of pairs or program is asked for, or a part of it.
 fn matrix(options: &Options, name: &str, repeats: u32, pairs: u32) -> anyhow::Result<LabMatrix> {
-    let folder = options.output.out.join(name);
+    let folder = options.output.out.join(format!("{name}-{}", options.dose));
     let saved = folder.join("matrix.json");
     let untax = Untax::find()?;
     if let Some(whole) = read(&saved).ok().filter(|saved| saved.complete) {
         let built = untax.program.metadata()?.modified()?;
-        if whole.seed == options.seed && built <= saved.metadata()?.modified()? {
+        let removed = whole.runs.iter().filter(|run| !is_none(&run.cause));
+        let same = whole.seed == options.seed
+            && removed.map(|run| run.with_per_s.len()).all(|made| made == pairs as usize)
+            && options.causes.is_none()
+            && options.engines.is_none();
+        if same && built <= saved.metadata()?.modified()? {
             return Ok(whole);
         }
     }
@@ -142,7 +149,7 @@ fn gains_table(matrix: &LabMatrix, options: &Options) -> String {
     format!(
         "# Every cause: what removing it brings\n\n\
          `untax lab matrix`: each cause on a scratch server under load, with {} pairs of trials \
-         of 6 s with and without it; a check of 5 s goes along with each trial. {}\n\n{}\n\n{}{}",
+         of 7 s with and without it; a check of 5 s goes along with each trial. {}\n\n{}\n\n{}{}",
         options.pairs,
         gains::LEGEND,
         made(),

@@ -73,6 +73,7 @@ async fn talk(path: &str, user: &str) -> Result<Answer, Error> {
             .filter_map(|name| Some(((*name).to_owned(), number(name)?)))
             .collect(),
         settings: values,
+        busiest: None,
     })
 }
 

@@ -22,7 +22,7 @@ pub(super) fn ask(door: &Door) -> Reading<Answer> {
     converse(async {
         let mut refused = None;
         for role in [door.user.as_str(), SUPERUSER] {
-            for database in DATABASES {
+            for database in door.busiest.as_deref().into_iter().chain(DATABASES) {
                 match connect(door, role, database).await {
                     Ok(answer) => return Present(answer),
                     Err(error) => {
@@ -51,7 +51,7 @@ async fn connect(door: &Door, role: &str, database: &str) -> Result<Answer, Refu
         .filter_map(|row| Some((row.get(0)?.to_owned(), row.get(1)?.to_owned())))
         .collect();
     let mut counts = counts(&client, &queries(version.as_deref())).await;
-    let mut busiest = None;
+    let mut busiest: Option<String> = None;
     let accesses = match client.simple_query(DATABASES_TOGETHER).await {
         Ok(messages) => {
             let row = rows(messages).next();
@@ -66,11 +66,11 @@ async fn connect(door: &Door, role: &str, database: &str) -> Result<Answer, Refu
         }
         Err(error) => words(&error.into()),
     };
-    match busiest.filter(|busiest| busiest != database) {
+    match busiest.as_deref().filter(|busiest| *busiest != database) {
         None => counts.extend(self::counts(&client, &[OF_TABLES]).await),
         // It may refuse connections.
         Some(busiest) => {
-            if let Ok((client, _)) = open(entry, role, &busiest).await {
+            if let Ok((client, _)) = open(entry, role, busiest).await {
                 counts.extend(self::counts(&client, &[OF_TABLES]).await);
             }
         }
@@ -79,7 +79,7 @@ async fn connect(door: &Door, role: &str, database: &str) -> Result<Answer, Refu
     if door.timing && many {
         counts.extend(warmth::look(&client).await);
     }
-    Ok(Answer { version, product: None, connections: None, accesses, counts, settings })
+    Ok(Answer { version, product: None, connections: None, accesses, counts, settings, busiest })
 }
 
 /// A connection, and the server's version.

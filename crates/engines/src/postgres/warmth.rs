@@ -1,5 +1,5 @@
-//! What a server process is worth whose caches others have filled: the same prepared statement, asked
-//! three times in one go after others had the CPU. The first time it finds its memory in no cache; its
+//! How much longer a statement takes a server process whose memory others have driven out of the caches:
+//! the same prepared statement, asked three times in one go after others had the CPU. The first time it finds its memory in no cache; its
 //! code is that of any other prepared statement, which the other processes keep in them.
 
 use std::collections::BTreeMap;
@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use tokio_postgres::{Client, Row};
 use untax_core::stats;
 
-/// Backends for each CPU from which a queue for them is looked for: `too-many-connections` asks for as
-/// many that want one at once.
+/// Backends for each CPU from which cold caches are looked for: `too-many-connections` asks for as many
+/// at work.
 const WORTH_EACH_CPU: u64 = 16;
 
 /// How long a look takes.

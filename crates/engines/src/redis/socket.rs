@@ -105,6 +105,7 @@ fn answer(info: &BTreeMap<&str, &str>, settings: BTreeMap<String, String>) -> An
             .filter_map(|name| Some(((*name).to_owned(), number(name)?)))
             .collect(),
         settings,
+        busiest: None,
     }
 }
 

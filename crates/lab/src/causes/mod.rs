@@ -43,7 +43,7 @@ pub struct Cause {
     /// The same of its mild dose, which takes about as much as platforms do; `None` when there is one
     /// dose alone.
     pub mild: Option<&'static str>,
-    /// The engines that it makes sense for; none when the lab cannot make it on one machine.
+    /// The engines that it makes sense for.
     pub engines: &'static [Engine],
     /// What it needs of the machine.
     pub needs: &'static [Need],
@@ -65,6 +65,9 @@ pub enum Dose {
 }
 
 impl Dose {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::Strong, Self::Mild];
+
     /// What goes with this dose.
     pub(crate) fn of<T>(self, strong: T, mild: T) -> T {
         match self {
@@ -88,8 +91,6 @@ pub enum Need {
     Tool(&'static str, &'static str),
     /// Loop devices.
     LoopDevice,
-    /// Something that no single machine has, or not yet: says what.
-    Elsewhere(&'static str),
 }
 
 impl Need {
@@ -101,7 +102,6 @@ impl Need {
             Self::Tool(name, package) => program::find(name, package).err().map(|e| e.to_string()),
             Self::LoopDevice if disk::has_loop_devices() => None,
             Self::LoopDevice => Some("it needs loop devices; this kernel has none".to_owned()),
-            Self::Elsewhere(why) => Some(why.to_owned()),
         }
     }
 }
@@ -215,7 +215,7 @@ impl Cause {
         if !self.has(dose) {
             return Some("it has one dose alone; leave out --dose".to_owned());
         }
-        if !self.engines.is_empty() && !self.engines.contains(&engine) {
+        if !self.engines.contains(&engine) {
             let others: Vec<&str> = self.engines.iter().map(|engine| engine.id()).collect();
             return Some(format!(
                 "{} does not suffer from it; try {}",
@@ -308,8 +308,7 @@ mod tests {
             );
             assert!(std::path::Path::new(&file).exists(), "{file}");
             assert!(!cause.summary.is_empty(), "{}", cause.id);
-            let elsewhere = cause.needs.iter().any(|need| matches!(need, Need::Elsewhere(_)));
-            assert_eq!(cause.engines.is_empty(), elsewhere, "{}", cause.id);
+            assert!(!cause.engines.is_empty(), "{}", cause.id);
             assert!(cause.takes.is_none_or(|takes| !takes.is_empty()), "{}", cause.id);
         }
     }

@@ -29,6 +29,7 @@ struct file___mode {
 #define TASK_RUNNING 0
 #define TASK_INTERRUPTIBLE 1
 #define TASK_DEAD 0x80
+#define TASK_WAKEKILL 0x100
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -54,9 +55,6 @@ struct {
 
 /* Set before the program is loaded: the numbers differ between architectures. */
 const volatile struct syscall syscalls[SYSCALLS];
-
-/* Threads that there was no room for. */
-u64 lost = 0;
 
 /* Whether only the birth and death of threads are followed just now, as it is at first. */
 bool paused = 1;
@@ -274,7 +272,8 @@ static __always_inline u8 reason(struct thread *thread, struct task_struct *task
 	if (BPF_CORE_READ_BITFIELD(task, in_memstall))
 		return RECLAIM_STALLED;
 	thread->writes = call && call->writes && serves(thread);
-	if (thread->dirty)
+	/* Who is held back can be killed meanwhile, and who waits for the disk cannot. */
+	if (thread->dirty && (state & TASK_WAKEKILL))
 		return DIRTY_THROTTLED;
 	if (BPF_CORE_READ_BITFIELD(task, in_iowait))
 		return DISK;
@@ -330,22 +329,22 @@ int BPF_PROG(on_switch, bool preempted, struct task_struct *prev, struct task_st
 }
 
 /*
- * The current thread is about to wake one that waits for a client to serve: it gives it one, as it
- * would start another thread for it.
+ * The current thread is about to wake one that waits for a client to serve: who waits for clients
+ * to come, and they may take their time, gives it one, as it would start another thread for it.
  */
 static __always_inline void hand_client_to(struct thread *idle)
 {
 	u32 pid = bpf_get_current_pid_tgid();
 	struct thread *by = bpf_map_lookup_elem(&threads, &pid);
 
-	if (by && by->database == idle->database)
+	if (by && by->database == idle->database && by->polling == FOREVER)
 		by->started = 1;
 }
 
 /*
  * The current thread is about to wake one that polls: as a client that sends, or, by a signal say,
- * as a thread of the same database. An interrupt may have come upon any thread, so only those in a
- * system call that means it count.
+ * as a thread of the same database; or one that waits for a client. An interrupt may have come upon
+ * any thread, so only those in a system call that means it count.
  */
 SEC("raw_tp/sched_waking")
 int BPF_PROG(on_waking, struct task_struct *task)
@@ -353,16 +352,21 @@ int BPF_PROG(on_waking, struct task_struct *task)
 	u32 woken = BPF_CORE_READ(task, pid), waker;
 	struct thread *thread = bpf_map_lookup_elem(&threads, &woken), *by;
 	const volatile struct syscall *call;
+	bool idle;
 
 	if (!thread || paused)
 		return 0;
-	if (thread->doing == FUTEX && thread->threaded && thread->born && !thread->polls)
-		hand_client_to(thread);
-	if (thread->doing != POLL)
+	idle = thread->doing == FUTEX && thread->threaded && thread->born && !thread->polls;
+	if (!idle && thread->doing != POLL)
 		return 0;
 	call = syscall_of(registers());
 	if (!call)
 		return 0;
+	if (idle) {
+		if (call->sleeps == FUTEX)
+			hand_client_to(thread);
+		return 0;
+	}
 	if (call->sends) {
 		woken_by_client(thread);
 		if (bpf_get_prandom_u32() % CLIENT_SAMPLING == 0)
@@ -422,8 +426,8 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	fresh.forks = thread->forks;
 	fresh.on_cpu = ON_CPU;
 	begin_runnable(&fresh, child, bpf_ktime_get_ns());
-	if (bpf_map_update_elem(&threads, &pid, &fresh, BPF_ANY))
-		__sync_fetch_and_add(&lost, 1);
+	/* One that there is no room for is not watched; the kernel's own count tells that it is missing. */
+	bpf_map_update_elem(&threads, &pid, &fresh, BPF_ANY);
 	return 0;
 }
 
@@ -486,7 +490,8 @@ int BPF_PROG(on_dirty)
 	u32 pid = bpf_get_current_pid_tgid();
 	struct thread *thread = bpf_map_lookup_elem(&threads, &pid);
 
-	if (thread)
+	/* The kernel looks at who writes whether or not it then holds it back. */
+	if (thread && !paused)
 		thread->dirty = 1;
 	return 0;
 }

@@ -131,8 +131,10 @@ struct thread {
 struct total {
 	u64 spent[POLLINGS][DOINGS];
 	u64 started;
-	/* Of threads that were born: until they polled twice, and after they polled last; and what
-	 * those took that started them. */
+	/*
+	 * Of processes and threads that were born: until they polled first (threads: twice), and after
+	 * they polled last; and what those took that started them or handed them a client.
+	 */
 	u64 connecting;
 	/* What their first requests took. */
 	u64 first;

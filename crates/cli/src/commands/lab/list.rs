@@ -3,7 +3,7 @@
 use crate::Outcome;
 use crate::screen::{print, print_json};
 use serde::Serialize;
-use untax_lab::{CAUSES, Cause, Dose, Engine};
+use untax_lab::{CAUSES, Cause, Dose};
 
 /// Lists what can be caused, on which engines, and what this machine lacks for it.
 #[derive(Debug, clap::Args)]
@@ -28,13 +28,12 @@ struct Listed {
 
 impl From<&'static Cause> for Listed {
     fn from(cause: &'static Cause) -> Self {
-        let engine = cause.engines.first().copied().unwrap_or(Engine::Postgres);
         Self {
             cause: cause.id,
             summary: cause.summary,
             mild: cause.mild,
             engines: cause.engines.iter().map(|engine| engine.id()).collect(),
-            impossible: cause.impossible(engine, Dose::Strong),
+            impossible: cause.impossible(cause.engines[0], Dose::Strong),
         }
     }
 }

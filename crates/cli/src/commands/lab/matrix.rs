@@ -1,7 +1,7 @@
 //! `untax lab matrix`.
 
 use super::trial::{self, Method};
-use super::{Dose, Engine, cause};
+use super::{cause, dose, engine};
 use crate::Outcome;
 use crate::observe::duration;
 use crate::screen::{print, say, style, write_file};
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use untax_core::lab::{LabMatrix, LabRun, MATRIX_SCHEMA, Skipped, is_none};
 use untax_host::Host;
-use untax_lab::{CAUSES, Cause, Turn};
+use untax_lab::{CAUSES, Cause, Dose, Engine, Turn};
 use untax_report::{html, terminal};
 
 /// Puts every cause on every engine that it makes sense for, as often as asked, in random order,
@@ -29,10 +29,10 @@ pub struct Args {
     #[arg(long, value_name = "CAUSE,…", value_delimiter = ',', value_parser = cause)]
     causes: Vec<&'static Cause>,
     /// Only these engines
-    #[arg(long, value_enum, value_name = "ENGINE,…", value_delimiter = ',')]
+    #[arg(long, value_parser = engine(), value_name = "ENGINE,…", value_delimiter = ',')]
     engines: Vec<Engine>,
     /// How much of the cause: mild ones take about as much as platforms do
-    #[arg(long, value_enum, value_name = "DOSE", default_value = "strong")]
+    #[arg(long, value_parser = dose(), value_name = "DOSE", default_value = "strong")]
     dose: Dose,
     /// How long to watch in each check, and in each trial, which is checked too
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = duration)]
@@ -49,7 +49,7 @@ pub struct Args {
 }
 
 /// One thing to do.
-type Task = (&'static Cause, untax_lab::Engine);
+type Task = (&'static Cause, Engine);
 
 /// Runs the command.
 pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
@@ -68,7 +68,7 @@ pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
         runs: Vec::new(),
         skipped,
     };
-    let method = Method { window: args.window, pairs: args.pairs, dose: args.dose.into() };
+    let method = Method { window: args.window, pairs: args.pairs, dose: args.dose };
     let path = args.output.join("matrix.json");
     let saved: Option<LabMatrix> = state.load_run(&path.to_string_lossy()).ok();
     let alike = |saved: &LabMatrix| {
@@ -104,16 +104,14 @@ pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
 
 /// What is to be done in random order, and what this machine cannot do.
 fn tasks(args: &Args) -> (Vec<Task>, Vec<Skipped>) {
-    let all = untax_lab::Engine::ALL.to_vec();
-    let chosen: Vec<untax_lab::Engine> = args.engines.iter().map(|e| (*e).into()).collect();
-    let engines = if chosen.is_empty() { all } else { chosen };
+    let engines = if args.engines.is_empty() { &Engine::ALL[..] } else { &args.engines };
     let (mut tasks, mut skipped) = (Vec::new(), Vec::new());
     let chosen = |cause: &&&Cause| {
         args.causes.is_empty() || cause.id == "none" || args.causes.iter().any(|c| c.id == cause.id)
     };
     for cause in CAUSES.iter().collect::<Vec<_>>().iter().filter(chosen) {
-        for engine in &engines {
-            match cause.impossible(*engine, args.dose.into()) {
+        for engine in engines {
+            match cause.impossible(*engine, args.dose) {
                 None => tasks.extend((0..args.repeats).map(|_| (*cause, *engine))),
                 Some(why) => skipped.push(skip(cause, *engine, why)),
             }
@@ -152,7 +150,7 @@ fn missing<'a>(tasks: Vec<Task>, done: impl Iterator<Item = (&'a str, &'a str)>)
     tasks.into_iter().filter(is_missing).collect()
 }
 
-fn skip(cause: &Cause, engine: untax_lab::Engine, why: String) -> Skipped {
+fn skip(cause: &Cause, engine: Engine, why: String) -> Skipped {
     Skipped { cause: cause.id.to_owned(), engine: engine.id().to_owned(), why }
 }
 
@@ -207,7 +205,7 @@ mod tests {
 
     #[test]
     fn what_was_done_is_not_done_again() {
-        let task = |id| (Cause::find(id).unwrap(), untax_lab::Engine::Postgres);
+        let task = |id| (Cause::find(id).unwrap(), Engine::Postgres);
         let tasks = ["none", "io-hang", "none", "none"].map(task).to_vec();
         let done = [("none", "postgres"), ("io-hang", "mysql"), ("none", "postgres")];
         let left = missing(tasks, done.into_iter());
@@ -216,8 +214,7 @@ mod tests {
 
     #[test]
     fn the_time_left_follows_from_the_time_taken() {
-        let method =
-            Method { window: Duration::from_secs(5), pairs: 0, dose: untax_lab::Dose::Strong };
+        let method = Method { window: Duration::from_secs(5), pairs: 0, dose: Dose::Strong };
         let second = Duration::from_secs(1);
         assert_eq!(left(second * 60, 2, 10, method), second * 240);
         assert_eq!(left(Duration::ZERO, 0, 2, method), second * 60);

@@ -5,45 +5,25 @@ pub mod matrix;
 pub mod run;
 mod trial;
 
-use clap::ValueEnum;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use untax_lab::{Dose, Engine};
 
-/// An engine as a word of the command line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Engine {
-    /// PostgreSQL
-    Postgres,
-    /// MariaDB
-    Mysql,
-    /// Redis
-    Redis,
+/// An engine by its id.
+fn engine() -> impl TypedValueParser<Value = Engine> {
+    one_of(Engine::ALL, Engine::id)
 }
 
-impl From<Engine> for untax_lab::Engine {
-    fn from(engine: Engine) -> Self {
-        match engine {
-            Engine::Postgres => Self::Postgres,
-            Engine::Mysql => Self::Mysql,
-            Engine::Redis => Self::Redis,
-        }
-    }
+/// A dose by its id.
+fn dose() -> impl TypedValueParser<Value = Dose> {
+    one_of(Dose::ALL, Dose::id)
 }
 
-/// A dose as a word of the command line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Dose {
-    /// So much that nothing else counts beside it
-    Strong,
-    /// About as much as platforms take
-    Mild,
-}
-
-impl From<Dose> for untax_lab::Dose {
-    fn from(dose: Dose) -> Self {
-        match dose {
-            Dose::Strong => Self::Strong,
-            Dose::Mild => Self::Mild,
-        }
-    }
+fn one_of<T: Copy + Send + Sync + 'static, const N: usize>(
+    all: [T; N],
+    id: fn(T) -> &'static str,
+) -> impl TypedValueParser<Value = T> {
+    let by_id = move |given: String| all.into_iter().find(|one| id(*one) == given);
+    PossibleValuesParser::new(all.map(id)).try_map(move |given| by_id(given).ok_or("unknown"))
 }
 
 /// The cause of that id, or all there are.

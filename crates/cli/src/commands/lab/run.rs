@@ -1,13 +1,13 @@
 //! `untax lab run`.
 
 use super::trial::{self, Method};
-use super::{Dose, Engine, cause};
+use super::{cause, dose, engine};
 use crate::observe::duration;
 use crate::screen::{print, print_json, say, style};
 use crate::state::State;
 use crate::{Outcome, Usage};
 use std::time::Duration;
-use untax_lab::{Cause, Turn};
+use untax_lab::{Cause, Dose, Engine, Turn};
 use untax_report::terminal;
 
 /// Starts a scratch server in a directory, a control group and on a port of its own, puts a cause
@@ -26,10 +26,10 @@ pub struct Args {
     #[arg(value_name = "CAUSE", value_parser = cause)]
     cause: &'static Cause,
     /// The engine to put it on
-    #[arg(long, value_enum, value_name = "ENGINE", default_value = "postgres")]
+    #[arg(long, value_parser = engine(), value_name = "ENGINE", default_value = "postgres")]
     engine: Engine,
     /// How much of the cause: mild ones take about as much as platforms do
-    #[arg(long, value_enum, value_name = "DOSE", default_value = "strong")]
+    #[arg(long, value_parser = dose(), value_name = "DOSE", default_value = "strong")]
     dose: Dose,
     /// How long to watch in each check, and in each trial, which is checked too
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = duration)]
@@ -44,10 +44,8 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
-    let engine = args.engine.into();
-    let dose = args.dose.into();
-    let unknown = !args.cause.engines.is_empty() && !args.cause.engines.contains(&engine);
-    if unknown || !args.cause.has(dose) {
+    let (engine, dose) = (args.engine, args.dose);
+    if !args.cause.engines.contains(&engine) || !args.cause.has(dose) {
         let why = args.cause.impossible(engine, dose).unwrap_or_default();
         return Err(Usage(format!("{} on {}: {why}", args.cause.id, engine.id())).into());
     }

@@ -12,13 +12,14 @@ use untax_lab::{Cause, Dose, Engine, LabError, Scene};
 /// A load that is stopped before its time.
 const UNTIL_STOPPED_S: u32 = 3600;
 
-/// By how much a trial is longer than its check, which takes a moment to begin.
-const LONGER_S: u32 = 1;
+/// By how much a trial is longer than its check's window: loading programs takes a moment before it, and
+/// a crowded server up to 1.5 s after it to time what cold caches cost.
+const LONGER_S: u32 = 2;
 
 /// How a cause is tried.
 #[derive(Debug, Clone, Copy)]
 pub struct Method {
-    /// The length of a check; a trial is a moment longer.
+    /// The length of a check's window; a trial is two seconds longer.
     pub window: Duration,
     /// Pairs of trials.
     pub pairs: u32,
@@ -31,7 +32,7 @@ impl Method {
     pub fn estimate(self) -> Duration {
         Duration::from_secs(20)
             + self.window * (2 + 2 * self.pairs)
-            + Duration::from_secs(3) * self.pairs
+            + Duration::from_secs(2 + 2 * u64::from(LONGER_S)) * self.pairs
     }
 
     fn seconds(self) -> u32 {

@@ -5,7 +5,6 @@ use crate::own_cost::Meter;
 use crate::session::Session;
 use crate::state::State;
 use untax_core::Check;
-use untax_engines::Asker;
 use untax_host::Host;
 
 /// What comes of watching.
@@ -23,7 +22,7 @@ pub fn run(
     go_on: impl Fn() -> bool,
     mut give: impl FnMut(News) -> anyhow::Result<bool>,
 ) -> anyhow::Result<()> {
-    let mut session = Session::open(watching, state, &Host::live(), Asker::this_program())?;
+    let mut session = Session::open(watching, state, &Host::live())?;
     let mut meter = Meter::default();
     let mut wanted = give(News::Opened)?;
     while wanted && session.pass(|_| go_on()) {
