@@ -2,11 +2,11 @@
 //! tells what is left when nothing is.
 
 use std::time::{Duration, Instant};
-use untax_core::Database;
 use untax_core::window::Sent;
+use untax_core::{Database, Reading};
 use untax_host::{Host, process};
 
-/// Databases beyond so many are not looked at, to bound what it costs: some 20 us for each moment.
+/// Networks beyond so many are not looked at, to bound what it costs: some 20 us for each moment.
 const MOST: usize = 8;
 
 /// A window has so many moments at most, of 50 ms at least.
@@ -19,10 +19,13 @@ pub struct Sending {
     networks: Vec<Network>,
 }
 
-/// The network of one database, with all that use it.
+/// A network, with all that use it.
 struct Network {
+    namespace: Reading<String>,
+    /// One that is in it.
     pid: u32,
-    sent: Sent,
+    databases: Vec<String>,
+    segments_per_s: Vec<f64>,
     /// Segments so far.
     segments: Option<u64>,
 }
@@ -30,12 +33,24 @@ struct Network {
 impl Sending {
     /// Begins to watch over a window of this length.
     pub fn begin(host: &Host, databases: &[Database], window: Duration) -> Self {
-        let network = |database: &Database| Network {
-            pid: database.pid,
-            sent: Sent { database: database.id.clone(), segments_per_s: Vec::new() },
-            segments: process::sent_segments(host, database.pid).into_value(),
-        };
-        let networks = databases.iter().take(MOST).map(network).collect();
+        let mut networks: Vec<Network> = Vec::new();
+        for Database { id, pid, .. } in databases {
+            let namespace = host.link(&format!("/proc/{pid}/ns/net"));
+            let same = |n: &&mut Network| namespace.is_present() && n.namespace == namespace;
+            if let Some(network) = networks.iter_mut().find(same) {
+                network.databases.push(id.clone());
+            } else if networks.len() < MOST {
+                let segments = process::sent_segments(host, *pid).into_value();
+                let (databases, segments_per_s) = (vec![id.clone()], Vec::new());
+                networks.push(Network {
+                    namespace,
+                    pid: *pid,
+                    databases,
+                    segments_per_s,
+                    segments,
+                });
+            }
+        }
         Self { step: window / MOMENTS, last: Instant::now(), networks }
     }
 
@@ -51,14 +66,19 @@ impl Sending {
             // Of another namespace, or gone.
             let grown = now.zip(network.segments).and_then(|(now, then)| now.checked_sub(then));
             let rate = grown.map(|grown| grown as f64 / passed.as_secs_f64());
-            network.sent.segments_per_s.extend(rate);
+            network.segments_per_s.extend(rate);
             network.segments = now;
         }
     }
 
     /// What was sent in each moment.
     pub fn end(&mut self) -> Vec<Sent> {
-        self.networks.drain(..).map(|network| network.sent).collect()
+        let sent = |network: Network| {
+            let segments_per_s = network.segments_per_s;
+            let of = move |database| Sent { database, segments_per_s: segments_per_s.clone() };
+            network.databases.into_iter().map(of)
+        };
+        self.networks.drain(..).flat_map(sent).collect()
     }
 }
 
@@ -70,8 +90,10 @@ mod tests {
     fn a_moment_is_as_long_as_it_was() {
         let host = Host::live();
         let database = |pid| Network {
+            namespace: Reading::Absent(String::new()),
             pid,
-            sent: Sent { database: "redis:1".to_owned(), segments_per_s: Vec::new() },
+            databases: vec!["redis:1".to_owned(), "redis:2".to_owned()],
+            segments_per_s: Vec::new(),
             segments: Some(0),
         };
         let mut sending = Sending {
@@ -85,6 +107,6 @@ mod tests {
         sending.step = Duration::from_secs(60);
         sending.tick(&host);
         let counts: Vec<usize> = sending.end().iter().map(|s| s.segments_per_s.len()).collect();
-        assert_eq!(counts, [1, 0]);
+        assert_eq!(counts, [1, 1, 0, 0]);
     }
 }

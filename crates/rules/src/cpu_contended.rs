@@ -29,7 +29,7 @@ pub const RULE: Rule = Rule {
     ],
     privilege: "root (CAP_BPF and CAP_PERFMON)",
     minimum_kernel: "5.19 (to tell throttling apart)",
-    cost: "part of the tracing of threads: 1 % of one CPU at most",
+    cost: "part of the tracing of threads: 0.75 % of one CPU at most",
     evaluate,
 };
 

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 /// The share of one CPU that tracing may take in the kernel; beyond it, only parts of the window
-/// are traced. Of a machine of two CPUs this is half a percent.
-const BUDGET: f64 = 0.01;
+/// are traced. With what this process and the answers of a server take beside it, a check that goes on
+/// and on stays below two percent of one CPU.
+const BUDGET: f64 = 0.007_5;
 
 /// How long slices are, and how long the pauses between them must be.
 pub(super) struct Pace {
@@ -58,7 +59,7 @@ mod tests {
     fn pauses_keep_the_budget() {
         let mut pace = Pace::new(Duration::from_secs(10));
         let over = |ms, cost_s| pace.is_over(Duration::from_millis(ms), cost_s);
-        assert!(!over(99, 1.0) && over(100, 0.002) && !over(249, 0.002) && over(250, 0.0));
+        assert!(!over(99, 1.0) && over(100, 0.002) && !over(249, 0.001) && over(250, 0.0));
         assert_eq!(pace.pause_ns(0.25, 0.25 * BUDGET), 0);
         // Four times the budget: three quarters of the time are pauses.
         let pauses: Vec<u64> = (0..1000).map(|_| pace.pause_ns(0.25, BUDGET)).collect();
