@@ -76,16 +76,19 @@ impl Watch {
         let writers = writers::growth(host, &self.written, &self.databases);
         let journals = dirty::journal_growth(host, &self.journals);
         let cost = self.disks.as_mut().and_then(|disks| disks.bill(host));
-        let holds = |device: &Device| {
+        let told = |device: &Device| {
             let name = Some(&device.name);
             let held = self.places.iter().filter_map(|place| place.filesystem.value());
             let moved = device.counted.value().map_or(0, |c| c.reads + c.writes);
-            moved > 0 || held.into_iter().any(|filesystem| filesystem.device.as_ref() == name)
+            let seen = flows.value().into_iter().flatten().any(|flow| flow.device == device.name);
+            let holds = held.into_iter().any(|filesystem| filesystem.device.as_ref() == name);
+            moved > 0 || seen || holds
         };
+        let devices = all.into_iter().filter(told).collect();
         let io = Io {
             window_s: Seconds(window_s),
             flows,
-            devices: all.into_iter().filter(holds).collect(),
+            devices,
             places: self.places.clone(),
             dirty: self.dirty.clone(),
             writers,

@@ -328,8 +328,10 @@ pub fn device_line(device: &Device) -> Vec<String> {
     parts.extend(device.model.value().cloned());
     parts.extend(device.mounts.iter().map(|m| format!("{} on {}", m.filesystem, m.point)));
     parts.extend(device.scheduler.value().map(|name| format!("scheduler {name}")));
-    let busy = device.counted.value().map(|counted| counted.busy);
-    parts.extend(busy.map(|busy| format!("busy {}", crate::format::percent(busy))));
+    parts.push(match &device.counted {
+        Reading::Present(counted) => format!("busy {}", crate::format::percent(counted.busy)),
+        gap => format!("busy {}: {}", crate::format::NOT_MEASURED, gap.why().unwrap_or_default()),
+    });
     parts
 }
 
@@ -346,12 +348,11 @@ pub fn disk_lines(io: &Io) -> Vec<Vec<String>> {
         std::cmp::Reverse(of(&device.name).iter().map(|flow| flow.requests).sum::<u64>())
     });
     let line = |device: &&Device| {
-        let busy = device.counted.value().map(|counted| crate::format::percent(counted.busy));
-        let mut line =
-            vec![busy.map_or_else(
-                || device.name.clone(),
-                |busy| format!("{} busy {busy}", device.name),
-            )];
+        let busy = match &device.counted {
+            Reading::Present(counted) => format!("busy {}", crate::format::percent(counted.busy)),
+            gap => format!("({})", gap.why().unwrap_or_default()),
+        };
+        let mut line = vec![format!("{} {busy}", device.name)];
         line.extend(of(&device.name).into_iter().take(3).map(|flow| {
             let rate = flow.requests as f64 / io.window_s.0.max(f64::MIN_POSITIVE);
             let (rate, mean) = (crate::format::number(rate), seconds(flow.latency.mean_s));

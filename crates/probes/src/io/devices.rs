@@ -45,12 +45,31 @@ fn parse(line: &str) -> Option<(String, Line)> {
     Some(((*fields.get(2)?).to_owned(), line))
 }
 
-/// Every whole device with what it did since `before`, over a window of that many seconds.
+/// Every whole device with what it did since `before`, over a window of that many seconds; after them
+/// those that were removed meanwhile, and partitions of these.
 pub(super) fn all(host: &Host, before: &Counts, window_s: f64) -> Vec<Device> {
     let now = count(host);
     let names = host.names("/sys/block").into_value().unwrap_or_default();
     let mounts = mounts(host);
-    names.iter().filter_map(|name| device(host, name, before, &now, &mounts, window_s)).collect()
+    let there = names.iter().filter_map(|name| device(host, name, before, &now, &mounts, window_s));
+    let lines = before.value().into_iter().flatten();
+    let gone = lines.filter(|(name, _)| now.value().is_some_and(|now| !now.contains_key(*name)));
+    there.chain(gone.map(|(name, line)| removed(name, line))).collect()
+}
+
+/// A device that is no more: requests that were seen have its number alone.
+fn removed(name: &str, line: &Line) -> Device {
+    let why = || format!("{name} was removed during the window");
+    Device {
+        name: name.to_owned(),
+        number: line.number.clone(),
+        behind: network_of(name).map_or_else(|| kind(name), Behind::Network),
+        rotational: Reading::Absent(why()),
+        scheduler: Reading::Absent(why()),
+        model: Reading::Absent(why()),
+        mounts: Vec::new(),
+        counted: Reading::Absent(why()),
+    }
 }
 
 fn device(
@@ -177,11 +196,16 @@ fn kind(name: &str) -> Behind {
     }
 }
 
+/// The network that a device is reached over, as its name tells.
+fn network_of(name: &str) -> Option<String> {
+    let known = [("nbd", "nbd"), ("rbd", "Ceph rbd"), ("drbd", "DRBD")];
+    known.iter().find(|(prefix, _)| name.starts_with(prefix)).map(|(_, what)| (*what).to_owned())
+}
+
 /// The network that a device, or one that it is made of, is reached over.
 fn network(host: &Host, name: &str, depth: u32) -> Option<String> {
-    let known = [("nbd", "nbd"), ("rbd", "Ceph rbd"), ("drbd", "DRBD")];
-    if let Some((_, what)) = known.iter().find(|(prefix, _)| name.starts_with(prefix)) {
-        return Some((*what).to_owned());
+    if let Some(what) = network_of(name) {
+        return Some(what);
     }
     let sys = format!("/sys/block/{name}");
     let text = |file: &str| host.text(&format!("{sys}/{file}")).into_value();
@@ -225,6 +249,25 @@ mod tests {
         assert_eq!((counted.reads, counted.writes), (5, 20));
         assert!(difference(&now, &before, 10.0).is_none());
         assert!(parse(" 254 0 vda 1 2").is_none());
+    }
+
+    #[test]
+    fn a_device_that_was_removed_keeps_its_name() {
+        let line = |number: u32| format!(" 7 {number} loop{number} 1 1 80 6 2 2 160 9 0 500 15\n");
+        let host = |lines: &str| {
+            let record = Record::default().with_file("/proc/diskstats", lines);
+            Host::replaying(record.with_file("/sys/block/loop0/dev", "7:0\n"))
+        };
+        let before = count(&host(&(line(0) + &line(1))));
+        let all = all(&host(&line(0)), &before, 10.0);
+        let told = |device: &Device| (device.name.clone(), device.number.clone());
+        let expected = [("loop0", "7:0"), ("loop1", "7:1")];
+        assert_eq!(
+            all.iter().map(told).collect::<Vec<_>>(),
+            expected.map(|(n, m)| (n.into(), m.into()))
+        );
+        assert!(all[0].counted.is_present());
+        assert!(all[1].counted.why().is_some_and(|why| why.contains("loop1 was removed")));
     }
 
     #[test]
