@@ -13,30 +13,11 @@ mod support;
 
 use serde_json::Value;
 use std::process::Command;
+use support::numbers::{part, sum};
 use support::{Bystander, Untax, database};
 use untax_lab::{
     Group, LabError, MariaDb, Pgbench, Place, Postgres, Redis, RedisBenchmark, Sysbench,
 };
-
-/// One part of the time of a database, seconds.
-fn part(database: &Value, name: &str) -> f64 {
-    database["time"][name].as_f64().unwrap_or_else(|| panic!("{name}: {}", database["time"]))
-}
-
-/// All parts but the sums of others.
-fn sum(database: &Value) -> f64 {
-    const PARTS: [&str; 8] = [
-        "on_cpu_s",
-        "runnable_s",
-        "disk_s",
-        "reclaim_s",
-        "lock_s",
-        "network_s",
-        "idle_s",
-        "unaccounted_s",
-    ];
-    PARTS.iter().map(|name| part(database, name)).sum()
-}
 
 /// How many threads a process and its children have.
 fn threads(main: u32) -> usize {

@@ -8,6 +8,7 @@
 #![allow(dead_code, reason = "each test program uses a part of this")]
 
 pub mod limited;
+pub mod numbers;
 pub mod restarts;
 
 use serde_json::Value;
@@ -67,7 +68,7 @@ pub struct Ran {
 }
 
 impl Ran {
-    fn from(output: &Output) -> Self {
+    pub fn from(output: &Output) -> Self {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let code = output.status.code().expect("not killed by a signal");
         Self { code, stdout: text(&output.stdout), stderr: text(&output.stderr) }
@@ -99,6 +100,11 @@ impl Untax {
         give_to_nobody(untax.folder.path());
         let words = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--"];
         Self { user: words.map(str::to_owned).to_vec(), ..untax }
+    }
+
+    /// The same, with other words before each command: those of a program that confines it.
+    pub fn confined(words: &[&str]) -> Self {
+        Self { user: words.iter().map(|word| (*word).to_owned()).collect(), ..Self::new() }
     }
 
     /// Takes a file of another run over into this one's place.
@@ -137,11 +143,33 @@ impl Untax {
         Ran::from(&child.wait_with_output().unwrap())
     }
 
+    /// Starts it, does something when its programs in the kernel watch, and waits for its end.
+    pub fn run_watching(&self, arguments: &[&str], meanwhile: impl FnOnce()) -> Ran {
+        let mut command = self.command(arguments);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        while !watches(child.id()) && child.try_wait().unwrap().is_none() {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        meanwhile();
+        Ran::from(&child.wait_with_output().unwrap())
+    }
+
     /// Three seconds of one database, without the calibration that only taxes need.
     pub fn check(&self, pid: u32) -> Value {
         let pid = pid.to_string();
         self.run(&["check", "--pid", &pid, "--window", "3s", "--no-calibration", "--json"]).json()
     }
+}
+
+/// Whether a program that a command was started for has attached programs in the kernel.
+fn watches(timeout: u32) -> bool {
+    let children = text(&format!("/proc/{timeout}/task/{timeout}/children"));
+    let attached = |child: &str| {
+        let files = fs::read_dir(format!("/proc/{child}/fd")).into_iter().flatten().flatten();
+        let mut links = files.filter_map(|file| fs::read_link(file.path()).ok());
+        links.any(|link| link.to_string_lossy().contains("bpf_link"))
+    };
+    children.split_ascii_whitespace().any(attached)
 }
 
 fn give_to_nobody(path: &Path) {

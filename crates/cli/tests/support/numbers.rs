@@ -1,0 +1,74 @@
+//! Numbers of a check: what they are, and what no number may be.
+
+use serde_json::Value;
+
+/// All parts of a database's time but the sums of others.
+const PARTS: [&str; 8] = [
+    "on_cpu_s",
+    "runnable_s",
+    "disk_s",
+    "reclaim_s",
+    "lock_s",
+    "network_s",
+    "idle_s",
+    "unaccounted_s",
+];
+
+/// One part of the time of a database, seconds.
+pub fn part(database: &Value, name: &str) -> f64 {
+    database["time"][name].as_f64().unwrap_or_else(|| panic!("{name}: {}", database["time"]))
+}
+
+/// All parts but the sums of others.
+pub fn sum(database: &Value) -> f64 {
+    PARTS.iter().map(|name| part(database, name)).sum()
+}
+
+/// Why a reading has no value.
+pub fn gap(reading: &Value) -> &str {
+    let gap = ["absent", "denied", "failed"].iter().find_map(|kind| reading[*kind].as_str());
+    gap.unwrap_or_else(|| panic!("no gap: {reading}"))
+}
+
+/// The parts of a database's time that need tracing are gaps, for a reason that says this.
+pub fn untraced(database: &Value, why: &str) {
+    let more = ["active_s", "throttled_s"];
+    for name in PARTS.iter().chain(&more).filter(|name| !["on_cpu_s", "runnable_s"].contains(name))
+    {
+        let said = gap(&database["time"][*name]);
+        assert!(said.contains(why), "{name}: {said}");
+    }
+    assert!(database["tax"].is_null(), "{}", database["tax"]);
+}
+
+/// No number of a check is one that cannot be.
+pub fn possible(check: &Value) {
+    each_number("check", check, &mut |path, number| {
+        assert!(number >= 0.0, "{path} is {number}");
+        let share = ["/share", "/low", "/high"].iter().any(|end| path.ends_with(end));
+        assert!(!share || path.contains("/gain/") || number <= 1.0, "{path} is {number}");
+    });
+    let cpus = std::thread::available_parallelism().unwrap().get() as f64;
+    let window_s = check["window_s"].as_f64().unwrap();
+    for database in check["databases"].as_array().unwrap() {
+        let time = &database["time"];
+        // Other clocks count it, and slices stand for the pauses between them.
+        let at_most_s = 1.05 * cpus * window_s + 0.1;
+        assert!(time["on_cpu_s"].as_f64().is_none_or(|s| s <= at_most_s), "{time:#}");
+        let Some(active_s) = time["active_s"].as_f64() else { continue };
+        let busy_s = sum(database) - part(database, "idle_s");
+        assert!((busy_s - active_s).abs() <= 1e-6 * (1.0 + active_s), "{time:#}");
+        assert!(part(database, "throttled_s") <= part(database, "runnable_s") + 1e-9, "{time:#}");
+    }
+}
+
+fn each_number(path: &str, value: &Value, look: &mut impl FnMut(&str, f64)) {
+    match value {
+        Value::Number(number) => look(path, number.as_f64().unwrap()),
+        Value::Array(all) => all.iter().for_each(|one| each_number(path, one, look)),
+        Value::Object(all) => {
+            all.iter().for_each(|(name, one)| each_number(&format!("{path}/{name}"), one, look));
+        }
+        _ => {}
+    }
+}

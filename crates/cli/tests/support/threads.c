@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Threads in numbers: the first word says what they do, the second how many there are.
+ *
+ *   crowd N B   N threads, of which B work a tenth of their time and the others sleep
+ *   storm N A   threads that live for a moment, N at a time at most, A of them a second if the
+ *               machine can; says ten times a second how many there were so far
+ */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static atomic_long alive;
+
+static long long now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000000000LL + now.tv_nsec;
+}
+
+static void spin(long long ns)
+{
+	long long end = now_ns() + ns;
+
+	while (now_ns() < end)
+		;
+}
+
+static void *sleeps(void *nothing)
+{
+	for (;;)
+		pause();
+	return nothing;
+}
+
+/* A tenth of its time. */
+static void *works(void *nothing)
+{
+	for (;;) {
+		spin(2000000);
+		usleep(18000);
+	}
+	return nothing;
+}
+
+static void *lives_briefly(void *nothing)
+{
+	spin(20000);
+	atomic_fetch_sub(&alive, 1);
+	return nothing;
+}
+
+static void start(void *(*what)(void *))
+{
+	static pthread_attr_t small;
+	static int ready;
+	pthread_t thread;
+
+	if (!ready++) {
+		pthread_attr_init(&small);
+		pthread_attr_setstacksize(&small, 32 << 10);
+		pthread_attr_setdetachstate(&small, PTHREAD_CREATE_DETACHED);
+	}
+	if (pthread_create(&thread, &small, what, NULL)) {
+		perror("pthread_create");
+		exit(1);
+	}
+}
+
+static void crowd(long count, long busy)
+{
+	for (long i = 0; i < count; i++)
+		start(i < busy ? works : sleeps);
+}
+
+static void storm(long most, long a_second)
+{
+	long long begun = now_ns(), told = 0, each_ns = 1000000000 / a_second;
+
+	for (long total = 0;; total++) {
+		while (atomic_load(&alive) >= most || now_ns() - begun < total * each_ns)
+			usleep(500);
+		atomic_fetch_add(&alive, 1);
+		start(lives_briefly);
+		if (now_ns() - told > 100000000) {
+			told = now_ns();
+			printf("%ld\n", total);
+			fflush(stdout);
+		}
+	}
+}
+
+int main(int argc, char **argv)
+{
+	long most = atol(argv[2]), number = atol(argv[3]);
+
+	if (!strcmp(argv[1], "storm"))
+		storm(most, number);
+	crowd(most, number);
+	puts("ready");
+	fflush(stdout);
+	sleeps(NULL);
+}
