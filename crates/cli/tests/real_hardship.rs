@@ -227,11 +227,16 @@ struct Threads {
 
 impl Threads {
     fn start(untax: &Untax, words: [&str; 3]) -> Self {
+        Self::start_reading(untax, words, Path::new("/dev/null"))
+    }
+
+    fn start_reading(untax: &Untax, words: [&str; 3], from: &Path) -> Self {
         let program = built(untax, include_str!("support/threads.c"), &["-pthread"]);
         let said = untax.path("said");
         // `Bystander` lets nothing be said.
         let mut shell = Command::new("sh");
-        shell.args(["-c", "out=$1; shift; exec \"$@\" >\"$out\"", "sh"]).arg(&said);
+        shell.args(["-c", "to=$1 from=$2; shift 2; exec \"$@\" >\"$to\" <>\"$from\"", "sh"]);
+        shell.arg(&said).arg(from);
         let program = Bystander::start({
             shell.arg(program).args(words);
             shell
@@ -284,6 +289,27 @@ fn every_second_of_five_thousand_threads_is_accounted_for() {
         assert!(part(found, "on_cpu_s") > 0.0 && active_s < 0.01 * expected, "{:#}", found["time"]);
         println!("{off:+.4}: {:#}", found["time"]);
         cheap(&check);
+        Ok(())
+    });
+}
+
+#[test]
+fn threads_that_there_is_no_room_for_are_no_small_number() {
+    support::real(|| {
+        let untax = Untax::new();
+        let door = untax.path("door");
+        assert!(Command::new("mkfifo").arg(&door).status().unwrap().success());
+        let threads = Threads::start_reading(&untax, ["later", "5000", "10"], &door);
+        let pid = threads.program.id();
+        let (check, _) = check(&untax, Some(pid), || {
+            // By then the few that are there are being watched.
+            std::thread::sleep(Duration::from_secs(1));
+            fs::write(&door, "now\n").unwrap();
+        });
+        until("threads", || threads.says() == "ready");
+        let found = database(&check, pid);
+        println!("{:#}", found["time"]);
+        untraced(found, "no room for");
         Ok(())
     });
 }

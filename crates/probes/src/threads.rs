@@ -13,14 +13,14 @@ mod total;
 use crate::bpf::{self, Program};
 use crate::slots::Slots;
 use fresh::Fresh;
-use libbpf_rs::{ErrorKind, MapCore, MapFlags, OpenMapMut};
+use libbpf_rs::{ErrorExt as _, ErrorKind, MapCore, MapFlags, OpenMapMut};
 use pace::Pace;
 use rustix::time::{ClockId, clock_gettime};
 use samples::Places;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::time::Duration;
-use total::{CONNECTING, FIRST, STARTED, grown, hung, longest, numbers, sampled, spent};
+use total::{CONNECTING, FIRST, LOST, STARTED, grown, hung, longest, numbers, sampled, spent};
 use untax_core::activity::{self, Activity};
 use untax_core::database::Model;
 use untax_core::{Database, Reading, Seconds};
@@ -158,9 +158,10 @@ impl Threads {
                 self.resume()?;
             }
             Slice::Traced { .. } => {
-                let cost = self.bpf.cost(&self.host).into_value().unwrap_or_default();
+                // What was added meanwhile may have ended before it was: that is seen on resuming.
                 self.bpf.call("settle_all")?;
-                self.slice = Slice::Traced { since_ns: self.moment(SETTLED)?, cost_s: cost.0 };
+                self.bpf.call("pause")?;
+                self.begin_slice()?;
             }
         }
         let totals = self.bpf.map("totals")?;
@@ -265,7 +266,7 @@ impl Threads {
         match map.update(&tid.to_ne_bytes(), &fresh.bytes(), MapFlags::NO_EXIST) {
             Ok(()) => Ok(true),
             Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
-            Err(error) => Err(error),
+            Err(error) => Err(error.context("there is no room for all of them")),
         }
     }
 
@@ -299,6 +300,15 @@ impl Threads {
         }
         if let Some(error) = self.failed.take().or(ended.err()) {
             return Reading::Failed(format!("what the threads did: {error}"));
+        }
+        // What the others did is not all that its threads did.
+        let lost = |watched: &Watched| grown(LOST, &watched.total_ns, &watched.opened_ns);
+        if let Some(watched) = self.watched.values().find(|watched| lost(watched) > 0) {
+            return Reading::Failed(format!(
+                "there was no room for {} new threads of {}; check it again with these there",
+                lost(watched),
+                watched.database
+            ));
         }
         let cost = self.bpf.bill(&self.host);
         let window_s = Seconds::from_ns(now() - self.begun_ns);

@@ -3,6 +3,7 @@
  * Threads in numbers: the first word says what they do, the second how many there are.
  *
  *   crowd N B   N threads, of which B work a tenth of their time and the others sleep
+ *   later N B   the same, started when a line is said to it
  *   storm N A   threads that live for a moment, N at a time at most, A of them a second if the
  *               machine can; says ten times a second how many there were so far
  */
@@ -102,6 +103,8 @@ int main(int argc, char **argv)
 
 	if (!strcmp(argv[1], "storm"))
 		storm(most, number);
+	if (!strcmp(argv[1], "later"))
+		getchar();
 	crowd(most, number);
 	puts("ready");
 	fflush(stdout);

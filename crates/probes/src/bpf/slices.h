@@ -58,17 +58,20 @@ int pause(void *context)
 	return 0;
 }
 
-/* Newer kernels tell what a thread is doing that was not watched for a while. */
-static __always_inline void look(struct thread *thread, u32 pid, u64 now)
+/*
+ * Newer kernels tell what a thread is doing that was not watched for a while, and whether it is there
+ * at all: it may have ended while the reader went through the list of them.
+ */
+static __always_inline bool look(struct thread *thread, u32 pid, u64 now)
 {
 	struct task_struct *task;
 	unsigned int state;
 
 	if (!bpf_ksym_exists(bpf_task_from_pid))
-		return;
+		return 1;
 	task = bpf_task_from_pid(pid);
 	if (!task)
-		return;
+		return 0;
 	state = task->__state;
 	if (state != TASK_RUNNING)
 		thread->doing = reason(thread, task, state);
@@ -80,6 +83,7 @@ static __always_inline void look(struct thread *thread, u32 pid, u64 now)
 	else
 		begin_runnable(thread, task, now);
 	bpf_task_release(task);
+	return !(state & TASK_DEAD);
 }
 
 static long resume_one(struct bpf_map *map, const u32 *pid, struct thread *thread, u64 *now)
@@ -100,7 +104,10 @@ static long resume_one(struct bpf_map *map, const u32 *pid, struct thread *threa
 	/* Who waited still waits, most likely; who ran or was about to may do anything. */
 	if (thread->doing == RUNNABLE || thread->doing <= RECLAIM_ON_CPU)
 		thread->doing = UNSEEN;
-	look(thread, *pid, *now);
+	if (!look(thread, *pid, *now)) {
+		bpf_map_delete_elem(map, pid);
+		return 0;
+	}
 	begin_wait(thread, *now);
 	return 0;
 }

@@ -426,8 +426,8 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	fresh.forks = thread->forks;
 	fresh.on_cpu = ON_CPU;
 	begin_runnable(&fresh, child, bpf_ktime_get_ns());
-	/* One that there is no room for is not watched; the kernel's own count tells that it is missing. */
-	bpf_map_update_elem(&threads, &pid, &fresh, BPF_ANY);
+	if (bpf_map_update_elem(&threads, &pid, &fresh, BPF_ANY) && total)
+		__sync_fetch_and_add(&total->lost, 1);
 	return 0;
 }
 

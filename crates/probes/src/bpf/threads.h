@@ -161,6 +161,8 @@ struct total {
 	u64 reading;
 	/* Those in system calls of each kind, page faults included. */
 	u64 calling[CALLS];
+	/* Threads that there was no room for. */
+	u64 lost;
 };
 
 /* Addresses, the last one not among them. */

@@ -19,6 +19,7 @@ const HUNG: usize = LONGEST + FILE_WAITS;
 const SAMPLED: usize = HUNG + 1;
 const READING: usize = SAMPLED + 2;
 const CALLING: usize = READING + 1;
+pub(super) const LOST: usize = CALLING + Call::ALL.len();
 const FILE_WAITS: usize = 3;
 
 /// How much one number grew between two readings of `struct total`; an empty one is all zeroes.
@@ -81,9 +82,10 @@ mod tests {
             ("sampled", SAMPLED),
             ("reading", READING),
             ("calling", CALLING),
+            ("lost", LOST),
         ] {
             assert_eq!(places[name], 8 * index, "{name}");
         }
-        assert_eq!(bytes, 8 * (CALLING + Call::ALL.len()));
+        assert_eq!(bytes, 8 * (LOST + 1));
     }
 }
