@@ -133,12 +133,15 @@ fn table<const N: usize>(
     text
 }
 
-/// Text as a sentence of its own.
+/// Text as a sentence of its own. What begins with a name (`wal_fpi`, gVisor) stays as it is.
 fn sentence(text: &str) -> String {
-    let mut letters = text.trim().chars();
-    let first = letters.next().map(|c| c.to_uppercase().to_string()).unwrap_or_default();
-    let end = if text.trim().ends_with(['.', '?', '!']) { "" } else { "." };
-    format!("{first}{}{end}", letters.as_str())
+    let text = text.trim();
+    let word = text.split(' ').next().unwrap_or_default().trim_end_matches([',', ':']);
+    let is_name = !word.chars().all(|c| c.is_ascii_lowercase());
+    let (first, rest) = text.split_at(text.chars().next().map_or(0, char::len_utf8));
+    let first = if is_name { first.to_owned() } else { first.to_uppercase() };
+    let end = if text.ends_with(['.', '?', '!']) { "" } else { "." };
+    format!("{first}{rest}{end}")
 }
 
 #[cfg(test)]
@@ -150,6 +153,13 @@ mod tests {
         if let Err(e) = check(&crate::place::root()) {
             panic!("{e}");
         }
+    }
+
+    #[test]
+    fn names_keep_their_spelling() {
+        assert_eq!(sentence("wal_fpi over all, and so on"), "wal_fpi over all, and so on.");
+        assert_eq!(sentence("gVisor runs it."), "gVisor runs it.");
+        assert_eq!(sentence("traced, over all"), "Traced, over all.");
     }
 
     #[test]

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 ///
 /// untax attaches to a live database and says what each layer under it costs, in percent of the
 /// database's own time, with the interval and the method of every number. What cannot be measured
-/// is called unmeasured, with the reason. Nothing on the host is changed by a check.
+/// is called unmeasured, with the reason. A check changes no setting of the host.
 #[derive(Debug, Parser)]
 #[command(
     name = "untax",
@@ -36,27 +36,58 @@ pub struct Args {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Say what the platform takes from the databases on this host
+    ///
+    /// Watches the databases for a while, and then their servers are asked what they count. No setting of
+    /// the host or of a server is changed.
     Check(check::Args),
     /// Show what the platform takes from the databases, window after window
+    ///
+    /// Until q is pressed. With --json a whole result is printed on a line for each window.
     Watch(watch::Args),
     /// Say what a rule means, how it is measured and how to fix it
+    ///
+    /// With the sources that its facts come from.
     Explain(explain::Args),
     /// Say what to change, from a saved check; changes nothing
+    ///
+    /// What to change, in order, with the value before and after, and what is left to you. Nothing is
+    /// read but the saved check.
     Plan(plan::Args),
     /// Do what a plan says, so that it can be undone
+    ///
+    /// Step by step. The value before each step is on disk before the step is done, so that untax undo
+    /// can put it back after any crash. When a step fails, or you interrupt it, all that was done is
+    /// undone.
     Apply(apply::Args),
     /// Put back what was applied
+    ///
+    /// Every value, every file byte for byte, the last step first. What somebody else changed since is
+    /// shown and left alone. Undoing twice is harmless.
     Undo(undo::Args),
     /// Prove or disprove a plan by trials with and without it
+    ///
+    /// Applies and undoes the plan by turns, in random order, runs a workload each time, and says with
+    /// an interval what the plan is worth, beside what was predicted and what noise alone does.
+    /// Afterwards the host is as before, however untax ends: a plan that is applied stays applied, under
+    /// a new receipt.
     Verify(verify::Args),
     /// Say what became of each cause between two checks
+    ///
+    /// Of the same databases. A difference counts only where the intervals do not overlap; untax verify
+    /// proves what a change is worth.
     Compare(compare::Args),
     /// Write saved results as one web page
+    ///
+    /// Self-contained: checks, verifications, page-size benches and lab matrices, in the order in which
+    /// they are named.
     Report(report::Args),
     /// Measure what the platform is worth on this machine
     #[command(subcommand)]
     Bench(Bench),
     /// Save what a check reads here, without secrets, to replay elsewhere
+    ///
+    /// Every file that a check reads on this host, with those that were denied or absent marked, and
+    /// without passwords or texts of queries: to report a wrong diagnosis, or to keep as a test.
     Capture(capture::Args),
     /// Cause a problem on a scratch database, and see it found
     #[command(subcommand)]
@@ -66,7 +97,12 @@ pub enum Command {
 /// Benchmarks of the platform.
 #[derive(Debug, Subcommand)]
 pub enum Bench {
-    /// What page size is worth: a table read by primary key over shared memory
+    /// Measure what page size is worth: a table read by primary key, on each page size in turn
+    ///
+    /// The table lies in shared memory with all data warm; keys are uniform, and every read takes in and
+    /// verifies all of its row. Huge pages are reserved as needed; the previous pools are restored at
+    /// once when the bench ends, whatever ends it. The host is busy meanwhile: do not run it next to a
+    /// database that matters.
     Pages(bench_pages::Args),
 }
 
@@ -76,7 +112,14 @@ pub enum Lab {
     /// List the causes, the engines they make sense for, and what this machine lacks for them
     List(lab::list::Args),
     /// Put one cause on one engine: check, remove it, check again, and measure the gain
+    ///
+    /// Starts a scratch server in a directory, a control group and on a port of its own, puts a cause on
+    /// it under load, checks it, removes the cause, checks again, and measures throughput with and
+    /// without it by turns. Everything is undone afterwards, however untax ends.
     Run(lab::run::Args),
     /// Put many causes on many engines, in random order, and make a table of what was found
+    ///
+    /// The order is random so that a slow drift of the machine favours no cause. What was done so far is
+    /// saved after each: the same command goes on with a matrix that was interrupted.
     Matrix(lab::matrix::Args),
 }

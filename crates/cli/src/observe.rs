@@ -21,16 +21,16 @@ const KEPT: Duration = Duration::from_secs(24 * 3600);
 /// Which databases to look at, and for how long.
 #[derive(Debug, Args)]
 pub struct Watching {
-    /// Check the database that this process belongs to, or this process whatever it is
+    /// Look only at the database that this process belongs to, or this process whatever it is
     #[arg(long, value_name = "N", group = "which")]
     pid: Option<u32>,
-    /// Check the databases in this container (its id or the beginning of it)
+    /// Look only at the databases in this container (its id or the beginning of it)
     #[arg(long, value_name = "ID", group = "which")]
     container: Option<String>,
-    /// Check the databases in this Kubernetes pod of this node
+    /// Look only at the databases in this Kubernetes pod of this node
     #[arg(long, value_name = "NS/NAME", group = "which")]
     pod: Option<String>,
-    /// Check every database on this host (the default)
+    /// Look at every database on this host (the default)
     #[arg(long, group = "which")]
     all: bool,
     /// How long to watch: 10s, 500ms, 2m; 0s takes one look and measures no rates

@@ -12,10 +12,10 @@ pub const RULE: Rule = Rule {
     what: "In a network namespace of its own a database reaches its clients through a pair of \
            virtual links, the host's routing and firewall rules, and often an overlay that wraps \
            each packet into another. Each step is work of the kernel for each packet, on the \
-           database's CPUs or beside it. Published: Redis between pods against between nodes \
-           +33 % latency (19 to 46) with routing by the host, 0 % (-10 to +9) with routing by \
-           eBPF, in a bench whose own noise was 12 %; and iptables can be faster for short \
-           connections below some 20,000 services.",
+           database's CPUs or beside it. Published, for Redis between pods compared with between \
+           nodes, in a bench whose own noise was 12 %: +33 % latency (19 to 46) with routing by \
+           the host, 0 % (-10 to +9) with routing by eBPF. For short connections iptables can be \
+           faster, below some 20,000 services.",
     measured: "The namespace of the database against that of the host; the link of its default \
                route; the host's links whose other end has that number; the host's overlays that \
                carried packets in the window; drops of the link. Found, for information, when it \

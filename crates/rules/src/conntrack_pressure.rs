@@ -18,12 +18,11 @@ pub const RULE: Rule = Rule {
            are established go on as if nothing were the matter.",
     measured: "Entries of the table of the database's network namespace, or of the host's, against \
                nf_conntrack_max; and how much drop and early_drop of \
-               /proc/PID/net/stat/nf_conntrack grew in the window. Found from 80 % on. It is the \
-               client that waits, before the database knows of it: no time of the database is \
-               lost, and the tax is unmeasured. Gain: as if the clients' waiting, one second for \
-               each first packet that was dropped, were added to the time that the database is \
-               active; two seconds for its upper bound, as some are dropped again; none for the \
-               lower one, as they may be those of others.",
+               /proc/PID/net/stat/nf_conntrack grew in the window. Found from 80 % on. The client \
+               waits, before the database knows of it: the database loses no time, and the tax is \
+               unmeasured. The gain adds the clients' waiting to the database's active time: one \
+               second for each first packet that was dropped. The upper bound takes two seconds, \
+               as some are dropped again; the lower bound none, as they may be those of others.",
     fix: "Fewer and longer connections (a pool); a larger table (sysctl \
           net.netfilter.nf_conntrack_max and nf_conntrack_buckets); shorter \
           nf_conntrack_tcp_timeout_time_wait; or no tracking of the database's port (NOTRACK).",

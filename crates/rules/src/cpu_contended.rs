@@ -15,14 +15,15 @@ pub const RULE: Rule = Rule {
            its own database, and the clients that it works for, run on them is the load itself; \
            what backups, batch jobs, agents and other tenants run there is taken from it.",
     measured: "The scheduler's events: how long threads were ready to run while their run queue \
-               was not throttled. That waiting is charged to who had the CPUs meanwhile, in \
-               proportion: the named neighbours' processor time over that of the whole machine; \
-               to a loop's thread, where there is a CPU for it and one for each of its clients', \
-               in proportion to how many CPUs the neighbours kept busy. \
-               What ended in the window is told of who started it. Processes that send requests to \
-               the database, and those that started them, are its clients, not neighbours.",
+               was not throttled. That waiting is charged in proportion to who had the CPUs \
+               meanwhile: the named neighbours' processor time over that of the whole machine. For \
+               an engine that serves all clients in one thread, where there is a CPU for that \
+               thread and one for each of its clients', the proportion is how many CPUs the \
+               neighbours kept busy. A process that ended in the window is counted with the one \
+               that started it. Processes that send requests to the database, and those that \
+               started them, are its clients, not neighbours.",
     fix: "Move the neighbours away, lower their weight (cpu.weight, CPUWeight=, requests.cpu), or \
-          keep them off the database's CPUs (cpuset, untax steer).",
+          keep them off the database's CPUs (cpuset).",
     sources: &[
         "kernel.org: scheduler/sched-stats, run_delay",
         "kernel.org: admin-guide/cgroup-v2, cpu.weight",

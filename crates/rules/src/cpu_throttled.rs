@@ -13,9 +13,9 @@ pub const RULE: Rule = Rule {
     id: "cpu-throttled",
     summary: "a CPU limit of its control group holds the database back",
     what: "A CPU limit gives a group a quota of CPU time for each period, 100 ms as a rule. Many \
-           backends use the quota up within a few of them; then all stop until the next period, \
-           those that hold locks too. Nothing looks busy: the average use is at the limit or far \
-           below it, while transactions wait for tens of milliseconds again and again.",
+           backends use it up within a few milliseconds; then all of them stop until the next \
+           period, those that hold locks too. Nothing looks busy: the average use is at the limit \
+           or far below it, while transactions wait for tens of milliseconds again and again.",
     measured: "The scheduler's events: how long each thread was ready to run while its run queue \
                was throttled, apart from waiting for a CPU that others had, over the active time \
                of the database. The interval is that of the window's slices. run_delay of \

@@ -16,15 +16,15 @@ pub const RULE: Rule = Rule {
            commits, or while somebody holds it open, all others wait: a neighbour that its CPU or \
            I/O limit holds back in the middle of it, a flood of pages that ordered mode writes \
            first, a snapshot that froze the filesystem. The disk itself may be idle.",
-    measured: "Traced: time in uninterruptible waits inside system calls on files that are not \
-               waits for a block device, and in futexes behind a thread in such a wait, over active \
-               time, x the part of the former that was in waits of 20 ms and more, slice of the \
-               window by slice: what was seen in few of them has a wide interval. Where a limit of \
-               memory was met, as much of it is charged to reclaim-stall as others can have \
-               waited for threads that reclaim with a file's lock. One of a second is never ignored. Who may \
-               hold the journal follows from who wrote (/proc/PID/io) and which limits its group \
-               has; a freeze from a filesystem to which nothing at all is written meanwhile. \
-               Neither is proof: the kernel does not say who holds it.",
+    measured: "Traced, over active time: time in uninterruptible waits inside system calls on \
+               files that are not waits for a block device, and in futexes behind a thread in such \
+               a wait, x the part of the former that was in waits of 20 ms and more. This is done \
+               slice by slice: what was seen in few slices has a wide interval. Where a memory \
+               limit was met, as much is charged to reclaim-stall as others can have waited for \
+               threads that reclaim with a file's lock. A hang of one second is never ignored. Who \
+               may hold the journal follows from who wrote (/proc/PID/io) and which limits its \
+               group has; a freeze follows from a filesystem to which nothing at all is written \
+               meanwhile. Neither is proof: the kernel does not say who holds it.",
     fix: "A filesystem of its own for the database; no I/O or CPU limits on groups that write to \
           the same one (limit them on another); XFS or ext4 with fast_commit; short freezes.",
     sources: &[

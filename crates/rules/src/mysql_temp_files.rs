@@ -15,19 +15,18 @@ pub const RULE: Rule = Rule {
     what: "A temporary table that outgrows tmp_table_size, or a sort that outgrows \
            sort_buffer_size, goes to files in tmpdir through the page cache. The writes come in \
            bursts, evict what others read, and flood the disk that the log needs.",
-    measured: "Created_tmp_disk_tables of the server over the window; pages of Aria, which holds \
-               MariaDB's temporary tables, that are read and written (Aria_pagecache_*), where the \
-               server ever made such a table, for one query may work longer than a window; and \
-               block requests for files in tmpdir or with InnoDB's temporary names. Tax: waiting \
+    measured: "Created_tmp_disk_tables over the window; pages read and written by Aria, which \
+               holds MariaDB's temporary tables (Aria_pagecache_*), where the server ever made \
+               such a table, for one query may work longer than a window; and block requests for \
+               files in tmpdir or with InnoDB's temporary names. The tax has two parts: waiting \
                for disks times the temporary files' part of the database's device time; and time \
-               on CPU in system calls that read and write files (up to 199 samples a second and CPU) \
-               times the part that Aria's pages are of all (Innodb_data_*). \
-               The server itself computes for a table in a file too, which is not told apart: it \
-               is taken to do so for as long again (1.3 times as long in the lab), and the upper \
-               bound is all of its time on CPU and waiting for one. \
-               Pages need not cost the same, and tables of one's own may be Aria's: the lower bound \
-               is nothing. MySQL's own \
-               temporary tables cost CPU too, which is not charged.",
+               on CPU in system calls that read and write files (up to 199 samples a second and \
+               CPU) times the part that Aria's pages are of all (Innodb_data_*). What the server \
+               itself computes for a table in a file cannot be told apart: it is taken to be as \
+               long again (1.3 times as long in the lab). The upper bound is all of its time on \
+               CPU and waiting for one. The lower bound is nothing: pages need not cost the same, \
+               and some of Aria's tables may be your own. The CPU that MySQL's own temporary \
+               tables cost is not charged.",
     fix: "Find the queries (sys.statements_with_temp_tables); raise tmp_table_size and \
           max_heap_table_size (MariaDB) or temptable_max_ram (MySQL 8); an index instead of a \
           sort; tmpdir on a disk of its own.",

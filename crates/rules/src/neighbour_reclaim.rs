@@ -14,14 +14,13 @@ pub const RULE: Rule = Rule {
            machine's own memory is shared. Whoever allocates when it is full frees pages first, \
            whoever filled it: a backup that reads files or a neighbour that grows makes the \
            database reclaim, though its own group is far from any limit of its own.",
-    measured: "The time that the database's threads spend in reclaim or waiting for what was \
-               evicted too early (as reclaim-stall), when the \
-               limit in the way was that of a group that it shares (memory.events.local high and \
-               max, or memory.failcnt, grew) or, with no limit in the way, the machine's \
-               (allocstall of /proc/vmstat grew). Of that time as much is charged here as other \
-               groups took of the memory taken below that limit (pages reclaimed and held of \
-               cgroup v2; pgpgin of v1, which counts pieces of memory, times their mean size); \
-               the rest is reclaim-stall.",
+    measured: "The time that the database's threads spend in reclaim, or waiting for what was \
+               evicted too early (as in reclaim-stall), when the limit in the way was that of a \
+               group that it shares (memory.events.local high and max, or memory.failcnt, grew) \
+               or, with no limit in the way, the machine's own memory (allocstall of /proc/vmstat \
+               grew). Charged here is the part that other groups took of all memory taken below \
+               that limit; the rest is reclaim-stall. Memory taken is pages reclaimed and held \
+               (cgroup v2), or pgpgin, which counts pieces of memory, times their mean size (v1).",
     fix: "Give the named group a limit of its own (memory.high, MemoryHigh=, limits.memory), or \
           protect the database (memory.low, MemoryLow=, memory request with memory QoS).",
     sources: &[
@@ -30,7 +29,7 @@ pub const RULE: Rule = Rule {
         "kernel.org: filesystems/proc, vmstat",
     ],
     privilege: "root (CAP_BPF and CAP_PERFMON)",
-    minimum_kernel: "4.20 (PSI); names the limit exactly since 5.2 (memory.events.local)",
+    minimum_kernel: "5.15 (bpf_task_pt_regs)",
     cost: "three or four small files for each control group, at both ends of the window",
     evaluate,
 };

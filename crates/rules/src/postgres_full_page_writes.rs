@@ -18,14 +18,14 @@ pub const RULE: Rule = Rule {
            that a torn page can be mended. Checkpoints that follow each other closely make nearly \
            every change such an image: the log grows tenfold, and commits wait for it.",
     measured: "wal_fpi x 8 KiB over wal_bytes (pg_stat_wal, PostgreSQL 14 and newer), checkpoints \
-               of the window, and the settings. Tax: waiting for disks times the log's part of \
-               the database's device time times the images' part of the log times the part of \
-               the waiting in which bytes were moved (at the pace of the log's busiest quarter \
-               of a second), or that is above 0.5 ms for a request where that is less; between \
-               none of it (the log is flushed as often without images) and all. Where a control \
-               group's limit on bytes was reached to four fifths, all of that waiting counts, and \
-               the gain is what is written over what is left without images and without the \
-               pages that the next checkpoint writes with them.",
+               of the window, and the settings. Tax: waiting for disks, times the log's part of \
+               the database's device time, times the images' part of the log, times the part of \
+               the waiting in which bytes were moved (at the pace of the log's busiest quarter of \
+               a second), or the part above 0.5 ms for a request where that is less. It lies \
+               between none of this, as the log is flushed as often without images, and all of it. \
+               Where a control group's limit on bytes was reached to four fifths, all of that \
+               waiting counts; the gain is then what is written, over what is left without images \
+               and without the pages that the next checkpoint writes with them.",
     fix: "wal_compression = lz4 (or on), max_wal_size and checkpoint_timeout large enough for a \
           checkpoint every 30 minutes; full_page_writes = off only on a filesystem that cannot \
           tear pages (ZFS).",

@@ -15,16 +15,15 @@ pub const RULE: Rule = Rule {
            whoever allocates has to free pages first: its own query stops for that. Pages that \
            are evicted too early must be read again, and memory.high puts threads to sleep on \
            purpose. It goes on long before anything is killed, and nothing but latency shows it.",
-    measured: "Traced: time on CPU inside direct reclaim (vmscan tracepoints) with its part of \
-               waiting for a CPU, and time asleep \
-               while the kernel had marked the thread as stalled on memory (the mark that \
-               memory pressure, PSI, is made from), over active time; where a limit was met, also \
-               the part of what was read that \
-               had been evicted shortly before (workingset_refault_file of its group) of the time \
-               waiting for disks to read and of that on CPU getting pages of files that are not in \
-               the page cache (up to 199 samples a second and CPU), and waits \
-               inside file calls, behind threads that reclaim with the file's lock. What other \
-               control groups made it free or read again is left to neighbour-reclaim.",
+    measured: "Traced, over active time: time on CPU inside direct reclaim (vmscan tracepoints), \
+               with its part of waiting for a CPU; and time asleep while the kernel had marked the \
+               thread as stalled on memory (the mark that memory pressure, PSI, is made from). \
+               Where a limit was met, two more parts count. First, reading again what had been \
+               evicted shortly before: that part of what was read (workingset_refault_file of its \
+               group), of the time waiting for disks to read and of the time on CPU getting file \
+               pages that are not in the page cache (up to 199 samples a second and CPU). Second, \
+               waits inside file calls behind threads that reclaim with the file's lock. What \
+               other control groups made it free or read again is left to neighbour-reclaim.",
     fix: "Raise the memory limit, or ask for less: shared_buffers, innodb_buffer_pool_size, \
           maxmemory, work_mem; keep large readers of files in another group.",
     sources: &[
@@ -32,7 +31,7 @@ pub const RULE: Rule = Rule {
         "kernel.org: accounting/psi",
     ],
     privilege: "root (CAP_BPF and CAP_PERFMON)",
-    minimum_kernel: "4.20 (PSI)",
+    minimum_kernel: "5.15 (bpf_task_pt_regs)",
     cost: "part of the tracing of threads: 0.75 % of one CPU at most",
     evaluate,
 };

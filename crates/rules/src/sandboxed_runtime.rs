@@ -20,13 +20,14 @@ pub const RULE: Rule = Rule {
            3,600 operations a second with virtiofs where runc made 45,000.",
     measured: "From inside: what /proc/version says of the kernel, and what the guest was told to \
                start. From the host: the process that is the sandbox. Tax of gVisor, from the \
-               host: what of the time on CPU of its processes is neither the database's own \
-               program (user time of the processes below the sandbox) nor what a kernel would take \
-               for it, supposed to be as long again; twice as long for the lower bound (a Redis \
-               that answers requests one by one). The upper one is all of it: threads of gVisor \
-               that wait for their next call spin as if they were the program. Else only the same \
-               load outside of the sandbox would show it, and the tax is unmeasured. What runs in \
-               a sandbox cannot be seen from the host as a database: run untax inside of it.",
+               host: the time on CPU of its processes, less that of the database's own program \
+               (user time of the processes below the sandbox), less what a kernel would take for \
+               it. The kernel's part is supposed to be as long as the program's, and twice as long \
+               for the lower bound (a Redis that answers requests one by one). The upper bound is \
+               all of the time: threads of gVisor that wait for their next call spin as if they \
+               were the program. Otherwise the tax is unmeasured: only the same load outside of \
+               the sandbox would show it. What runs in a sandbox cannot be seen from the host as a \
+               database: run untax inside of it.",
     fix: "Give the database a runtime class without a sandbox (runc, crun) on nodes of its own, if \
           what it runs is trusted; else gVisor with the systrap or KVM platform and files on a \
           local disk, or Kata with block devices rather than shared directories.",

@@ -17,19 +17,19 @@ pub const RULE: Rule = Rule {
     what: "A connection is dear: a new server process or thread, authentication, caches that are \
            filled again, page tables that are built and torn down. A client that connects for \
            every request pays all of it each time, and the database does little else.",
-    measured: "The time on a CPU and waiting for one of processes that were started in the \
-               window, or of threads that began to serve a client in it, until they waited for the \
-               first request, and after the last one, and of the main process while it started \
-               them, over active time (traced). The first requests of a new process fill its caches \
-               too: of PostgreSQL's first four the part counts that accesses to catalogs are of \
-               their accesses to blocks, as if nobody made them later, when one database has nearly \
-               all; the lower bound leaves it out. Clients on this machine are taken to connect for as large a part of their time on CPU. Engines \
-               that serve all clients in one thread: their own counts of connections and \
-               requests, and the time on CPU in system calls that begin, set up and end \
-               connections, and of those that read from clients and wait for them the part that \
-               the ends and beginnings of connections are of all that is read and waited for (up \
-               to 199 samples a second and CPU); what they do for a connection outside of these \
-               calls is not charged.",
+    measured: "Traced, over active time: the time on a CPU, and waiting for one, of processes \
+               started in the window, or of threads that began to serve a client in it, until they \
+               waited for their first request and after their last one; and of the main process \
+               while it started them. The first requests of a new process fill its caches too. Of \
+               PostgreSQL's first four requests the part counts that accesses to catalogs are of \
+               their accesses to blocks, as if later requests made none, when one database has \
+               nearly all; the lower bound leaves it out. Clients on this machine are taken to \
+               connect for as large a part of their time on CPU. For engines that serve all \
+               clients in one thread: their own counts of connections and requests; the time on \
+               CPU in system calls that begin, set up and end connections; and, of calls that read \
+               from clients and wait for them, the part that beginnings and ends of connections \
+               are of all that is read and waited for (up to 199 samples a second and CPU). What \
+               they do for a connection outside of these calls is not charged.",
     fix: "Keep connections open: a pool in the application, or a pooler beside the database \
           (PgBouncer, ProxySQL).",
     sources: &[

@@ -23,18 +23,18 @@ pub const RULE: Rule = Rule {
            processor walks the page tables; with 2 MiB pages the same entries reach GiB. And every \
            new server process faults the shared memory into its own page tables again, one fault \
            for 64 KiB at best.",
-    measured: "Found when the mapping that holds the data is on base pages and larger than the \
+    measured: "Found when the mapping that holds the data is on base pages and is larger than the \
                TLB reaches. Tax = time in page faults on shared memory + accesses to cached data x \
-               pages touched per access x penalty of a touch on small pages. The first comes from \
-               stacks, sampled on each CPU; where they cannot be, it is minor faults x the penalty \
-               of one, calibrated on this host (faults from /proc/PID/stat, ended connections \
-               included; the part that shared memory caused from RssShmem and the kernel's 64 KiB \
-               fault-around). Unmapping by connections that ended is added. Accesses come from the \
-               engine's own counter; the penalty of a touch is calibrated on this host, for a \
-               process alone or for many that take turns on a CPU, with page tables as large as \
-               theirs together. Waiting for a CPU is charged in \
-               proportion. Where one part cannot be measured the tax is a lower bound and says so. \
-               No hardware counters are used.",
+               pages touched per access x penalty of a touch on small pages. The time in faults \
+               comes from stacks sampled on each CPU. Without samples it is minor faults x the \
+               penalty of one, calibrated on this host: faults from /proc/PID/stat, ended \
+               connections included; the part that shared memory caused, from RssShmem and the \
+               kernel's 64 KiB fault-around. Unmapping by connections that ended is added. \
+               Accesses come from the engine's own counter. The penalty of a touch is calibrated \
+               on this host, for one process or for many that take turns on a CPU, with page \
+               tables as large as theirs together. Waiting for a CPU is charged in proportion. \
+               Where one part cannot be measured, the tax is a lower bound and says so. No \
+               hardware counters are used.",
     fix: "Reserve a pool of huge pages for the whole shared memory (PostgreSQL: SHOW \
           shared_memory_size_in_huge_pages) with vm.nr_hugepages, set huge_pages = on \
           (PostgreSQL) or large-pages (MySQL, MariaDB), restart the database.",

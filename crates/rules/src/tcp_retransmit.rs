@@ -20,11 +20,11 @@ pub const RULE: Rule = Rule {
            links and conntrack tables that are full do it.",
     measured: "RetransSegs, OutSegs and TCPTimeouts of the database's network namespace \
                (/proc/PID/net/snmp and netstat). Each time-out is charged with the least that it \
-               can take, 200 ms, over active time and these waits together: a lower bound. The gain \
-               is no larger than what is sent in moments of 50 ms or more in which no client stands \
-               still is over the mean of the window (OutSegs), where there are ten such moments: \
-               the link may allow no more. All \
-               connections of the namespace count, those of other programs too.",
+               can take, 200 ms, over active time and these waits together: a lower bound. Where \
+               the window has ten moments of 50 ms or more in which no client stands still, the \
+               gain is at most what is sent in these (OutSegs) over the mean of the window: the \
+               link may allow no more. All connections of the namespace count, those of other \
+               programs too.",
     fix: "Find the link or queue that drops (ethtool -S, tc -s qdisc, nstat); raise what limits \
           the rate, or shape instead of policing; check conntrack and MTU.",
     sources: &[

@@ -17,9 +17,10 @@ pub const RULE: Rule = Rule {
                versions; a process that switched THP off for itself (THP_enabled in \
                /proc/PID/status, Redis's disable-thp) is not affected. The tax arises in bursts, \
                while a child saves, and is not measured.",
-    fix: "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled (never for MongoDB up to 7 \
-          and Oracle; always with defrag defer+madvise for MongoDB 8); for Redis disable-thp yes. \
-          Engines that want opposite modes belong on different hosts.",
+    fix: "In most cases: echo madvise > /sys/kernel/mm/transparent_hugepage/enabled. For MongoDB \
+          up to 7 and Oracle write never instead; for MongoDB 8 write always, with defrag \
+          defer+madvise. For Redis set disable-thp yes. Engines that want opposite modes belong on \
+          different hosts.",
     sources: &[
         "redis.io: Diagnosing latency issues, transparent huge pages; redis#7381",
         "mongodb.com: production notes, transparent huge pages",

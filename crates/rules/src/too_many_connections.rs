@@ -21,17 +21,18 @@ pub const RULE: Rule = Rule {
            has its turn again, its memory is in no cache: short requests take two to four times as \
            long on a CPU. A pool of a few connections for each CPU does the same work with a short \
            queue.",
-    measured: "How many threads that serve clients were asked anything, and how many were on a CPU or \
-               waiting for one on average (traced), against the CPUs. Found where so many wanted a CPU, \
-               or where cold caches cost as many that took turns something. Tax, of PostgreSQL: what \
-               cold caches cost. A server with so many backends is asked the same small prepared \
-               statement three times in one go, after 10 ms in which others had the CPU, for 0.6 s \
-               after the window (up to 1.5 s, until it has answered nine times); its own \
-               clock says how much longer the first takes than the third. That part of its time on \
-               CPU outside of the kernel is charged, or so much for each transaction if that is less; not again what small-pages charges. Other \
-               statements use more or less memory: the lower bound is nothing, the upper one that part \
-               of all its time on CPU. Of other engines, and in untax watch, it is unmeasured. The \
-               queue itself is latency, not time of its own.",
+    measured: "How many threads that serve clients were asked anything, and how many were on a CPU \
+               or waiting for one on average (traced), against the CPUs. Found where at least 16 \
+               for each CPU take turns, and either as many want a CPU at once or cold caches cost \
+               something. For PostgreSQL the tax is what cold caches cost. After the window, for \
+               0.6 s (up to 1.5 s, until it has answered nine times), such a server is asked the \
+               same small prepared statement three times in one go, after 10 ms in which others \
+               had the CPU. Its own clock says how much longer the first takes than the third. \
+               Charged is that part of its time on CPU outside of the kernel, or so much for each \
+               transaction if that is less; what small-pages charges is not charged again. Other \
+               statements use more or less memory: the lower bound is nothing, the upper one that \
+               part of all its time on CPU. For other engines, and in untax watch, the tax is \
+               unmeasured. The queue itself is latency, not time of its own.",
     fix: "A pooler (PgBouncer in transaction mode, thread_handling=pool-of-threads, ProxySQL) of \
           two to four connections for each CPU.",
     sources: &[

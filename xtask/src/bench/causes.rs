@@ -125,6 +125,11 @@ fn found_table(matrix: &LabMatrix) -> String {
     for cell in matrix.cells() {
         let of = |count: usize| format!("{count} of {}", cell.runs.len());
         let found = cell.runs.iter().filter(|run| run.found).count();
+        let found = if is_none(cell.cause) {
+            format!("nothing, {}", of(cell.runs.len() - found))
+        } else {
+            of(found)
+        };
         let first = match cell.takes() {
             Some(takes) => format!("takes {takes}"),
             None if is_none(cell.cause) => String::new(),
@@ -132,13 +137,8 @@ fn found_table(matrix: &LabMatrix) -> String {
         };
         let tax = cell.tax().map_or(String::new(), |tax| format!("{:.0} %", tax * 100.0));
         // Writing to a string cannot fail.
-        let _ = writeln!(
-            text,
-            "| `{}` | {} | {} | {first} | {tax} |",
-            cell.cause,
-            cell.engine,
-            of(found)
-        );
+        let _ =
+            writeln!(text, "| `{}` | {} | {found} | {first} | {tax} |", cell.cause, cell.engine);
     }
     text + &left_out(matrix)
 }

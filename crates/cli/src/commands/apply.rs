@@ -15,9 +15,7 @@ use untax_core::receipt::{Header, SCHEMA};
 use untax_remedies::executor::{self, Standing};
 use untax_remedies::{Receipt, Tree};
 
-/// Applies a plan, step by step. The value before each step is on disk before the step is done, so
-/// that untax undo can put it back after any crash. When a step fails, or you interrupt it, all
-/// that was done is undone.
+/// Arguments of `untax apply`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  untax apply plan-20260101T101500000Z --dry-run\n  \
                         untax apply fix/                       a plan written with -o fix")]

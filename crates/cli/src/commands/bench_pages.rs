@@ -24,12 +24,7 @@ const TRIALS: &str = "7";
 /// How often progress is told where there is no terminal.
 const LINE_EVERY: Duration = Duration::from_secs(10);
 
-/// Reads a table by primary key over shared memory, on each page size in turn.
-///
-/// The table lies in shared memory with all data warm; keys are uniform, and every read takes in
-/// and verifies all of its row. Huge pages are reserved as needed; the previous pools are restored
-/// at once when the bench ends, whatever ends it. The host is busy meanwhile: do not run it next
-/// to a database that matters.
+/// Arguments of `untax bench pages`.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  untax bench pages                              4k against 2m, some minutes\n  \

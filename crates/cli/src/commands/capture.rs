@@ -7,8 +7,7 @@ use crate::state::State;
 use std::path::PathBuf;
 use untax_host::{Capture, Host};
 
-/// Saves every file that a check reads on this host, with those that were denied or absent marked,
-/// and without passwords or texts of queries: to report a wrong diagnosis, or to keep as a test.
+/// Arguments of `untax capture`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  untax capture host.tar.gz\n  \
                         untax check --replay host.tar.gz   on any other machine\n  \

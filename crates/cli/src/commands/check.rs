@@ -10,7 +10,7 @@ use untax_core::{Check, Reading, Severity, Window};
 use untax_host::{Capture, Host};
 use untax_report::{html, terminal};
 
-/// Watches the databases for a while and says what the platform takes from them.
+/// Arguments of `untax check`.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  untax check                        every database, ten seconds\n  \

@@ -7,8 +7,7 @@ use crate::state::State;
 use untax_core::compare::compare;
 use untax_report::terminal;
 
-/// Says what became of each cause between two checks of the same databases. A difference counts
-/// only where the intervals do not overlap; untax verify proves what a change is worth.
+/// Arguments of `untax compare`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  \
                         untax compare check-20260101T101500000Z check-20260101T111500000Z")]

@@ -6,7 +6,7 @@ use serde::Serialize;
 use untax_report::terminal::wrap;
 use untax_rules::{RULES, Rule, find};
 
-/// Says what a rule means, how it is measured, how to fix it, and where the facts come from.
+/// Arguments of `untax explain`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  untax explain small-pages")]
 pub struct Args {

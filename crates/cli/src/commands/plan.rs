@@ -11,8 +11,7 @@ use untax_core::Plan;
 use untax_remedies::Wish;
 use untax_report::terminal;
 
-/// Makes a plan from a saved check: what to change, in order, with the value before and after, and
-/// what is left to you. Nothing is changed, and nothing is read but the saved check.
+/// Arguments of `untax plan`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  untax plan                          from the last check\n  \
                         untax plan --only small-pages -o fix   for one cause, with files in fix/\n  \

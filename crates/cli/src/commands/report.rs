@@ -11,8 +11,7 @@ use std::path::PathBuf;
 use untax_core::{bench, lab, verdict};
 use untax_report::html::{self, Run};
 
-/// Writes saved results as one self-contained web page: checks, verifications, page-size benches
-/// and lab matrices, in the order in which they are named.
+/// Arguments of `untax report`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  \
                         untax report check-20260101T101500000Z verify-20260101T111500000Z \

@@ -9,8 +9,7 @@ use untax_core::receipt::Status;
 use untax_remedies::executor;
 use untax_remedies::{Receipt, Tree, Undone};
 
-/// Puts back what untax apply changed: every value, every file byte for byte, the last step first.
-/// What somebody else changed since is shown and left alone. Undoing twice is harmless.
+/// Arguments of `untax undo`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  untax undo                             list the receipts\n  \
                         untax undo receipt-20260101T101500000Z\n  \
@@ -22,7 +21,7 @@ pub struct Args {
     /// Undo what was interrupted half way, by a crash or a kill
     #[arg(long, conflicts_with = "receipt")]
     stale: bool,
-    /// Put back also what somebody changed since
+    /// Also put back what somebody else has changed since
     #[arg(long)]
     force: bool,
     /// Print the result as JSON

@@ -24,10 +24,7 @@ use untax_remedies::workload::Rate;
 use untax_remedies::{Receipt, Tree, executor};
 use untax_report::{html, terminal};
 
-/// Proves or disproves a plan: applies and undoes it by turns, in random order, runs a workload
-/// each time, and says with an interval what the plan is worth, beside what was predicted and what
-/// noise alone does. Afterwards the host is as before, however untax ends: a plan that is applied
-/// stays applied, under a new receipt.
+/// Arguments of `untax verify`.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "The rate of a workload is what pgbench, sysbench or redis-benchmark print, or a \
@@ -57,10 +54,12 @@ pub struct Args {
     /// Connections of a workload that is known by name [default: 4 for each CPU]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub clients: Option<u32>,
-    /// Run nothing: measure for so long what the databases of the plan serve anyway
+    /// Run no workload: in each trial, measure for this long what the databases of the plan serve
+    /// anyway
     #[arg(long, value_name = "TIME", conflicts_with = "workload", value_parser = duration)]
     pub passive: Option<Duration>,
-    /// The shell command that restarts the database, for plans that need it; returns when it serves
+    /// The shell command that restarts the database, for plans that need it; it must not
+    /// return before the database serves
     #[arg(long, value_name = "CMD")]
     restart: Option<String>,
     /// Runs of the workload after each change that are not counted

@@ -5,7 +5,7 @@ use crate::screen::{print, print_json};
 use serde::Serialize;
 use untax_lab::{CAUSES, Cause, Dose};
 
-/// Lists what can be caused, on which engines, and what this machine lacks for it.
+/// Arguments of `untax lab list`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  untax lab list")]
 pub struct Args {

@@ -15,14 +15,12 @@ use untax_host::Host;
 use untax_lab::{CAUSES, Cause, Dose, Engine, Turn};
 use untax_report::{html, terminal};
 
-/// Puts every cause on every engine that it makes sense for, as often as asked, in random order,
-/// so that a slow drift of the machine favours none. What was done so far is saved after each:
-/// the same command goes on with a matrix that was interrupted.
+/// Arguments of `untax lab matrix`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  untax lab matrix -o lab\n  \
                   untax lab matrix --repeats 5 --causes none,cpu-throttled --engines postgres -o lab")]
 pub struct Args {
-    /// How often each
+    /// How often to run each cause on each engine
     #[arg(long, value_name = "N", default_value_t = 3)]
     repeats: u32,
     /// Only these causes; none is always among them

@@ -10,9 +10,7 @@ use std::time::Duration;
 use untax_lab::{Cause, Dose, Engine, Turn};
 use untax_report::terminal;
 
-/// Starts a scratch server in a directory, a control group and on a port of its own, puts a cause
-/// on it under load, checks it, removes the cause, checks again, and measures throughput with and
-/// without it by turns. Everything is undone afterwards, however untax ends.
+/// Arguments of `untax lab run`.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Exit codes: 0 found as expected, 1 not found (or something found for none), \

@@ -14,7 +14,7 @@ use std::time::Duration;
 /// A window shorter than this has too few slices to say anything.
 const SHORTEST: Duration = Duration::from_millis(500);
 
-/// Shows what the platform takes from the databases, window after window, until q is pressed.
+/// Arguments of `untax watch`.
 #[derive(Debug, clap::Args)]
 #[command(
     mut_arg("window", |window| window.default_value("5s").help(
@@ -33,7 +33,7 @@ pub struct Args {
     /// interrupted. Results are not saved; the status is 1 when any of them has findings
     #[arg(long)]
     json: bool,
-    /// End after so many windows
+    /// Stop after this many windows
     #[arg(long, value_name = "N", requires = "json", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
 }
