@@ -22,9 +22,9 @@ pub const RULE: Rule = Rule {
                (/proc/PID/net/snmp and netstat). Each time-out is charged with the least that it \
                can take, 200 ms, over active time and these waits together: a lower bound. Where \
                the window has ten moments of 50 ms or more in which no client stands still, the \
-               gain is at most what is sent in these (OutSegs) over the mean of the window: the \
-               link may allow no more. All connections of the namespace count, those of other \
-               programs too.",
+               gain is at most what is sent in these (OutSegs) over the mean of the window without \
+               what was sent again: the link may allow no more. All connections of the namespace \
+               count, those of other programs too.",
     fix: "Find the link or queue that drops (ethtool -S, tc -s qdisc, nstat); raise what limits \
           the rate, or shape instead of policing; check conntrack and MTU.",
     sources: &[
@@ -80,7 +80,7 @@ fn found(window: &Window, pair: &Pair, counts: &TcpCounts) -> Option<Says> {
     if counts.retransmitted_segments < WORTH_COUNT || lost < WORTH_LOST {
         return None;
     }
-    let priced = priced(window, pair);
+    let priced = priced(window, pair, lost);
     let per_s = counts.retransmitted_segments as f64 / pair.seconds.max(f64::EPSILON);
     let by_tax = stall::severity(priced.as_ref().map_or(0.0, |(tax, _)| tax.share));
     let by_loss = match lost {
@@ -133,8 +133,8 @@ fn clients_of_thread(pair: &Pair) -> f64 {
     }
 }
 
-/// The tax and the gain of waiting for what was lost.
-fn priced(window: &Window, pair: &Pair) -> Option<(Tax, Gain)> {
+/// The tax and the gain of waiting for what was lost, which is that part of what was sent.
+fn priced(window: &Window, pair: &Pair, lost: f64) -> Option<(Tax, Gain)> {
     let (activity, stalled_s) = (pair.activity.value()?, stalled_s(pair)?);
     let active = activity.active(pair.end.model).0;
     if active + stalled_s <= 0.0 || stalled_s <= 0.0 {
@@ -150,7 +150,9 @@ fn priced(window: &Window, pair: &Pair) -> Option<(Tax, Gain)> {
     let in_loop = clients_s / (clients_s - still_s).max(f64::EPSILON);
     let stall = Stall::of(window, pair, |_| false).into_value().flatten();
     let room = stall.map_or(f64::INFINITY, |stall| stall.room()).max(1.0);
-    let free = free(window, pair, still_s / clients_s, clients_s / pair.seconds);
+    // Of what is sent then, nothing is sent twice.
+    let free = free(window, pair, still_s / clients_s, clients_s / pair.seconds)
+        .map(|free| free / (1.0 - lost.min(MOST_LOST)));
     let mid = in_loop.min(room).min(factor(share)).min(free.unwrap_or(f64::INFINITY));
     Some((tax, Gain::from(Interval::new(1.0, mid, factor(share)))))
 }
@@ -166,6 +168,9 @@ fn free(window: &Window, pair: &Pair, stalled: f64, clients: f64) -> Option<f64>
     let mean = stats::mean(moments).filter(|mean| *mean > 0.0)?;
     (none * moments.len() as f64 >= FEWEST_MOMENTS).then(|| (busy / mean).max(1.0))
 }
+
+/// More than this is not sent again on any connection that lives.
+const MOST_LOST: f64 = 0.5;
 
 /// Half of fewer moments than so many may be chance.
 const FEWEST_MOMENTS: f64 = 10.0;
@@ -203,7 +208,8 @@ mod tests {
         let rates = [[900.0; 45].to_vec(), [1100.0; 55].to_vec()].concat();
         let sent = |segments_per_s| Sent { database: "postgres:7".to_owned(), segments_per_s };
         window.sent = vec![sent(rates.clone())];
-        assert!((gain(&window) - 1100.0 / 1010.0).abs() < 1e-9);
+        // One of fifty segments was sent again.
+        assert!((gain(&window) - 1100.0 / 1010.0 / 0.98).abs() < 1e-9);
         window.sent = vec![sent(rates[40..50].to_vec())];
         assert!((gain(&window) - of_waits).abs() < 1e-9, "too few to say");
         window.sent = vec![sent(vec![0.0; 100])];

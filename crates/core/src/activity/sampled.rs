@@ -8,6 +8,9 @@ use serde::{Deserialize, Serialize};
 /// three: 3 / n is the 95 % bound).
 const FEWEST_SAMPLES: u64 = 100;
 
+/// What was seen so often is known to a third, of however few samples.
+const FEWEST_SEEN: u64 = 10;
+
 /// Samples of what the threads on a CPU executed, at equal steps of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sampled {
@@ -69,6 +72,8 @@ impl Activity {
             .map(|(w, s)| Some((w * counts(&s)? as f64, w * s.on_cpu as f64)))
             .collect::<Option<Vec<(f64, f64)>>>()?;
         let all: u64 = sampled().map(|(_, sampled)| sampled.on_cpu).sum();
-        if all < FEWEST_SAMPLES { None } else { stats::bootstrap_ratio(&pairs) }
+        let seen: u64 = sampled().filter_map(|(_, sampled)| counts(&sampled)).sum();
+        let enough = all >= FEWEST_SAMPLES || seen >= FEWEST_SEEN;
+        enough.then(|| stats::bootstrap_ratio(&pairs))?
     }
 }

@@ -448,9 +448,10 @@ int BPF_PROG(on_exit, struct task_struct *task)
 static __always_inline int charge_cpu_to(u8 doing)
 {
 	u32 pid = bpf_get_current_pid_tgid();
-	struct thread *thread = bpf_map_lookup_elem(&threads, &pid);
+	/* At a limit memory is freed some hundred thousand times a second, in pauses too. */
+	struct thread *thread = paused ? NULL : bpf_map_lookup_elem(&threads, &pid);
 
-	if (thread && !paused) {
+	if (thread) {
 		u64 now = bpf_ktime_get_ns();
 
 		settle(thread, now);
@@ -488,10 +489,10 @@ SEC("raw_tp/balance_dirty_pages")
 int BPF_PROG(on_dirty)
 {
 	u32 pid = bpf_get_current_pid_tgid();
-	struct thread *thread = bpf_map_lookup_elem(&threads, &pid);
+	struct thread *thread = paused ? NULL : bpf_map_lookup_elem(&threads, &pid);
 
 	/* The kernel looks at who writes whether or not it then holds it back. */
-	if (thread && !paused)
+	if (thread)
 		thread->dirty = 1;
 	return 0;
 }
