@@ -342,9 +342,9 @@ static __always_inline void hand_client_to(struct thread *idle)
 }
 
 /*
- * The current thread is about to wake one that polls: as a client that sends, or, by a signal say,
- * as a thread of the same database; or one that waits for a client. An interrupt may have come upon
- * any thread, so only those in a system call that means it count.
+ * The current thread is about to wake one that polls, as a client that sends or as a thread of the
+ * same database, or one that waits for a client. An interrupt may have come upon any thread, so only
+ * those in a system call that means it count.
  */
 SEC("raw_tp/sched_waking")
 int BPF_PROG(on_waking, struct task_struct *task)
@@ -362,11 +362,10 @@ int BPF_PROG(on_waking, struct task_struct *task)
 	call = syscall_of(registers());
 	if (!call)
 		return 0;
-	if (idle) {
-		if (call->sleeps == FUTEX)
-			hand_client_to(thread);
+	if (idle && call->sleeps == FUTEX)
+		hand_client_to(thread);
+	if (idle)
 		return 0;
-	}
 	if (call->sends) {
 		woken_by_client(thread);
 		if (bpf_get_prandom_u32() % CLIENT_SAMPLING == 0)
