@@ -61,9 +61,8 @@ impl Shell {
         cleanup: &str,
         arguments: &[S],
     ) -> Result<Self, LabError> {
-        let script = format!("trap '' HUP INT TERM\n{prepare}\nread -r end\n{cleanup}");
         let mut command = Command::new("/bin/sh");
-        command.args(["-c", &script, "untax-lab"]).args(arguments);
+        command.args(["-c", &guarding(prepare, cleanup), "untax-lab"]).args(arguments);
         Self::start(command)
     }
 
@@ -130,6 +129,11 @@ impl Drop for Shell {
     }
 }
 
+/// The script of a guard. Whoever waits for its line may have ended before it is printed.
+fn guarding(prepare: &str, cleanup: &str) -> String {
+    format!("trap '' HUP INT TERM PIPE\n{prepare}\nread -r end\n{cleanup}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -145,6 +149,19 @@ mod tests {
             kill_process(Pid::from_child(&guard.child), signal).unwrap();
         }
         drop(guard);
+        assert!(!file.exists());
+    }
+
+    #[test]
+    fn a_guard_whose_maker_ended_meanwhile_cleans_up() {
+        let file = std::env::temp_dir().join(format!("untax-guard-late-{}", std::process::id()));
+        std::fs::write(&file, "changed").unwrap();
+        let script = guarding("sleep 0.2\necho made", r#"rm "$1""#);
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", &script, "untax-lab"]).arg(&file);
+        let mut guard = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        drop((guard.stdin.take(), guard.stdout.take()));
+        guard.wait().unwrap();
         assert!(!file.exists());
     }
 }
