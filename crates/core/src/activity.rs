@@ -405,6 +405,10 @@ mod tests {
         };
         set(&mut activity, 40, Some(0));
         assert_eq!(activity.share_faulting_on_data(), None, "too few to say zero");
+        set(&mut activity, 40, Some(4));
+        assert_eq!(activity.share_faulting_on_data(), None, "too few that saw it");
+        set(&mut activity, 40, Some(5));
+        assert_eq!(activity.share_faulting_on_data(), Some(Interval::exact(0.125)));
         set(&mut activity, 400, None);
         assert_eq!(activity.share_faulting_on_data(), None, "not known");
         assert_eq!(activity.share_calling(Call::Pages), None, "not counted");

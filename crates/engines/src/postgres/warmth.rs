@@ -1,6 +1,7 @@
-//! How much longer a statement takes a server process whose memory others have driven out of the caches:
-//! the same prepared statement, asked three times in one go after others had the CPU. The first time it finds its memory in no cache; its
-//! code is that of any other prepared statement, which the other processes keep in them.
+//! How much longer a statement takes a server process whose memory others have driven out of the
+//! caches: the same prepared statement, asked three times in one go after others had the CPU. The first
+//! time it finds its memory in no cache; its code is that of any other prepared statement, which the
+//! other processes keep in them.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
