@@ -38,7 +38,10 @@ pub fn untraced(database: &Value, why: &str) {
         let said = gap(&database["time"][*name]);
         assert!(said.contains(why), "{name}: {said}");
     }
-    assert!(database["tax"].is_null(), "{}", database["tax"]);
+    let taxed = |finding: &&Value| !finding["tax"].is_null();
+    let mut taxed = database["findings"].as_array().unwrap().iter().filter(taxed);
+    // Counters that everybody may read tell it, and Redis under load is at its threshold.
+    assert!(taxed.all(|finding| finding["rule"] == "redis-network-bound"), "{database:#}");
 }
 
 /// No number of a check is one that cannot be.
