@@ -42,6 +42,8 @@ pub enum Doing {
     FutexFilesystem,
     /// The same, behind one that has dirtied too many pages.
     FutexDirtyThrottled,
+    /// The same, behind one that frees memory for what it writes, or waits for memory.
+    FutexReclaim,
     /// Waiting in a page fault that reads nothing, or to change its mappings.
     Fault,
     /// Waiting until the network takes data.
@@ -64,7 +66,7 @@ pub enum Doing {
 
 impl Doing {
     /// All of them, in the order in which the probe numbers them.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 22] = [
         Self::OnCpu,
         Self::ReclaimOnCpu,
         Self::Contended,
@@ -77,6 +79,7 @@ impl Doing {
         Self::FutexDisk,
         Self::FutexFilesystem,
         Self::FutexDirtyThrottled,
+        Self::FutexReclaim,
         Self::Fault,
         Self::Send,
         Self::Receive,
@@ -113,6 +116,10 @@ impl Doing {
                     other => other,
                 }
             }
+            Self::FutexReclaim => match Self::Futex.part(polling, model) {
+                Part::Lock => Part::Reclaim,
+                other => other,
+            },
             Self::PollPeer if polling == Polling::Forever && model == Model::Process => Part::Lock,
             Self::AsyncIo if polling == Polling::Forever => Part::Disk,
             Self::Poll
@@ -471,6 +478,9 @@ mod tests {
         let behind = |polling, model| Doing::FutexDisk.part(polling, model);
         assert_eq!(behind(Polling::Forever, Model::Process), Part::Disk);
         assert_eq!(behind(Polling::Never, Model::Thread), Part::Idle);
+        let freeing = |polling, model| Doing::FutexReclaim.part(polling, model);
+        assert_eq!(freeing(Polling::Forever, Model::Process), Part::Reclaim);
+        assert_eq!(freeing(Polling::Never, Model::Thread), Part::Idle);
         let held = |polling, doing, wait, model| {
             Spent { polling, doing, time_s: Seconds(1.0) }.held_by(wait, model)
         };

@@ -28,13 +28,21 @@ pub(crate) struct Running {
     billed: Seconds,
 }
 
-/// What libbpf said last: its errors are numbers alone.
+/// What libbpf said of the program that is being loaded: its errors are numbers alone.
 static SAID: Mutex<String> = Mutex::new(String::new());
 
 fn listen(_: PrintLevel, text: String) {
     if let Ok(mut said) = SAID.lock() {
-        *said = text;
+        said.push_str(&text);
     }
+}
+
+/// What the kernel's verifier found wrong with a program, if it looked at one: the line before the
+/// last one of its log, which tells what it took to find it.
+fn refused(said: &str) -> Option<&str> {
+    let (log, _) = said.split_once("-- END PROG LOAD LOG --")?;
+    let mut lines = log.lines().rev().map(str::trim).filter(|line| !line.is_empty());
+    lines.find(|line| !line.starts_with("processed "))
 }
 
 impl Program {
@@ -44,14 +52,22 @@ impl Program {
         configure: impl Fn(&mut OpenMapMut) -> libbpf_rs::Result<()>,
     ) -> Reading<Running> {
         libbpf_rs::set_print(Some((PrintLevel::Warn, listen)));
+        if let Ok(mut said) = SAID.lock() {
+            said.clear();
+        }
         match self.started(configure) {
             Ok(running) => Reading::Present(running),
-            Err(error) if error.kind() == ErrorKind::PermissionDenied => {
-                Reading::Denied("tracing needs root (CAP_BPF and CAP_PERFMON)".to_owned())
-            }
             Err(error) => {
-                let said = SAID.lock().map(|said| said.trim().to_owned()).unwrap_or_default();
-                Reading::Failed(format!("this kernel refuses tracing: {error} ({said})"))
+                let said = SAID.lock().map(|said| said.clone()).unwrap_or_default();
+                let refused = refused(&said);
+                // The kernel answers a program that it cannot prove harmless as it does a user who
+                // may not load any; but it says why.
+                if error.kind() == ErrorKind::PermissionDenied && refused.is_none() {
+                    Reading::Denied("tracing needs root (CAP_BPF and CAP_PERFMON)".to_owned())
+                } else {
+                    let said = refused.unwrap_or(said.trim());
+                    Reading::Failed(format!("this kernel refuses tracing: {error} ({said})"))
+                }
             }
         }
     }
@@ -212,5 +228,21 @@ impl Running {
         let times = self.object.progs_mut().map(|program| time_of(program).into_result());
         let total: Result<u64, Gap> = times.sum();
         Reading::from(total).map(Seconds::from_ns)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::refused;
+
+    #[test]
+    fn a_refused_program_is_told_from_a_user_who_may_not() {
+        let log = "libbpf: prog 'on_switch': -- BEGIN PROG LOAD LOG --\n\
+                   1694: (0f) r7 += r2\n\
+                   R7 max value is outside of the allowed memory range\n\
+                   processed 519 insns (limit 1000000) max_states_per_insn 1\n\
+                   -- END PROG LOAD LOG --\nlibbpf: failed to load object 'threads'";
+        assert_eq!(refused(log), Some("R7 max value is outside of the allowed memory range"));
+        assert_eq!(refused("libbpf: failed to load object 'threads'"), None);
     }
 }

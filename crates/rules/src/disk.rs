@@ -5,6 +5,7 @@
 //! that is the platform's, and that is the storage's, the neighbours' or the device's own.
 
 use crate::disk_limit;
+use crate::images;
 use crate::memory;
 use crate::stall::{Stall, WORTH};
 use untax_core::activity::{Doing, Part, Spent};
@@ -95,7 +96,8 @@ impl Charged {
         let share = |part: f64| if all > 0.0 { (part / all).clamp(0.0, 1.0) } else { 0.0 };
         let of_role = |role| time_of(waited_for(io, id).filter(move |flow| flow.role == role));
         let temporary = if pair.end.engine == "mysql" { share(of_role(Role::Temp)) } else { 0.0 };
-        let images = share(of_role(Role::Log)) * images_of_log(pair).unwrap_or(0.0);
+        let log = share(of_role(Role::Log));
+        let images = log * images::of_log(pair).unwrap_or(0.0);
         let (read_s, read_bytes) = reads(io, id, temporary > 0.0);
         // Without a count it may be none of the reads, or all.
         let again = match memory::read_again(window, pair).value() {
@@ -106,10 +108,12 @@ impl Charged {
         let count: u64 = waited_for(io, id).map(|flow| flow.requests).sum();
         let request_s = waited(io, pair).unwrap_or(all) / count.max(1) as f64;
         let slow = if request_s > ORDINARY_S { 1.0 - ORDINARY_S / request_s } else { 0.0 };
-        // Of each request as much as its bytes took, but for what an ordinary disk takes anyway; all
-        // of it where a limit on bytes is what it waits for.
-        let bytes_count = disk_limit::reached(window, pair, Limited::WrittenBytes).is_some();
-        let moved = images * if bytes_count { 1.0 } else { moving(io, pair).min(slow) };
+        // Of each request as much as its bytes took, but for what an ordinary disk takes anyway; where
+        // a limit on bytes is what everything waits for, as much as their part of these.
+        let moved = match disk_limit::reached(window, pair, Limited::WrittenBytes) {
+            Some(limit) => images::freed(io, pair, limit),
+            None => log * images::of_written(io, pair) * moving(io, pair).min(slow),
+        };
         let rest = ((1.0 - temporary - evicted.mid) * slow - moved).max(0.0);
         let remote = io.places_of(id).any(|p| {
             p.role != Role::Temp && p.filesystem.value().is_some_and(|f| f.network.is_some())
@@ -119,7 +123,7 @@ impl Charged {
         Self {
             temporary: Interval::exact(temporary),
             // A shorter log is written as often, so its writes may take as long without them.
-            images: Interval::new(0.0, moved, images),
+            images: Interval::new(0.0, moved, images.max(moved)),
             evicted,
             again,
             remote: if remote { Interval::exact(rest) } else { Interval::exact(0.0) },
@@ -164,16 +168,6 @@ pub fn waited(io: &Io, pair: &Pair) -> Option<f64> {
     let waits = |spent: &Spent| spent.part(pair.end.model) == Part::Disk;
     let waited = activity.sum(|s| matches!(s.doing, Doing::Disk | Doing::AsyncIo) && waits(s));
     Some(waited.0 * io.window_s.0 / activity.window_s.0.max(f64::MIN_POSITIVE))
-}
-
-/// Share (0..1) of the log that is images of whole pages; `None` when the server does not say.
-///
-/// An image is at most a block of 8 KiB: less when it has a hole in the middle or is compressed.
-pub fn images_of_log(pair: &Pair) -> Option<f64> {
-    const BLOCK_BYTES: f64 = 8192.0;
-    let growth = |name: &str| pair.growth(name, |d| d.counters.told(name)).into_value();
-    let (images, bytes) = (growth("wal_fpi")?, growth("wal_bytes")?);
-    (bytes > 0.0).then(|| (images * BLOCK_BYTES / bytes).clamp(0.0, 1.0))
 }
 
 /// The chance (0..1) that a request of the database meets its device busy with somebody else's:

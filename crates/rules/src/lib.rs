@@ -15,6 +15,7 @@ mod duplicate_machine_id;
 mod hugepage_limit;
 mod hugepages_idle;
 mod hugepages_short;
+mod images;
 mod io_hang;
 mod lock_contended;
 mod memory;

@@ -2,20 +2,21 @@
 
 use crate::disk::{self, Charged};
 use crate::stall::{Stall, WORTH};
-use untax_core::activity::{Doing, Spent};
+use untax_core::activity::{Doing, Part, Spent};
 use untax_core::pressure::GroupMemory;
 use untax_core::window::Pair;
 use untax_core::{Bytes, Reading, Window};
 
 /// Time spent in reclaim, reading again what a limit had evicted, on a CPU and waiting for disks, and
-/// waiting for threads that reclaim with a file's lock held.
+/// waiting for threads that reclaim with a lock held, a file's or the database's own.
 pub fn waits(window: &Window, pair: &Pair) -> Reading<Option<Stall>> {
     let charged = Charged::of(window, pair).into_value();
     let waiting = disk::waits(window, pair).into_value().flatten();
     let evicted = waiting.zip(charged).map(|(waiting, c)| waiting.share.times(c.evicted));
     let files = files(window, pair).into_value().flatten();
     let locked = files.map(|files| files.share.scale(reclaiming(window, pair)));
-    let more = || evicted.into_iter().chain(locked);
+    let queued = queued(window, pair).into_value().flatten().map(|queued| queued.share);
+    let more = || evicted.into_iter().chain(locked).chain(queued);
     let sampled = pair.activity.value().and_then(|activity| activity.share_reading());
     let read = sampled.zip(charged).map(|(sampled, charged)| sampled.times(charged.again));
     reclaim(window, pair).and_then(|stall| {
@@ -32,16 +33,25 @@ pub fn waits(window: &Window, pair: &Pair) -> Reading<Option<Stall>> {
 /// Freeing memory on a CPU, with its part of waiting for one, and asleep.
 fn reclaim(window: &Window, pair: &Pair) -> Reading<Option<Stall>> {
     let model = pair.end.model;
-    let counts = |spent: &Spent, doing| spent.doing == doing && !spent.in_background(model);
-    let asleep = Stall::of(window, pair, |spent| counts(spent, Doing::ReclaimStalled));
+    let asleep = Stall::of(window, pair, |spent| counts(spent, pair, Doing::ReclaimStalled));
     let on_cpu = pair.activity.value().and_then(|activity| {
-        let share = activity.share(model, |spent| counts(spent, Doing::ReclaimOnCpu))?;
+        let share = activity.share(model, |spent| counts(spent, pair, Doing::ReclaimOnCpu))?;
         Some(share.scale(activity.active(model).0))
     });
     asleep.and_then(|stall| match stall.zip(on_cpu) {
         Some((stall, on_cpu_s)) => stall.computing(on_cpu_s).map(Some),
         None => Reading::Present(None),
     })
+}
+
+/// Waiting for locks that threads hold meanwhile.
+fn queued(window: &Window, pair: &Pair) -> Reading<Option<Stall>> {
+    Stall::of(window, pair, |spent| counts(spent, pair, Doing::FutexReclaim))
+}
+
+fn counts(spent: &Spent, pair: &Pair, doing: Doing) -> bool {
+    let model = pair.end.model;
+    spent.doing == doing && spent.part(model) == Part::Reclaim && !spent.in_background(model)
 }
 
 /// Waiting inside file calls, and behind threads that do.

@@ -4,6 +4,7 @@ use crate::accounting::factor;
 use crate::catalogue::Rule;
 use crate::disk;
 use crate::disk_limit;
+use crate::images;
 use crate::stall::{self, Words, percent};
 use untax_core::database::{IoLimit, Limited};
 use untax_core::finding::Says;
@@ -19,13 +20,13 @@ pub const RULE: Rule = Rule {
            every change such an image: the log grows tenfold, and commits wait for it.",
     measured: "wal_fpi x 8 KiB over wal_bytes (pg_stat_wal, PostgreSQL 14 and newer), checkpoints \
                of the window, and the settings. Tax: waiting for disks, times the log's part of \
-               the database's device time, times the images' part of the log, times the part of \
-               the waiting in which bytes were moved (at the pace of the log's busiest quarter of \
+               the database's device time, times the images' part of what is written to the log (a \
+               flush writes its last page again), times the part of the waiting in which bytes were moved (at the pace of the log's busiest quarter of \
                a second), or the part above 0.5 ms for a request where that is less. It lies \
                between none of this, as the log is flushed as often without images, and all of it. \
-               Where a control group's limit on bytes was reached to four fifths, all of that \
-               waiting counts; the gain is then what is written, over what is left without images \
-               and without the pages that the next checkpoint writes with them.",
+               Where a control group's limit on bytes was reached to four fifths, as much of all \
+               waiting for disks counts as images are of the bytes, and the pages that the next \
+               checkpoint writes with them; the gain is then what is written, over what is left.",
     fix: "wal_compression = lz4 (or on), max_wal_size and checkpoint_timeout large enough for a \
           checkpoint every 30 minutes; full_page_writes = off only on a filesystem that cannot \
           tear pages (ZFS).",
@@ -56,7 +57,7 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
             return Reading::Present(None);
         }
         pair.growth("wal_bytes", |d| d.counters.told("wal_bytes")).map(|bytes| {
-            let images = disk::images_of_log(pair)?;
+            let images = images::of_log(pair)?;
             let rate = bytes / pair.seconds;
             (images >= MOSTLY && rate >= WORTH_BYTES_S).then(|| found(window, pair, images, rate))
         })
@@ -71,7 +72,7 @@ fn found(window: &Window, pair: &Pair, images: f64, rate: f64) -> Says {
     let what = format!("{} of the log is images of whole pages", percent(images));
     match disk::priced(window, pair, |charged| charged.images) {
         Some(stall) => {
-            let limited = held(window, pair, images);
+            let limited = held(window, pair);
             let stall = match limited {
                 Some(Held { limit, factor, waiting }) => {
                     evidence.push(disk_limit::evidence(limit));
@@ -84,8 +85,8 @@ fn found(window: &Window, pair: &Pair, images: f64, rate: f64) -> Says {
                 fix,
                 evidence,
                 method: "time waiting for block devices, traced, x the log's part of its device \
-                         time x the images' part of the log x the part spent moving bytes, over \
-                         active time"
+                         time x the images' part of what is written to it x the part spent moving \
+                         bytes, over active time"
                     .to_owned(),
                 remedy: None,
             };
@@ -113,21 +114,14 @@ struct Held<'a> {
     waiting: f64,
 }
 
-/// A page that was changed for the first time since a checkpoint is also written by the next one:
-/// with the image that write ends. The device goes on to take for each request what it takes now.
-fn held<'a>(window: &'a Window, pair: &'a Pair, images: f64) -> Option<Held<'a>> {
+/// The device goes on to take for each request what it takes now.
+fn held<'a>(window: &'a Window, pair: &'a Pair) -> Option<Held<'a>> {
     let (io, limit) =
         window.io.value().zip(disk_limit::reached(window, pair, Limited::WrittenBytes))?;
-    let of = |role: Role| {
-        let flows = disk_limit::below(io, pair, limit, Direction::Write);
-        flows.filter(|flow| flow.role == role).map(|flow| flow.bytes.0).sum::<u64>() as f64
-    };
-    let images_bytes = images * of(Role::Log);
-    let freed = images_bytes + of(Role::Data).min(images_bytes);
-    let asked = disk_limit::asked(io, pair, limit);
+    let freed = images::freed(io, pair, limit);
     let held = 1.0 - disk_limit::of_device(io, pair, limit);
     let waiting = disk_limit::waiting(window, pair) * held;
-    (freed > 0.0).then(|| Held { limit, factor: factor(freed / asked), waiting })
+    (freed > 0.0).then(|| Held { limit, factor: factor(freed), waiting })
 }
 
 fn evidence(window: &Window, pair: &Pair) -> Vec<Evidence> {
@@ -158,6 +152,7 @@ mod tests {
     use super::*;
     use crate::test_io::{flow, io};
     use crate::test_window::{self, found as findings};
+    use untax_core::Bytes;
     use untax_core::activity::Doing;
 
     fn window(images: u64) -> Window {
@@ -196,6 +191,20 @@ mod tests {
         // device's own 0.9 s.
         assert!((gain(800_000) - 10.0 / 5.9).abs() < 1e-9);
         assert!(waiting < gain(800_000));
+    }
+
+    #[test]
+    fn what_flushes_write_again_is_no_image() {
+        let mut window = window(10_240);
+        let io = window.io.as_mut().into_value().unwrap();
+        // Twice as much as the 100 MiB that were logged: images are 80 of 200.
+        io.flows.as_mut().into_value().unwrap()[0].bytes = Bytes(200 << 20);
+        let tax = findings(evaluate(&window))[0].tax.clone().unwrap();
+        assert!((tax.share - 0.5 * 0.4 / 2.0).abs() < 1e-9, "{tax:?}");
+        let limit = test_window::io_limit(Limited::WrittenBytes, 20_000_000);
+        test_window::limit_io(&mut window, limit);
+        let found = findings(evaluate(&window));
+        assert!((found[0].tax.as_ref().unwrap().share - 0.5 * 0.4).abs() < 1e-9);
     }
 
     #[test]

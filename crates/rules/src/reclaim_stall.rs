@@ -16,8 +16,9 @@ pub const RULE: Rule = Rule {
            are evicted too early must be read again, and memory.high puts threads to sleep on \
            purpose. It goes on long before anything is killed, and nothing but latency shows it.",
     measured: "Traced, over active time: time on CPU inside direct reclaim (vmscan tracepoints), \
-               with its part of waiting for a CPU; and time asleep while the kernel had marked the \
-               thread as stalled on memory (the mark that memory pressure, PSI, is made from). \
+               with its part of waiting for a CPU; time asleep while the kernel had marked the \
+               thread as stalled on memory (the mark that memory pressure, PSI, is made from); and \
+               waiting for a lock while a thread that may hold it did either. \
                Where a limit was met, two more parts count. First, reading again what had been \
                evicted shortly before: that part of what was read (workingset_refault_file of its \
                group), of the time waiting for disks to read and of the time on CPU getting file \
@@ -114,6 +115,14 @@ mod tests {
         );
         let findings = found(evaluate(&window));
         assert!((findings[0].tax.as_ref().unwrap().share - 0.4).abs() < 1e-9);
+        let behind =
+            [(Doing::OnCpu, 6.0), (Doing::ReclaimStalled, 1.0), (Doing::FutexReclaim, 3.0)];
+        test_window::trace(&mut window, &behind);
+        let findings = found(evaluate(&window));
+        assert!(
+            (findings[0].tax.as_ref().unwrap().share - 0.4).abs() < 1e-9,
+            "a lock held meanwhile"
+        );
         test_window::trace(&mut window, &[(Doing::OnCpu, 6.0)]);
         assert!(found(evaluate(&window)).is_empty());
     }

@@ -3,9 +3,9 @@
 use super::{Cause, Injected, Need, Plan};
 use crate::work::Engine;
 
-/// What a single spinning disk does, and what a small cloud volume.
+/// What a single spinning disk does, and what a small cloud volume does.
 const STRONG_PER_S: u64 = 60;
-const MILD_PER_S: u64 = 1000;
+const MILD_PER_S: u64 = 1250;
 
 /// One request after the other of 0.5 ms, which the rule takes for ordinary: removing the cause is to
 /// put such a disk there, and not this machine's own memory.
@@ -14,7 +14,7 @@ const ORDINARY_PER_S: u64 = 2000;
 pub(super) const CAUSE: Cause = Cause {
     id: "disk-slow",
     summary: "a data disk that does 60 writes a second rather than 2000, under commits that are flushed",
-    mild: Some("a disk that does 1000"),
+    mild: Some("a disk that does 1250"),
     engines: &Engine::ALL,
     needs: &[Need::Root, Need::LoopDevice],
     takes: None,

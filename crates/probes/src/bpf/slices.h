@@ -95,10 +95,10 @@ static long resume_one(struct bpf_map *map, const u32 *pid, struct thread *threa
 		bpf_map_delete_elem(map, pid);
 		return 0;
 	}
-	/* The clock of writers stood still; those that wait now set it going again. */
-	if (total && total->writes_since < *now)
-		total->writes_since = 0;
-	thread->writes = 0;
+	/* The clock of holders stood still; those that wait now set it going again. */
+	if (total && total->holds_since < *now)
+		total->holds_since = 0;
+	thread->holds = 0;
 	thread->since = *now;
 	thread->on_cpu = ON_CPU;
 	/* Who waited still waits, most likely; who ran or was about to may do anything. */

@@ -71,9 +71,13 @@ enum moment { RESUMED, SETTLED };
 
 static __always_inline void charge(struct thread *thread, u8 doing, u64 ns)
 {
-	if (doing >= DOINGS)
+	u64 index = doing;
+
+	/* The verifier wants the bound on the very register that indexes. */
+	asm volatile("" : "+r"(index));
+	if (index >= DOINGS)
 		return;
-	thread->spent[doing] += ns;
+	thread->spent[index] += ns;
 	/* What it waits for else is no part of connecting. */
 	if (doing == ON_CPU || doing == CONTENDED)
 		thread->stretch += ns;
@@ -83,7 +87,7 @@ static __always_inline void charge(struct thread *thread, u8 doing, u64 ns)
  * Charges a stretch between two polls, as far as it has come. The first ones of a new server process
  * or thread, or of one that serves a new client, are the way to the first request, the last one is
  * its end, and one in which a thread started another is the way to that: what a connection costs
- * beside what it is for.
+ * beside what it is for. A process that starts others does nothing but that and clean up after them.
  */
 static __always_inline void charge_stretch(struct thread *thread, bool dies)
 {
@@ -106,7 +110,7 @@ static __always_inline void end_stretch(struct thread *thread, bool dies)
 	charge_stretch(thread, dies);
 	if (thread->polls < POLLS)
 		thread->polls++;
-	thread->started = 0;
+	thread->started &= thread->forks;
 }
 
 /* Moves what a thread has spent to the total of its database. */
@@ -187,8 +191,8 @@ static __always_inline void settle(struct thread *thread, u64 now)
 		charge(thread, POLL_PEER, spent);
 		return;
 	}
-	if (thread->doing >= DISK && thread->doing <= DIRTY_THROTTLED)
-		settle_file(thread, spent, now);
+	if (thread->holds || is_holding(thread))
+		settle_holding(thread, spent, now);
 	if (thread->doing != RUNNABLE || !thread->limited) {
 		charge(thread, thread->doing == RUNNABLE ? CONTENDED : thread->doing, spent);
 		return;
@@ -234,6 +238,15 @@ static __always_inline bool serves(struct thread *thread)
 	return thread->polling == FOREVER || (thread->threaded && thread->polling == TIMED);
 }
 
+/*
+ * Whether it may hold a lock that clients wait for in such a call: who answers holds none. A process
+ * that has not polled yet serves a client, most likely, and a thread does not.
+ */
+static __always_inline bool may_hold(struct thread *thread, const volatile struct syscall *call)
+{
+	return call && !call->sends && thread->polling != (thread->threaded ? NEVER : TIMED);
+}
+
 #include "clients.h"
 
 /* Why a thread that is about to leave its CPU in this state, or has left it, does so. */
@@ -242,7 +255,7 @@ static __always_inline u8 reason(struct thread *thread, struct task_struct *task
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
 	const volatile struct syscall *call = syscall_of(regs);
 
-	thread->writes = 0;
+	thread->holds = 0;
 	thread->waits_in = 0;
 	if (state & TASK_INTERRUPTIBLE) {
 		if (!call)
@@ -269,9 +282,11 @@ static __always_inline u8 reason(struct thread *thread, struct task_struct *task
 		return call->sleeps;
 	}
 	/* Bits move with every kernel, and CO-RE finds them through this macro alone. */
-	if (BPF_CORE_READ_BITFIELD(task, in_memstall))
+	if (BPF_CORE_READ_BITFIELD(task, in_memstall)) {
+		thread->holds = may_hold(thread, call);
 		return RECLAIM_STALLED;
-	thread->writes = call && call->writes && serves(thread);
+	}
+	thread->holds = call && call->writes && serves(thread);
 	/* Who is held back can be killed meanwhile, and who waits for the disk cannot. */
 	if (thread->dirty && (state & TASK_WAKEKILL))
 		return DIRTY_THROTTLED;
@@ -391,7 +406,7 @@ static __always_inline int woken(struct task_struct *task)
 		u64 now = bpf_ktime_get_ns();
 
 		settle(thread, now);
-		end_wait(thread);
+		end_wait(thread, now);
 		begin_runnable(thread, task, now);
 	}
 	return 0;
@@ -444,46 +459,6 @@ int BPF_PROG(on_exit, struct task_struct *task)
 	return 0;
 }
 
-static __always_inline int charge_cpu_to(u8 doing)
-{
-	u32 pid = bpf_get_current_pid_tgid();
-	/* At a limit memory is freed some hundred thousand times a second, in pauses too. */
-	struct thread *thread = paused ? NULL : bpf_map_lookup_elem(&threads, &pid);
-
-	if (thread) {
-		u64 now = bpf_ktime_get_ns();
-
-		settle(thread, now);
-		thread->on_cpu = doing;
-		begin(thread, doing, now);
-	}
-	return 0;
-}
-
-SEC("raw_tp/mm_vmscan_direct_reclaim_begin")
-int BPF_PROG(on_reclaim_begin)
-{
-	return charge_cpu_to(RECLAIM_ON_CPU);
-}
-
-SEC("raw_tp/mm_vmscan_direct_reclaim_end")
-int BPF_PROG(on_reclaim_end)
-{
-	return charge_cpu_to(ON_CPU);
-}
-
-SEC("raw_tp/mm_vmscan_memcg_reclaim_begin")
-int BPF_PROG(on_group_reclaim_begin)
-{
-	return charge_cpu_to(RECLAIM_ON_CPU);
-}
-
-SEC("raw_tp/mm_vmscan_memcg_reclaim_end")
-int BPF_PROG(on_group_reclaim_end)
-{
-	return charge_cpu_to(ON_CPU);
-}
-
 SEC("raw_tp/balance_dirty_pages")
 int BPF_PROG(on_dirty)
 {
@@ -496,5 +471,6 @@ int BPF_PROG(on_dirty)
 	return 0;
 }
 
+#include "reclaim.h"
 #include "samples.h"
 #include "slices.h"

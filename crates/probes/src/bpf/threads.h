@@ -17,6 +17,7 @@ enum doing {
 	FUTEX_DISK,
 	FUTEX_FILESYSTEM,
 	FUTEX_DIRTY_THROTTLED,
+	FUTEX_RECLAIM,
 	FAULT,
 	SEND,
 	RECEIVE,
@@ -39,8 +40,8 @@ enum polling { NEVER, TIMED, FOREVER, POLLINGS };
 /* What a system call is for, in the order of untax_core::activity::Call. */
 enum call { CALL_CONNECTION, CALL_PAGES, CALL_RECEIVE, CALL_WAIT, CALLS };
 
-/* Waits for files: DISK, FILESYSTEM and DIRTY_THROTTLED, and in this order those behind them. */
-#define FILE_WAITS 3
+/* Waits with a lock held, from DISK to RECLAIM_STALLED, and in this order those behind them. */
+#define HOLDING_WAITS 4
 
 /* untax_core::activity::HANG_S: ns. */
 #define HANG_NS 20000000
@@ -98,8 +99,8 @@ struct thread {
 	u8 polls;
 	/* It is about to end. */
 	u8 dying;
-	/* It serves a client and waits for what it writes. */
-	u8 writes;
+	/* It serves a client and waits for what it writes, or for memory: perhaps with a lock held. */
+	u8 holds;
 	/* It has started another since it polled last. */
 	u8 started;
 	/* Whether its last page fault was on the memory that holds the data. */
@@ -110,9 +111,9 @@ struct thread {
 	u8 forks;
 	/* What it spent on a CPU and waiting for one (ns) since it polled last. */
 	u64 stretch;
-	/* When this wait began, and what its database's clocks of writers showed then: ns. */
+	/* When this wait began, and what its database's clocks of holders showed then: ns. */
 	u64 waits_since;
-	u64 clocks[FILE_WAITS];
+	u64 clocks[HOLDING_WAITS];
 	/*
 	 * Descriptors of epoll, plus one: the one that it waits in without a time-out, the one in
 	 * which a client's send woke it last, and another in which a thread of its database did.
@@ -139,16 +140,17 @@ struct total {
 	/* What their first requests took. */
 	u64 first;
 	/*
-	 * Clocks of the time in which a thread that serves a client waited for what it writes, one for
-	 * each thing to wait for. One thread holds the log's lock at a time; where several write, a
-	 * clock runs too fast, and a wait behind it is charged no more than its own length.
+	 * Clocks of the time in which a thread that serves a client waited for what it writes, or freed
+	 * memory, one for each thing to wait for. One thread holds the log's lock at a time; where
+	 * several wait, a clock runs too fast, and a wait behind it is charged no more than its own
+	 * length.
 	 */
-	u64 written[FILE_WAITS];
+	u64 held[HOLDING_WAITS];
 	/* Since when (ns; 0: not now) one does, and for what. */
-	u64 writes_since;
-	u64 writes_for;
-	/* The longest waits for files. */
-	u64 longest[FILE_WAITS];
+	u64 holds_since;
+	u64 holds_for;
+	/* The longest of these waits. */
+	u64 longest[HOLDING_WAITS];
 	/* Time in waits for a filesystem that were as long as a hang. */
 	u64 hung;
 	/*

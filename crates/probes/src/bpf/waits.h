@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * A part of threads.bpf.c: which waits in a futex are for files, and the longest waits for files.
+ * A part of threads.bpf.c: which waits in a futex are for files or memory, and the longest waits for
+ * files.
  *
  * Who queues for the log's lock waits for the one that holds it, and that one for the disk, say. So
  * each database has clocks that run while a thread of it that serves a client waits for what it
- * writes, and a wait in a futex is the disk's for as much of it as the disk's clock advanced.
+ * writes, or frees memory, and a wait in a futex is the disk's for as much of it as the disk's clock
+ * advanced.
  */
 #ifndef UNTAX_WAITS_H
 #define UNTAX_WAITS_H
@@ -16,21 +18,32 @@ static __always_inline struct total *total_of(struct thread *thread)
 	return bpf_map_lookup_elem(&totals, &database);
 }
 
-/* What the clock of writers that wait for this shows. */
+/* What the clock of holders that wait for this shows. */
 static __always_inline u64 clock(struct total *total, u32 what, u64 now)
 {
-	u64 since = total->writes_for == what ? total->writes_since : 0;
+	u64 since = total->holds_for == what ? total->holds_since : 0;
 
-	return total->written[what] + (since && now > since ? now - since : 0);
+	return total->held[what] + (since && now > since ? now - since : 0);
 }
 
-/* Charges a wait in a futex: to files for as long as a writer waited for them. */
+/* A clock runs from now on for what is waited for, or (0) it stands still. */
+static __always_inline void set_clock(struct thread *thread, u32 what, u64 since)
+{
+	struct total *total = total_of(thread);
+
+	if (!total)
+		return;
+	total->holds_for = what;
+	total->holds_since = since;
+}
+
+/* Charges a wait in a futex: to what holders waited for meanwhile. */
 static __always_inline void settle_futex(struct thread *thread, u64 spent, u64 now)
 {
 	struct total *total = total_of(thread);
 	u32 what;
 
-	for (what = 0; total && what < FILE_WAITS; what++) {
+	for (what = 0; total && what < HOLDING_WAITS; what++) {
 		u64 shows = clock(total, what, now), before = thread->clocks[what];
 		u64 behind = shows > before ? shows - before : 0;
 
@@ -43,21 +56,29 @@ static __always_inline void settle_futex(struct thread *thread, u64 spent, u64 n
 	charge(thread, FUTEX, spent);
 }
 
-/* Keeps the longest waits, and the clocks of writers. */
-static __always_inline void settle_file(struct thread *thread, u64 spent, u64 now)
+/* Whether it waits for files or memory, perhaps with a lock held. */
+static __always_inline bool is_holding(struct thread *thread)
+{
+	return thread->doing >= DISK && thread->doing <= RECLAIM_STALLED;
+}
+
+/* Keeps the longest waits, and the clocks of holders. */
+static __always_inline void settle_holding(struct thread *thread, u64 spent, u64 now)
 {
 	struct total *total = total_of(thread);
-	u32 what = thread->doing - DISK;
+	/* One that frees memory may be on a CPU, or wait for one. */
+	u32 what = is_holding(thread) ? thread->doing - DISK : RECLAIM_STALLED - DISK;
 	u64 waited;
 
-	if (!total || what >= FILE_WAITS)
+	if (!total)
 		return;
-	if (thread->writes) {
-		__sync_fetch_and_add(&total->written[what], spent);
-		total->writes_since = now;
-		total->writes_for = what;
+	/* The verifier wants the bound on the very register that indexes. */
+	asm volatile("%0 &= %1" : "+r"(what) : "i"(HOLDING_WAITS - 1));
+	if (thread->holds) {
+		__sync_fetch_and_add(&total->held[what], spent);
+		set_clock(thread, what, now);
 	}
-	if (thread->forks && thread->polling == TIMED)
+	if (!is_holding(thread) || (thread->forks && thread->polling == TIMED))
 		return;
 	waited = now > thread->waits_since ? now - thread->waits_since : 0;
 	if (waited > total->longest[what])
@@ -99,28 +120,23 @@ static __always_inline void begin_wait(struct thread *thread, u64 now)
 	u32 what;
 
 	thread->waits_since = now;
-	if (thread->doing != FUTEX && !thread->writes)
-		return;
-	total = total_of(thread);
-	if (!total)
-		return;
-	if (thread->writes) {
-		total->writes_for = thread->doing - DISK;
-		total->writes_since = now;
+	if (thread->holds) {
+		set_clock(thread, thread->doing - DISK, now);
 		return;
 	}
-	for (what = 0; what < FILE_WAITS; what++)
+	total = thread->doing == FUTEX ? total_of(thread) : NULL;
+	for (what = 0; total && what < HOLDING_WAITS; what++)
 		thread->clocks[what] = clock(total, what, now);
 }
 
-/* And ends. */
-static __always_inline void end_wait(struct thread *thread)
+/* And ends: one that frees memory goes on to. */
+static __always_inline void end_wait(struct thread *thread, u64 now)
 {
-	struct total *total = thread->writes ? total_of(thread) : NULL;
+	bool frees = thread->on_cpu == RECLAIM_ON_CPU;
 
-	if (total)
-		total->writes_since = 0;
-	thread->writes = 0;
+	if (thread->holds)
+		set_clock(thread, RECLAIM_STALLED - DISK, frees ? now : 0);
+	thread->holds &= frees;
 }
 
 #endif

@@ -12,15 +12,15 @@ pub(super) fn numbers(bytes: &[u8]) -> Vec<u64> {
 /// Where `struct total` of threads.h has what is not time spent in some way.
 pub(super) const STARTED: usize = Polling::ALL.len() * Doing::ALL.len();
 pub(super) const CONNECTING: usize = STARTED + 1;
-/// Between them are the clocks of writers.
+/// Between them are the clocks of holders.
 pub(super) const FIRST: usize = CONNECTING + 1;
-const LONGEST: usize = FIRST + 1 + FILE_WAITS + 2;
-const HUNG: usize = LONGEST + FILE_WAITS;
+const LONGEST: usize = FIRST + 1 + HOLDING_WAITS + 2;
+const HUNG: usize = LONGEST + HOLDING_WAITS;
 const SAMPLED: usize = HUNG + 1;
 const READING: usize = SAMPLED + 2;
 const CALLING: usize = READING + 1;
 pub(super) const LOST: usize = CALLING + Call::ALL.len();
-const FILE_WAITS: usize = 3;
+const HOLDING_WAITS: usize = 4;
 
 /// How much one number grew between two readings of `struct total`; an empty one is all zeroes.
 pub(super) fn grown(index: usize, total: &[u64], before: &[u64]) -> u64 {

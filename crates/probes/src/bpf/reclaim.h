@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * A part of threads.bpf.c: which time on a CPU, or waiting for one, is spent to free memory, and who
+ * holds a lock meanwhile.
+ */
+#ifndef UNTAX_RECLAIM_H
+#define UNTAX_RECLAIM_H
+
+/* It begins to free memory, or has done so: others may wait for it meanwhile. */
+static __always_inline void holds_while_freeing(struct thread *thread, u64 now)
+{
+	bool frees = thread->on_cpu == RECLAIM_ON_CPU;
+	bool holds = frees && may_hold(thread, syscall_of(registers()));
+
+	if (holds || thread->holds)
+		set_clock(thread, RECLAIM_STALLED - DISK, holds ? now : 0);
+	thread->holds = holds;
+}
+
+static __always_inline int charge_cpu_to(u8 doing)
+{
+	u32 pid = bpf_get_current_pid_tgid();
+	/* At a limit memory is freed some hundred thousand times a second, in pauses too. */
+	struct thread *thread = paused ? NULL : bpf_map_lookup_elem(&threads, &pid);
+
+	if (thread) {
+		u64 now = bpf_ktime_get_ns();
+
+		settle(thread, now);
+		thread->on_cpu = doing;
+		begin(thread, doing, now);
+		holds_while_freeing(thread, now);
+	}
+	return 0;
+}
+
+SEC("raw_tp/mm_vmscan_direct_reclaim_begin")
+int BPF_PROG(on_reclaim_begin)
+{
+	return charge_cpu_to(RECLAIM_ON_CPU);
+}
+
+SEC("raw_tp/mm_vmscan_direct_reclaim_end")
+int BPF_PROG(on_reclaim_end)
+{
+	return charge_cpu_to(ON_CPU);
+}
+
+SEC("raw_tp/mm_vmscan_memcg_reclaim_begin")
+int BPF_PROG(on_group_reclaim_begin)
+{
+	return charge_cpu_to(RECLAIM_ON_CPU);
+}
+
+SEC("raw_tp/mm_vmscan_memcg_reclaim_end")
+int BPF_PROG(on_group_reclaim_end)
+{
+	return charge_cpu_to(ON_CPU);
+}
+
+#endif

@@ -1,0 +1,53 @@
+//! Images of whole pages in PostgreSQL's log: how much of it they are, and of what is written.
+
+use crate::disk;
+use crate::disk_limit;
+use untax_core::Io;
+use untax_core::database::IoLimit;
+use untax_core::io::{Direction, Flow, Role};
+use untax_core::window::Pair;
+
+/// Share (0..1) of the log that is images of whole pages; `None` when the server does not say.
+///
+/// An image is at most a block of 8 KiB: less when it has a hole in the middle or is compressed.
+pub fn of_log(pair: &Pair) -> Option<f64> {
+    const BLOCK_BYTES: f64 = 8192.0;
+    let (images, bytes) = (grown(pair, "wal_fpi")?, grown(pair, "wal_bytes")?);
+    (bytes > 0.0).then(|| (images * BLOCK_BYTES / bytes).clamp(0.0, 1.0))
+}
+
+/// Their share (0..1) of what is written to the log's files: each flush writes the page that it ends
+/// in once more, so that is more than what is logged.
+pub fn of_written(io: &Io, pair: &Pair) -> f64 {
+    let log = || disk::waited_for(io, &pair.end.id).filter(|flow| is_written_log(flow));
+    let written: f64 = log().map(|flow| flow.bytes.0 as f64).sum();
+    if written > 0.0 { bytes(io, pair, written) / written } else { 0.0 }
+}
+
+/// The share (0..1) of the bytes asked of a limit that are not written without images. A page that was
+/// changed for the first time since a checkpoint is also written by the next one: with the image that
+/// write ends.
+pub fn freed(io: &Io, pair: &Pair, limit: &IoLimit) -> f64 {
+    let of = |role: Role| {
+        let flows = disk_limit::below(io, pair, limit, Direction::Write);
+        flows.filter(|flow| flow.role == role).map(|flow| flow.bytes.0).sum::<u64>() as f64
+    };
+    let images = bytes(io, pair, of(Role::Log));
+    let asked = disk_limit::asked(io, pair, limit);
+    if asked > 0.0 { (images + of(Role::Data).min(images)) / asked } else { 0.0 }
+}
+
+/// Of so many bytes that were written to the log, those of images.
+fn bytes(io: &Io, pair: &Pair, written: f64) -> f64 {
+    let part = io.window_s.0 / pair.seconds.max(f64::MIN_POSITIVE);
+    let logged = grown(pair, "wal_bytes").map_or(written, |logged| logged * part);
+    of_log(pair).unwrap_or(0.0) * logged.min(written)
+}
+
+fn is_written_log(flow: &Flow) -> bool {
+    (flow.role, flow.direction) == (Role::Log, Direction::Write)
+}
+
+fn grown(pair: &Pair, name: &str) -> Option<f64> {
+    pair.growth(name, |database| database.counters.told(name)).into_value()
+}
