@@ -33,7 +33,7 @@ static SAID: Mutex<String> = Mutex::new(String::new());
 
 fn listen(_: PrintLevel, text: String) {
     if let Ok(mut said) = SAID.lock() {
-        said.push_str(&text);
+        said.extend([text]);
     }
 }
 
