@@ -42,7 +42,7 @@ pub enum Doing {
     FutexFilesystem,
     /// The same, behind one that has dirtied too many pages.
     FutexDirtyThrottled,
-    /// The same, behind one that frees memory for what it writes, or waits for memory.
+    /// The same, behind one that frees memory, or waits for it.
     FutexReclaim,
     /// Waiting in a page fault that reads nothing, or to change its mappings.
     Fault,
@@ -110,14 +110,12 @@ impl Doing {
                 (Model::Loop, _) | (Model::Thread, Polling::Never) => Part::Idle,
                 _ => Part::Lock,
             },
-            Self::FutexDisk | Self::FutexFilesystem | Self::FutexDirtyThrottled => {
-                match Self::Futex.part(polling, model) {
-                    Part::Lock => Part::Disk,
-                    other => other,
-                }
-            }
-            Self::FutexReclaim => match Self::Futex.part(polling, model) {
-                Part::Lock => Part::Reclaim,
+            Self::FutexDisk
+            | Self::FutexFilesystem
+            | Self::FutexDirtyThrottled
+            | Self::FutexReclaim => match Self::Futex.part(polling, model) {
+                Part::Lock if self == Self::FutexReclaim => Part::Reclaim,
+                Part::Lock => Part::Disk,
                 other => other,
             },
             Self::PollPeer if polling == Polling::Forever && model == Model::Process => Part::Lock,

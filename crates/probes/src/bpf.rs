@@ -65,7 +65,7 @@ impl Program {
                 if error.kind() == ErrorKind::PermissionDenied && refused.is_none() {
                     Reading::Denied("tracing needs root (CAP_BPF and CAP_PERFMON)".to_owned())
                 } else {
-                    let said = refused.unwrap_or(said.trim());
+                    let said = refused.or(said.trim().lines().last()).unwrap_or_default();
                     Reading::Failed(format!("this kernel refuses tracing: {error} ({said})"))
                 }
             }

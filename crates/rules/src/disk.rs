@@ -149,12 +149,16 @@ fn reads(io: &Io, database: &str, without_temporary: bool) -> (f64, f64) {
     (time_of(reads()), reads().map(|flow| flow.bytes.0 as f64).sum())
 }
 
+/// The writes to a database's log.
+pub fn log_writes<'a>(io: &'a Io, database: &'a str) -> impl Iterator<Item = &'a Flow> {
+    waited_for(io, database)
+        .filter(|flow| (flow.role, flow.direction) == (Role::Log, Direction::Write))
+}
+
 /// The part (0..1) of the waiting in which the log's bytes were moved, at the pace of the log's
 /// busiest quarter of a second: the device can do that, or more.
 fn moving(io: &Io, pair: &Pair) -> f64 {
-    let log = waited_for(io, &pair.end.id)
-        .filter(|flow| (flow.role, flow.direction) == (Role::Log, Direction::Write));
-    let burst = log.map(|flow| flow.burst).fold(1.0, f64::max);
+    let burst = log_writes(io, &pair.end.id).map(|flow| flow.burst).fold(1.0, f64::max);
     match waited(io, pair) {
         Some(waited) if waited > 0.0 => (io.window_s.0 / burst / waited).min(1.0),
         _ => 0.0,

@@ -4,7 +4,7 @@ use crate::disk;
 use crate::disk_limit;
 use untax_core::Io;
 use untax_core::database::IoLimit;
-use untax_core::io::{Direction, Flow, Role};
+use untax_core::io::{Direction, Role};
 use untax_core::window::Pair;
 
 /// Share (0..1) of the log that is images of whole pages; `None` when the server does not say.
@@ -19,8 +19,7 @@ pub fn of_log(pair: &Pair) -> Option<f64> {
 /// Their share (0..1) of what is written to the log's files: each flush writes the page that it ends
 /// in once more, so that is more than what is logged.
 pub fn of_written(io: &Io, pair: &Pair) -> f64 {
-    let log = || disk::waited_for(io, &pair.end.id).filter(|flow| is_written_log(flow));
-    let written: f64 = log().map(|flow| flow.bytes.0 as f64).sum();
+    let written: f64 = disk::log_writes(io, &pair.end.id).map(|flow| flow.bytes.0 as f64).sum();
     if written > 0.0 { bytes(io, pair, written) / written } else { 0.0 }
 }
 
@@ -37,15 +36,12 @@ pub fn freed(io: &Io, pair: &Pair, limit: &IoLimit) -> f64 {
     if asked > 0.0 { (images + of(Role::Data).min(images)) / asked } else { 0.0 }
 }
 
-/// Of so many bytes that were written to the log, those of images.
+/// Of so many bytes that were written to the log, those of images; none that anybody is charged for
+/// where the server does not say.
 fn bytes(io: &Io, pair: &Pair, written: f64) -> f64 {
     let part = io.window_s.0 / pair.seconds.max(f64::MIN_POSITIVE);
-    let logged = grown(pair, "wal_bytes").map_or(written, |logged| logged * part);
-    of_log(pair).unwrap_or(0.0) * logged.min(written)
-}
-
-fn is_written_log(flow: &Flow) -> bool {
-    (flow.role, flow.direction) == (Role::Log, Direction::Write)
+    let images = || Some(of_log(pair)? * (grown(pair, "wal_bytes")? * part).min(written));
+    images().unwrap_or(0.0)
 }
 
 fn grown(pair: &Pair, name: &str) -> Option<f64> {

@@ -21,9 +21,10 @@ pub const RULE: Rule = Rule {
     measured: "wal_fpi x 8 KiB over wal_bytes (pg_stat_wal, PostgreSQL 14 and newer), checkpoints \
                of the window, and the settings. Tax: waiting for disks, times the log's part of \
                the database's device time, times the images' part of what is written to the log (a \
-               flush writes its last page again), times the part of the waiting in which bytes were moved (at the pace of the log's busiest quarter of \
-               a second), or the part above 0.5 ms for a request where that is less. It lies \
-               between none of this, as the log is flushed as often without images, and all of it. \
+               flush writes its last page again), times the part of the waiting in which bytes were \
+               moved (at the pace of the log's busiest quarter of a second), or the part above 0.5 ms \
+               for a request where that is less. It lies between none of this, as the log is flushed \
+               as often without images, and all of it. \
                Where a control group's limit on bytes was reached to four fifths, as much of all \
                waiting for disks counts as images are of the bytes, and the pages that the next \
                checkpoint writes with them; the gain is then what is written, over what is left.",
@@ -114,7 +115,8 @@ struct Held<'a> {
     waiting: f64,
 }
 
-/// The device goes on to take for each request what it takes now.
+/// The limit, if one was reached, and what there is below it without images. The device goes on to take
+/// for each request what it takes now.
 fn held<'a>(window: &'a Window, pair: &'a Pair) -> Option<Held<'a>> {
     let (io, limit) =
         window.io.value().zip(disk_limit::reached(window, pair, Limited::WrittenBytes))?;

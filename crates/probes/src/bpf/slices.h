@@ -36,9 +36,10 @@ int settle_all(void *context)
 
 static long forget_one(struct bpf_map *map, const u32 *index, struct total *total, void *context)
 {
-	total->longest[0] = 0;
-	total->longest[1] = 0;
-	total->longest[2] = 0;
+	int what;
+
+	for (what = 0; what < HOLDING_WAITS; what++)
+		total->longest[what] = 0;
 	return 0;
 }
 

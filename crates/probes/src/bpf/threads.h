@@ -101,7 +101,7 @@ struct thread {
 	u8 dying;
 	/* It serves a client and waits for what it writes, or for memory: perhaps with a lock held. */
 	u8 holds;
-	/* It has started another since it polled last. */
+	/* It has started another since it polled last, or, if its database forks, ever. */
 	u8 started;
 	/* Whether its last page fault was on the memory that holds the data. */
 	u8 faults_on_data;

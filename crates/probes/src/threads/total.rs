@@ -57,7 +57,7 @@ pub(super) fn hung(total: &[u64], before: &[u64]) -> Seconds {
 
 /// The longest single waits.
 pub(super) fn longest(total: &[u64]) -> Vec<Longest> {
-    let kinds = [Doing::Disk, Doing::Filesystem, Doing::DirtyThrottled];
+    let kinds = [Doing::Disk, Doing::Filesystem, Doing::DirtyThrottled, Doing::ReclaimStalled];
     let waits = kinds.into_iter().zip(total.get(LONGEST..HUNG).unwrap_or_default());
     waits
         .filter(|(_, ns)| **ns > 0)
