@@ -144,12 +144,24 @@ pub fn replay(start: &Host, end: &Host) -> anyhow::Result<Window> {
     let samples = end.observe("samples", || missing("samples")).into_value().unwrap_or_default();
     let sent = end.observe("sent", || missing("what was sent")).into_value().unwrap_or_default();
     let others = untax_probes::busiest(end, &opening, &closing, &clients_of(&activity));
+    let kernel_workers_s = untax_probes::kernel_workers_s(&opening, &closing);
     let groups = untax_probes::pressed(&opening, &closing);
     let (start, end) = (opening, closing);
     // A capture is of one window.
     let loads = Vec::new();
-    let window =
-        Window { start, end, samples, activity, io, others, groups, sent, loads, calibration };
+    let window = Window {
+        start,
+        end,
+        samples,
+        activity,
+        io,
+        others,
+        kernel_workers_s,
+        groups,
+        sent,
+        loads,
+        calibration,
+    };
     Ok(window.weighed())
 }
 

@@ -118,11 +118,23 @@ impl<'a> Session<'a> {
         let samples = samples.into_value().unwrap_or_default();
         let sent = sent.into_value().unwrap_or_default();
         let others = untax_probes::busiest(end, opening, &closing, &clients_of(&activity));
+        let kernel_workers_s = untax_probes::kernel_workers_s(opening, &closing);
         let groups = untax_probes::pressed(opening, &closing);
         let (start, end) = (opening.clone(), closing);
         let loads = self.loads.clone();
-        let window =
-            Window { start, end, samples, activity, io, others, groups, sent, loads, calibration };
+        let window = Window {
+            start,
+            end,
+            samples,
+            activity,
+            io,
+            others,
+            kernel_workers_s,
+            groups,
+            sent,
+            loads,
+            calibration,
+        };
         Observed { window: window.weighed(), tracing_s, notes }
     }
 }

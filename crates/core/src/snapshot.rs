@@ -21,6 +21,9 @@ pub struct Snapshot {
     /// All processes but kernel threads. Only their differences matter: they are not saved.
     #[serde(skip)]
     pub processes: Vec<ProcessTime>,
+    /// The workers of the kernel, which do what others hand them. Not saved either.
+    #[serde(skip)]
+    pub kernel_workers: Vec<ProcessTime>,
     /// The memory of all control groups. Only differences matter here too.
     #[serde(skip, default = "not_saved")]
     pub groups: Reading<Vec<GroupMemory>>,

@@ -22,6 +22,10 @@ pub struct Window {
     /// The processes that used the CPUs most, those of the databases left out, and all clients; the
     /// busiest first.
     pub others: Vec<Other>,
+    /// What the kernel's workers took of the CPUs: they move data to and from disks, mostly. Not known
+    /// of older runs.
+    #[serde(default)]
+    pub kernel_workers_s: Option<Seconds>,
     /// The control groups that were at their limits or took memory, those that took most first.
     pub groups: Reading<Vec<GroupMemory>>,
     /// How much the networks of the databases sent, from moment to moment.

@@ -47,6 +47,8 @@ pub struct Discovered {
     pub databases: Vec<Database>,
     /// All processes but kernel threads.
     pub processes: Vec<ProcessTime>,
+    /// Workers of the kernel.
+    pub kernel_workers: Vec<ProcessTime>,
     /// Sandboxes that hide what runs in them.
     pub sandboxes: Vec<Sandbox>,
 }
@@ -77,14 +79,19 @@ pub fn discover(
         let ticks = process::ticks_per_second(host).into_value().filter(|ticks| *ticks > 0);
         databases.map(|databases| Discovered {
             databases,
-            processes: times(host, &table, ticks),
+            processes: times(host, table.stats(), ticks),
+            kernel_workers: times(host, table.kernel_workers(), ticks),
             sandboxes: table.sandboxes(ticks),
         })
     })
 }
 
-/// Processor time of every process; none when the length of a tick is not known.
-fn times(host: &Host, table: &Table, ticks: Option<u64>) -> Vec<ProcessTime> {
+/// Processor time of each process; none when the length of a tick is not known.
+fn times<'a>(
+    host: &Host,
+    stats: impl Iterator<Item = &'a process::Stat>,
+    ticks: Option<u64>,
+) -> Vec<ProcessTime> {
     let seconds = |user: u64, system: u64, ticks: u64| {
         Seconds(user.saturating_add(system) as f64 / ticks as f64)
     };
@@ -98,7 +105,7 @@ fn times(host: &Host, table: &Table, ticks: Option<u64>) -> Vec<ProcessTime> {
         waited_s: (stat.threads == 1).then(|| waited(host, stat.pid)).flatten(),
         ended_s: seconds(stat.children_user_ticks, stat.children_system_ticks, ticks),
     };
-    ticks.map_or_else(Vec::new, |ticks| table.stats().map(|stat| time(stat, ticks)).collect())
+    ticks.map_or_else(Vec::new, |ticks| stats.map(|stat| time(stat, ticks)).collect())
 }
 
 /// How long the one thread of a process was ready to run and had no CPU.

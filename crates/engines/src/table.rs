@@ -13,6 +13,10 @@ use untax_host::{Host, command_line};
 /// What the kernel appends to the link of a program whose file is gone.
 const DELETED: &str = " (deleted)";
 
+/// How the kernel calls its workers, and the threads that complete what devices have done when there is
+/// too much of it for interrupts.
+const KERNEL_WORKERS: [&str; 2] = ["kworker/", "ksoftirqd/"];
+
 /// The program of gVisor.
 const GVISOR: &str = "runsc";
 
@@ -71,6 +75,7 @@ pub(crate) struct Table {
     processes: BTreeMap<u32, Process>,
     children: BTreeMap<u32, Vec<u32>>,
     mains: BTreeSet<u32>,
+    kernel_workers: Vec<Stat>,
 }
 
 impl Table {
@@ -80,11 +85,13 @@ impl Table {
         process::all(host).map(|stats| {
             let is_kthreadd = |s: &Stat| s.pid == 2 && s.comm == "kthreadd" && s.parent == 0;
             let kthreadd = stats.iter().any(is_kthreadd).then_some(2);
-            let users = stats
+            let (kernel, users): (Vec<Stat>, Vec<Stat>) = stats
                 .into_iter()
-                .filter(|s| kthreadd.is_none() || (s.parent != 2 && s.pid != 2))
-                .map(|stat| (stat.pid, examine(host, stat)));
-            Self::new(users.collect())
+                .partition(|s| kthreadd.is_some() && (s.parent == 2 || s.pid == 2));
+            let users = users.into_iter().map(|stat| (stat.pid, examine(host, stat)));
+            let is_worker = |s: &Stat| KERNEL_WORKERS.iter().any(|name| s.comm.starts_with(name));
+            let kernel_workers = kernel.into_iter().filter(is_worker).collect();
+            Self { kernel_workers, ..Self::new(users.collect()) }
         })
     }
 
@@ -93,7 +100,8 @@ impl Table {
         for process in processes.values() {
             children.entry(process.stat.parent).or_default().push(process.stat.pid);
         }
-        let mut table = Self { processes, children, mains: BTreeSet::new() };
+        let (mains, kernel_workers) = (BTreeSet::new(), Vec::new());
+        let mut table = Self { processes, children, mains, kernel_workers };
         let leads = |pid: &u32| table.leads(*pid);
         table.mains = table.processes.keys().copied().filter(leads).collect();
         table
@@ -106,6 +114,11 @@ impl Table {
     /// All processes, ascending.
     pub fn stats(&self) -> impl Iterator<Item = &Stat> {
         self.processes.values().map(|process| &process.stat)
+    }
+
+    /// Threads of the kernel that work for whoever hands them something to do.
+    pub fn kernel_workers(&self) -> impl Iterator<Item = &Stat> {
+        self.kernel_workers.iter()
     }
 
     /// The main processes of all databases, ascending.

@@ -30,13 +30,6 @@ done 2>/dev/null
 [ -z "$directory" ] || rm -rf --one-file-system "$directory"
 "#;
 
-/// Removes files `$1` and waits until the disk has nothing more to write: what the cause left
-/// there must not slow the trial after it.
-const CLEAR: &str = r#"
-rm -f $1
-sync --file-system "$2" "$3"
-"#;
-
 /// Freezes the filesystem at `$1` for `$2` seconds, lets it go for `$3`, and so on.
 const FREEZE: &str = r#"
 echo
@@ -62,11 +55,6 @@ pub struct Disk {
 
 /// A filesystem that is frozen again and again, until dropped.
 pub struct Freezes {
-    _guard: Shell,
-}
-
-/// Files that are removed when this is dropped.
-pub struct Cleared {
     _guard: Shell,
 }
 
@@ -152,14 +140,6 @@ impl Disk {
             None => line.to_owned(),
         };
         limits.iter().map(|limit| limit.instead(line)).collect()
-    }
-
-    /// Removes its files that match a pattern, and their traces, when dropped.
-    pub fn clearing(&self, pattern: &str) -> Result<Cleared, LabError> {
-        let path = self.path().to_string_lossy().into_owned();
-        let image = format!("{}/image", self.path().parent().unwrap_or(self.path()).display());
-        let arguments = [format!("{path}/{pattern}"), path, image];
-        Ok(Cleared { _guard: Shell::guard("echo", CLEAR, &arguments)? })
     }
 
     /// Freezes it for some seconds, lets it go for some, and so on.

@@ -43,7 +43,7 @@ mod shell;
 mod work;
 
 pub use causes::{CAUSES, Cause, Dose, Injected, Need, Plan};
-pub use disk::{Cleared, Disk, Freezes, Limit};
+pub use disk::{Disk, Freezes, Limit};
 pub use error::LabError;
 pub use group::{Group, Version};
 pub use load::{Load, Pgbench, RedisBenchmark, Sysbench};

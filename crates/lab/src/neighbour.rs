@@ -17,21 +17,16 @@ done
 wait
 "#;
 
-/// Reads a file of `$2` MiB below directory `$1`, `$3` of them at once, again and again: sixteen MiB at
-/// a time and with pauses, so that it takes memory rather than CPUs, which each new process does. The
-/// files are holes, which no disk is asked for.
-const READ: &str = r#"
-left=$3
+/// Takes `$1` MiB for a second, `$2` times at once, again and again. It takes memory rather than CPUs:
+/// who copies it waits until nobody wants it any more.
+const TAKE: &str = r#"
+left=$2
 while [ "$left" -gt 0 ]; do
-    truncate -s "$2M" "$1/read.$left"
     setpriv --pdeathsig=KILL -- /bin/sh -c '
-        at=0
         while :; do
-            dd if="$1" of=/dev/null bs=1M count=16 skip=$at
-            at=$(((at + 16) % $2))
-            sleep 0.05
+            dd if=/dev/zero bs="$1M" count=1 | sleep 1
         done' \
-        read "$1/read.$left" "$2" &
+        take "$1" &
     left=$((left - 1))
 done
 wait
@@ -50,17 +45,10 @@ impl Neighbour {
         Self::start(SPIN, &[count.to_string()], Group::for_neighbours()?)
     }
 
-    /// Reads so many MiB below a directory, so many times at once, again and again; in a group
-    /// below another one.
-    pub fn reading(
-        directory: &Path,
-        mebibytes: u64,
-        count: u32,
-        above: &Group,
-    ) -> Result<Self, LabError> {
-        let arguments = [directory.to_string_lossy().into_owned(), mebibytes.to_string()];
-        let arguments = [&arguments[..], &[count.to_string()]].concat();
-        Self::start(READ, &arguments, Group::neighbours_below(above)?)
+    /// Takes so many MiB, so many times at once, again and again; in a group below another one.
+    pub fn taking_memory(mebibytes: u64, count: u32, above: &Group) -> Result<Self, LabError> {
+        let arguments = [mebibytes.to_string(), count.to_string()];
+        Self::start(TAKE, &arguments, Group::neighbours_below(above)?)
     }
 
     fn start(script: &str, arguments: &[String], group: Group) -> Result<Self, LabError> {

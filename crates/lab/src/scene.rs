@@ -16,6 +16,7 @@ pub struct Scene {
     injected: Option<Injected>,
     _disk_limits: Vec<Setting>,
     request_limits: Vec<Setting>,
+    _pod_limit: Option<Setting>,
     _link: Option<Narrow>,
     server: Box<dyn Served>,
     group: Group,
@@ -38,7 +39,7 @@ impl Scene {
         let plan = (cause.plan)(engine, dose);
         let pool =
             (plan.huge_pages > 0).then(|| HugePages::reserve(plan.huge_pages)).transpose()?;
-        let pod = plan.pod.then(Group::for_all).transpose()?;
+        let pod = plan.pod_left_bytes.map(|_| Group::for_all()).transpose()?;
         let group = pod.as_ref().map_or_else(Group::for_server, Group::server_below)?;
         let disk = plan.disk_mebibytes.map(Disk::make).transpose()?;
         let network = plan.network.then(Network::make).transpose()?;
@@ -63,6 +64,8 @@ impl Scene {
             pool.trim()?;
         }
         server.fill(plan.fill_mebibytes)?;
+        let shared = pod.as_ref().zip(plan.pod_left_bytes);
+        let shared = shared.map(|(pod, left)| pod.limit_memory(pod.memory_bytes()?.1 + left));
         let slow = disk.as_ref().zip(plan.disk_bytes_per_s);
         let slow = slow.map(|(disk, a_second)| disk.limit(&group, Limit::WriteBytes, a_second));
         let disk_limits = slow.transpose()?.unwrap_or_default();
@@ -72,6 +75,7 @@ impl Scene {
             injected: None,
             _disk_limits: disk_limits,
             request_limits: ordinary.transpose()?.unwrap_or_default(),
+            _pod_limit: shared.transpose()?,
             _link: link,
             server,
             group,

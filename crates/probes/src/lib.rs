@@ -15,7 +15,7 @@ pub use faults::sample as sample_faults;
 use groups::groups;
 pub use groups::pressed;
 use jiff::Timestamp;
-pub use others::busiest;
+pub use others::{busiest, kernel_workers_s};
 pub use seen::{Probes, Seen};
 pub use threads::Threads;
 use untax_core::{Reading, Snapshot};
@@ -37,6 +37,7 @@ pub fn snapshot(host: &Host, asker: &Asker, selection: &Selection) -> Reading<Sn
         found.map(|found| Snapshot {
             databases: found.databases,
             processes: found.processes,
+            kernel_workers: found.kernel_workers,
             sandboxes: found.sandboxes,
             ..snapshot
         })
@@ -57,6 +58,7 @@ pub fn snapshot_of_host(host: &Host) -> Reading<Snapshot> {
             host: facts,
             databases: Vec::new(),
             processes: Vec::new(),
+            kernel_workers: Vec::new(),
             sandboxes: Vec::new(),
         })
     })

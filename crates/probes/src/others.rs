@@ -1,6 +1,7 @@
 //! Who else used the CPUs in a window.
 
 use std::collections::{HashMap, HashSet};
+use std::ops::Add;
 use untax_core::snapshot::ProcessTime;
 use untax_core::window::Other;
 use untax_core::{Reading, Seconds, Snapshot};
@@ -41,6 +42,18 @@ pub fn busiest(host: &Host, start: &Snapshot, end: &Snapshot, clients: &[u32]) -
     let placed =
         |(_, other): (_, Other)| Other { cgroup: cgroup::path_of(host, other.pid), ..other };
     grown.into_iter().map(placed).collect()
+}
+
+/// What the workers of the kernel took of the CPUs between two snapshots, but for those that ended
+/// meanwhile; none when the length of a clock tick is not known, or they are not seen from here.
+pub fn kernel_workers_s(start: &Snapshot, end: &Snapshot) -> Option<Seconds> {
+    taken_by(&start.kernel_workers, &end.kernel_workers)
+}
+
+fn taken_by(start: &[ProcessTime], end: &[ProcessTime]) -> Option<Seconds> {
+    let growth = Growth::of_processes(start, end, f64::INFINITY);
+    let sum = end.iter().map(|worker| growth.of(worker).cpu_s).fold(Seconds(0.0), Add::add);
+    (!end.is_empty()).then_some(sum)
 }
 
 /// What tells a process from all others: its pid, and when it was started.
@@ -153,6 +166,14 @@ mod tests {
         // 30 is a build that starts one compiler after the other.
         let start = [(1, 0, 2.0, 0.0), (30, 1, 1.0, 4.0), (31, 30, 1.0, 0.5), (32, 31, 0.5, 0.0)];
         assert_eq!(grown(start, [(1, 0, 2.0, 0.0), (30, 1, 1.5, 8.5)]), [0, 3000]);
+    }
+
+    #[test]
+    fn workers_come_and_go() {
+        let start = [(50, 2, 2.0, 0.0), (51, 2, 9.0, 0.0)].map(process);
+        let end = [(50, 2, 2.5, 0.0), (52, 2, 0.25, 0.0)].map(process);
+        assert_eq!(taken_by(&start, &end), Some(Seconds(0.75)), "51 ended, 52 is new");
+        assert_eq!(taken_by(&start, &[]), None, "in a container there are none to see");
     }
 
     #[test]

@@ -57,6 +57,12 @@ impl Demand {
         })
     }
 
+    /// The share of the database's active time in which it waited for CPUs that somebody else had for
+    /// `taken_s` seconds, in the same proportion.
+    pub fn waited_for(&self, taken_s: Interval) -> Interval {
+        taken_s.map(|taken| self.contended_s * (taken / self.busy_s).min(1.0) / self.active_s)
+    }
+
     /// The throughput factor of a closed loop if `taken_s` seconds on CPU were not needed.
     ///
     /// The middle takes the busy time as what limits the loop (true when the CPUs are saturated

@@ -3,9 +3,10 @@
 use crate::disk::{self, Charged};
 use crate::stall::{Stall, WORTH};
 use untax_core::activity::{Doing, Part, Spent};
+use untax_core::io::{Direction, Flow, Role};
 use untax_core::pressure::GroupMemory;
 use untax_core::window::Pair;
-use untax_core::{Bytes, Reading, Window};
+use untax_core::{Bytes, Interval, Reading, Window};
 
 /// Time spent in reclaim, reading again what a limit had evicted, on a CPU and waiting for disks, and
 /// waiting for threads that reclaim with a lock held, a file's or the database's own.
@@ -23,11 +24,38 @@ pub fn waits(window: &Window, pair: &Pair) -> Reading<Option<Stall>> {
         let Some(stall) = stall.map(|stall| more().fold(stall, Stall::and)) else {
             return Reading::Present(None);
         };
+        let stall = match workers_s(window, pair) {
+            Some(taken_s) => stall.working(taken_s),
+            None => stall,
+        };
         match read {
             Some(read) => stall.sampled(read).map(Some),
             None => Reading::Present(Some(stall)),
         }
     })
+}
+
+/// What the kernel's workers took of the CPUs to read again what had been evicted, and to write what
+/// was to be: the part of what the database's devices moved that these are. A page that was changed is
+/// written before it goes, so of the data written as much may be for that as was read again.
+fn workers_s(window: &Window, pair: &Pair) -> Option<Interval> {
+    let (io, id) = (window.io.value()?, pair.end.id.as_str());
+    let again = read_again(window, pair).into_value()?;
+    let devices = disk::devices_of(io, id);
+    let here = |flow: &&Flow| devices.contains(&flow.device.as_str());
+    let bytes = |flows: &mut dyn Iterator<Item = &Flow>| -> f64 {
+        flows.map(|flow| flow.bytes.0 as f64).sum()
+    };
+    let all = bytes(&mut io.flows.value()?.iter().filter(here));
+    let data = |direction| {
+        let of = move |flow: &&Flow| (flow.role, flow.direction) == (Role::Data, direction);
+        bytes(&mut io.flows_of(id).filter(here).filter(of))
+    };
+    let again = again.min(data(Direction::Read));
+    let written = again.min(data(Direction::Write));
+    let taken_s = |part: f64| window.kernel_workers_s.map(|taken_s| taken_s.0 * part / all);
+    let [read_s, both_s] = [again, again + written].map(|bytes| taken_s(bytes));
+    (again > 0.0).then_some(Interval::new(read_s?, both_s?, both_s?))
 }
 
 /// Freeing memory on a CPU, with its part of waiting for one, and asleep.
@@ -124,8 +152,13 @@ pub fn neighbours<'a>(window: &'a Window, pair: &Pair) -> Option<Neighbours<'a>>
     let others = others.into_iter().filter(|group| !is_below(own, &group.cgroup));
     let mut others: Vec<&GroupMemory> = others.filter(|group| group.taken_pages > 0).collect();
     others.sort_by_key(|group| std::cmp::Reverse(group.taken_pages));
-    let sum = |groups: &[&GroupMemory]| groups.iter().map(|g| g.taken_pages as f64).sum::<f64>();
-    let (mine, taken) = (sum(&mine), sum(&others));
+    let pages = |groups: &[&GroupMemory], count: fn(&GroupMemory) -> u64| {
+        groups.iter().map(|group| count(group) as f64).sum::<f64>()
+    };
+    let taken = pages(&others, |group| group.taken_pages);
+    let again = pages(&mine, |group| group.read_again_pages.value().copied().unwrap_or(0));
+    // A page that others take evicts one at most, and what is read again for that was not taken anew.
+    let mine = (pages(&mine, |group| group.taken_pages) - again.min(taken)).max(0.0);
     (taken > 0.0).then(|| Neighbours { groups: others, limited, part: taken / (taken + mine) })
 }
 

@@ -19,7 +19,8 @@ pub const RULE: Rule = Rule {
                group that it shares (memory.events.local high and max, or memory.failcnt, grew) \
                or, with no limit in the way, the machine's own memory (allocstall of /proc/vmstat \
                grew). Charged here is the part that other groups took of all memory taken below \
-               that limit; the rest is reclaim-stall. Memory taken is pages reclaimed and held \
+               that limit; the rest is reclaim-stall. A page that others take evicts one at most: as \
+               many as they took, the database did not take anew when it read them again. Memory taken is pages reclaimed and held \
                (cgroup v2), or pgpgin, which counts pieces of memory, times their mean size (v1).",
     fix: "Give the named group a limit of its own (memory.high, MemoryHigh=, limits.memory), or \
           protect the database (memory.low, MemoryLow=, memory request with memory QoS).",
@@ -176,7 +177,19 @@ mod tests {
         assert_eq!(share(&window, "disk-slow"), Some(18));
         // A third of the time on CPU gets pages, half of them read again.
         test_window::sample_reading(&mut window, 333);
-        assert_eq!(shares(&window), [Some(22), Some(7)]);
+        assert_eq!(shares(&window), [Some(23), Some(7)]);
+    }
+
+    #[test]
+    fn what_was_evicted_for_others_is_not_taken_when_it_is_read_again() {
+        let mut groups =
+            vec![mib("/pod/backup", 0, 300), mib("/pod/db", 0, 200), mib("/pod", 5, 0)];
+        groups[1].read_again_pages = Reading::Present(100 * 256);
+        let part = |groups: &[GroupMemory]| charged(groups.to_vec(), 0).0.unwrap() / 0.4;
+        assert!((part(&groups) - 0.75).abs() < 1e-9, "of 200 MiB 100 were taken anew");
+        // A page that is taken evicts one: who takes little is not the reason for all.
+        groups[0].taken_pages = 10 * 256;
+        assert!((part(&groups) - 0.05).abs() < 1e-9);
     }
 
     #[test]

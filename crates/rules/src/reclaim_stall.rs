@@ -19,11 +19,14 @@ pub const RULE: Rule = Rule {
                with its part of waiting for a CPU; time asleep while the kernel had marked the \
                thread as stalled on memory (the mark that memory pressure, PSI, is made from); and \
                waiting for a lock while a thread that may hold it did either. \
-               Where a limit was met, two more parts count. First, reading again what had been \
+               Where a limit was met, three more parts count. First, reading again what had been \
                evicted shortly before: that part of what was read (workingset_refault_file of its \
                group), of the time waiting for disks to read and of the time on CPU getting file \
                pages that are not in the page cache (up to 199 samples a second and CPU). Second, \
-               waits inside file calls behind threads that reclaim with the file's lock. What \
+               waits inside file calls behind threads that reclaim with the file's lock. Third, \
+               waiting for CPUs that workers of the kernel (kworker, ksoftirqd) had meanwhile to \
+               move these pages: of all that they took, the part that pages read again, and as \
+               many pages written to make room, are of what the database's devices moved. What \
                other control groups made it free or read again is left to neighbour-reclaim.",
     fix: "Raise the memory limit, or ask for less: shared_buffers, innodb_buffer_pool_size, \
           maxmemory, work_mem; keep large readers of files in another group.",
@@ -103,8 +106,12 @@ fn evidence(group: &MemoryGroup) -> Vec<Evidence> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::test_io::{flow, io};
     use crate::test_window::{self, found};
     use untax_core::activity::Doing;
+    use untax_core::io::{Direction, Role};
+    use untax_core::pressure::GroupMemory;
+    use untax_core::{Bytes, Seconds};
 
     #[test]
     fn reclaim_on_cpu_and_asleep_count_alike() {
@@ -125,5 +132,43 @@ mod tests {
         );
         test_window::trace(&mut window, &[(Doing::OnCpu, 6.0)]);
         assert!(found(evaluate(&window)).is_empty());
+    }
+
+    #[test]
+    fn workers_that_read_again_and_write_for_it_have_the_cpus_meanwhile() {
+        let mut window = test_window::postgres();
+        test_window::trace(
+            &mut window,
+            &[(Doing::OnCpu, 6.0), (Doing::Contended, 10.0), (Doing::ReclaimStalled, 4.0)],
+        );
+        let limit = test_window::limit("/db", Bytes(1), Bytes(0));
+        window.end.databases[0].cgroup = test_window::cgroup(vec![limit]);
+        window.groups = Reading::Present(vec![GroupMemory {
+            cgroup: "/db".to_owned(),
+            at_limit: 3,
+            taken_pages: 1,
+            pages_each: 1.0,
+            read_again_pages: Reading::Present(1000),
+            stalled_s: Reading::Absent("v1".to_owned()),
+        }]);
+        // Twice as many pages are written as are read again, a quarter of all by somebody else.
+        let pages = |of, direction, count| {
+            let mut flow = flow(of, Role::Data, direction, count, 0.0);
+            flow.bytes = Bytes(count * 4096);
+            flow
+        };
+        let mine = Some("postgres:7");
+        let flows = vec![
+            pages(mine, Direction::Read, 1000),
+            pages(mine, Direction::Write, 2000),
+            pages(None, Direction::Write, 1000),
+        ];
+        window.io = io(flows);
+        let tax = |window: &Window| found(evaluate(window))[0].tax.clone().unwrap();
+        assert!((tax(&window).share - 0.2).abs() < 1e-9, "no worker ran");
+        // Half of 4 of the machine's 20 busy seconds: a tenth of what was waited for CPUs.
+        window.kernel_workers_s = Some(Seconds(4.0));
+        assert!((tax(&window).share - 0.25).abs() < 1e-9);
+        assert!((tax(&window).low - 0.225).abs() < 1e-9, "what is written may be so anyway");
     }
 }

@@ -181,6 +181,15 @@ impl Stall {
         })
     }
 
+    /// The same waiting, and that for CPUs which workers of the kernel had meanwhile for the cause.
+    pub fn working(mut self, taken_s: Interval) -> Self {
+        if let Some(demand) = self.demand.value() {
+            self.share = self.share.plus(demand.waited_for(taken_s)).clamp(0.0, 1.0);
+            self.freed_s += taken_s.mid;
+        }
+        self
+    }
+
     /// The same waiting, of which only a part is charged to the cause.
     pub fn times(mut self, part: f64) -> Self {
         self.share = self.share.map(|share| share * part);

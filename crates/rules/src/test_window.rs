@@ -102,6 +102,7 @@ fn snapshot(uptime_s: f64, host: HostFacts, databases: Vec<Database>) -> Snapsho
         host,
         databases,
         processes: Vec::new(),
+        kernel_workers: Vec::new(),
         groups: gap(),
         sandboxes: Vec::new(),
     }
@@ -117,6 +118,7 @@ pub fn unread() -> Window {
         activity: gap(),
         io: gap(),
         others: Vec::new(),
+        kernel_workers_s: Some(Seconds(0.0)),
         groups: gap(),
         sent: Vec::new(),
         loads: Vec::new(),
@@ -251,6 +253,7 @@ pub fn postgres() -> Window {
         activity: gap(),
         io: gap(),
         others: Vec::new(),
+        kernel_workers_s: Some(Seconds(0.0)),
         groups: gap(),
         sent: Vec::new(),
         loads: Vec::new(),

@@ -131,8 +131,9 @@ pub struct Plan {
     pub network: bool,
     /// What that network carries a second, with the cause and without.
     pub link_bits_per_s: Option<u64>,
-    /// Whether its control group is below one that neighbours share.
-    pub pod: bool,
+    /// What the memory limit of the control group that it shares with neighbours leaves to all of them
+    /// beside what the server itself holds, with the cause and without; none without such a group.
+    pub pod_left_bytes: Option<u64>,
     /// Where it runs, and where instead while the cause is on.
     pub place: Place,
     /// See there.
@@ -251,7 +252,7 @@ impl Plan {
             disk_requests_per_s: None,
             network: false,
             link_bits_per_s: None,
-            pod: false,
+            pod_left_bytes: None,
             place: Place::Host,
             cause_place: None,
             settling_s: 2,

@@ -1,32 +1,29 @@
-//! A neighbour that reads files below the memory limit that it shares with the database.
+//! Neighbours that fill the memory limit that they share with the database.
 
 use super::reclaim_stall;
 use super::{Cause, Injected, Need, Plan};
 use crate::neighbour::Neighbour;
 use crate::work::Engine;
 
-/// What each reads again and again, and how many there are.
+/// What each of two takes again and again.
 const MEBIBYTES: u64 = 256;
-const READERS: u32 = 2;
+const MILD_MEBIBYTES: u64 = 112;
 
-/// What the limit leaves to all of them beside what cannot be freed.
-const LEFT_BYTES: u64 = 160 << 20;
+/// What the limit leaves to all of them beside what cannot be freed: enough for the database alone.
+const LEFT_BYTES: u64 = 768 << 20;
 
 /// MariaDB waits for its own log and locks here rather than for memory: some 2 % of its time is in
 /// reclaim, which is not worth a finding.
 pub(super) const CAUSE: Cause = Cause {
     id: "neighbour-reclaim",
-    summary: "two neighbours that read 256 MiB each again and again, below a memory limit that they share with it",
-    mild: None,
+    summary: "two neighbours that take 256 MiB each again and again, below a memory limit that they share with it",
+    mild: Some("112 MiB each"),
     engines: &[Engine::Postgres],
     needs: &[Need::Root, Need::LoopDevice, Need::Tool("setpriv", "util-linux")],
     takes: None,
-    plan: |engine, _| Plan { pod: true, ..reclaim_stall::plan(engine) },
+    plan: |engine, _| Plan { pod_left_bytes: Some(LEFT_BYTES), ..reclaim_stall::plan(engine) },
     inject: |scene| {
-        let (_, kept) = scene.pod()?.memory_bytes()?;
-        let limit = scene.pod()?.limit_memory(kept + LEFT_BYTES)?;
-        let disk = scene.disk()?;
-        let readers = Neighbour::reading(disk.path(), MEBIBYTES, READERS, scene.pod()?)?;
-        Ok(Injected::by(readers).and(limit).and(disk.clearing("read.*")?))
+        let mebibytes = scene.dose().of(MEBIBYTES, MILD_MEBIBYTES);
+        Ok(Injected::by(Neighbour::taking_memory(mebibytes, 2, scene.pod()?)?))
     },
 };

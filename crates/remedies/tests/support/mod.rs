@@ -156,6 +156,7 @@ pub fn snapshot(host: HostFacts, databases: Vec<Database>) -> Snapshot {
         host,
         databases,
         processes: Vec::new(),
+        kernel_workers: Vec::new(),
         groups: gap(),
         sandboxes: Vec::new(),
     }
