@@ -6,9 +6,7 @@ use libbpf_rs::{
 };
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, IntoRawFd, OwnedFd};
 use std::sync::Mutex;
-use untax_core::reading::Gap;
 use untax_core::{Reading, Seconds};
-use untax_host::Host;
 
 /// A compiled program.
 pub(crate) struct Program {
@@ -206,29 +204,38 @@ impl Running {
     }
 
     /// Processor time that its functions took since this was asked last.
-    pub fn bill(&mut self, host: &Host) -> Reading<Seconds> {
-        self.cost(host).map(|total| total - std::mem::replace(&mut self.billed, total))
+    pub fn bill(&mut self) -> Reading<Seconds> {
+        self.cost().map(|total| total - std::mem::replace(&mut self.billed, total))
     }
 
     /// Processor time that its functions took since they run, and what it took to run them.
-    pub fn cost(&self, host: &Host) -> Reading<Seconds> {
+    pub fn cost(&self) -> Reading<Seconds> {
         if self.counted.is_none() {
             return Reading::Absent("this kernel does not count the time of programs".to_owned());
         }
-        let time_of = |program: ProgramMut| {
-            let file = format!("/proc/self/fdinfo/{}", program.as_fd().as_raw_fd());
-            host.text(&file).parse(&file, |text| {
-                let told = |name: &str| -> Option<u64> {
-                    let number = text.lines().find_map(|line| line.strip_prefix(name))?;
-                    number.trim().parse().ok()
-                };
-                Some(told("run_time_ns:")? + told("run_cnt:")? * around_ns(program.prog_type()))
-            })
-        };
-        let times = self.object.progs_mut().map(|program| time_of(program).into_result());
-        let total: Result<u64, Gap> = times.sum();
-        Reading::from(total).map(Seconds::from_ns)
+        let times = self.object.progs_mut().map(|program| {
+            let (time_ns, count) = counted(&program)?;
+            Ok(time_ns + count * around_ns(program.prog_type()))
+        });
+        match times.sum::<std::io::Result<u64>>() {
+            Ok(total_ns) => Reading::Present(Seconds::from_ns(total_ns)),
+            Err(error) => Reading::Failed(format!("what tracing costs: {error}")),
+        }
     }
+}
+
+/// For how long the kernel ran a program so far (ns), and how often.
+#[expect(unsafe_code, reason = "libbpf-rs tells it of all programs of a machine alone")]
+fn counted(program: &ProgramMut) -> std::io::Result<(u64, u64)> {
+    let mut info = libbpf_sys::bpf_prog_info::default();
+    let mut bytes = size_of_val(&info) as u32;
+    let fd = program.as_fd().as_raw_fd();
+    // SAFETY: the kernel writes at most `bytes` to `info`, none of whose pointers are set.
+    let result = unsafe { libbpf_sys::bpf_prog_get_info_by_fd(fd, &raw mut info, &raw mut bytes) };
+    if result < 0 {
+        return Err(std::io::Error::last_os_error());
+    }
+    Ok((info.run_time_ns, info.run_cnt))
 }
 
 #[cfg(test)]

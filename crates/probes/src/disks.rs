@@ -12,7 +12,6 @@ use libbpf_rs::{MapCore, MapFlags, OpenMapMut};
 use std::collections::{BTreeSet, HashMap};
 use untax_core::io::{Bucket, Direction, Flow, Role, Spread, percentile};
 use untax_core::{Bytes, Database, Reading, Seconds};
-use untax_host::Host;
 
 static PROGRAM: Program =
     Program { object: include_bytes!(concat!(env!("OUT_DIR"), "/disks.bpf.o")), optional: &[] };
@@ -162,8 +161,8 @@ impl Disks {
     }
 
     /// Processor time that watching took in the kernel since this was asked last.
-    pub fn bill(&mut self, host: &Host) -> Reading<Seconds> {
-        self.bpf.bill(host)
+    pub fn bill(&mut self) -> Reading<Seconds> {
+        self.bpf.bill()
     }
 }
 

@@ -275,7 +275,7 @@ impl Threads {
         let now = now();
         let result = match self.slice {
             Slice::Traced { since_ns, cost_s } => {
-                let cost = self.bpf.cost(&self.host).into_value().unwrap_or_default();
+                let cost = self.bpf.cost().into_value().unwrap_or_default();
                 let traced = Duration::from_nanos(now.saturating_sub(since_ns));
                 let over = self.pace.is_over(traced, cost.0 - cost_s);
                 if over { self.end_slice(true) } else { Ok(()) }
@@ -310,7 +310,7 @@ impl Threads {
                 watched.database
             ));
         }
-        let cost = self.bpf.bill(&self.host);
+        let cost = self.bpf.bill();
         let window_s = Seconds::from_ns(now() - self.begun_ns);
         let clients = match self.clients() {
             Ok(clients) => clients,
@@ -331,7 +331,7 @@ impl Threads {
     /// Keeps what was traced, and pauses if that cost too much.
     fn end_slice(&mut self, go_on: bool) -> libbpf_rs::Result<()> {
         let Slice::Traced { since_ns, cost_s } = self.slice else { return Ok(()) };
-        let cost = self.bpf.cost(&self.host).into_value().unwrap_or_default();
+        let cost = self.bpf.cost().into_value().unwrap_or_default();
         let end_ns = self.take(since_ns)?;
         let traced_s = (end_ns - since_ns) as f64 / 1e9;
         let pause = self.pace.pause_ns(traced_s, cost.0 - cost_s);
@@ -375,7 +375,7 @@ impl Threads {
     }
 
     fn begin_slice(&mut self) -> libbpf_rs::Result<()> {
-        let cost = self.bpf.cost(&self.host).into_value().unwrap_or_default();
+        let cost = self.bpf.cost().into_value().unwrap_or_default();
         self.bpf.call("resume")?;
         self.slice = Slice::Traced { since_ns: self.moment(RESUMED)?, cost_s: cost.0 };
         Ok(())

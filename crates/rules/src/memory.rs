@@ -54,7 +54,7 @@ fn workers_s(window: &Window, pair: &Pair) -> Option<Interval> {
     let again = again.min(data(Direction::Read));
     let written = again.min(data(Direction::Write));
     let taken_s = |part: f64| window.kernel_workers_s.map(|taken_s| taken_s.0 * part / all);
-    let [read_s, both_s] = [again, again + written].map(|bytes| taken_s(bytes));
+    let [read_s, both_s] = [again, again + written].map(taken_s);
     (again > 0.0).then_some(Interval::new(read_s?, both_s?, both_s?))
 }
 

@@ -1,11 +1,12 @@
 //! `neighbour-reclaim`: the database frees memory because others take it.
 
+use crate::accounting::{self, Demand};
 use crate::catalogue::Rule;
 use crate::memory::{self, Neighbours, neighbours};
 use crate::stall::{self, Stall, WORTH, Words, percent};
 use untax_core::finding::Says;
-use untax_core::window::Pair;
-use untax_core::{Diagnosis, Evidence, Reading, Window};
+use untax_core::window::{Other, Pair};
+use untax_core::{Diagnosis, Evidence, Interval, Reading, Window};
 
 pub const RULE: Rule = Rule {
     id: "neighbour-reclaim",
@@ -21,7 +22,9 @@ pub const RULE: Rule = Rule {
                grew). Charged here is the part that other groups took of all memory taken below \
                that limit; the rest is reclaim-stall. A page that others take evicts one at most: as \
                many as they took, the database did not take anew when it read them again. Memory taken is pages reclaimed and held \
-               (cgroup v2), or pgpgin, which counts pieces of memory, times their mean size (v1).",
+               (cgroup v2), or pgpgin, which counts pieces of memory, times their mean size (v1). The \
+               gain is that of the neighbours' end: what they compute, which cpu-contended is \
+               charged with, ends too.",
     fix: "Give the named group a limit of its own (memory.high, MemoryHigh=, limits.memory), or \
           protect the database (memory.low, MemoryLow=, memory request with memory QoS).",
     sources: &[
@@ -43,11 +46,24 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
             };
             window.groups.as_ref().map(|_| {
                 let neighbours = neighbours(window, pair)?;
-                let stall = stall.times(neighbours.part);
+                let stall =
+                    stall.times(neighbours.part).ending(computing(window, pair, &neighbours));
                 (stall.share.mid >= WORTH).then(|| found(&stall, &neighbours, pair))
             })
         })
     })
+}
+
+/// The share of active time in which the database waited for CPUs that these neighbours had: it is
+/// charged to `cpu-contended`, and ends with them.
+fn computing(window: &Window, pair: &Pair, neighbours: &Neighbours) -> f64 {
+    let is_of = |other: &&&Other| {
+        other.cgroup.value().is_some_and(|path| neighbours.groups.iter().any(|g| g.cgroup == *path))
+    };
+    let others = accounting::neighbours(window, pair);
+    let taken_s: f64 = others.iter().filter(is_of).map(|other| other.cpu_s.0).sum();
+    let demand = Demand::of(window, pair).into_value();
+    demand.map_or(0.0, |demand| demand.waited_for(Interval::exact(taken_s)).mid)
 }
 
 fn found(stall: &Stall, neighbours: &Neighbours, pair: &Pair) -> Says {
@@ -99,7 +115,7 @@ mod tests {
     use untax_core::io::{Direction, Role};
     use untax_core::pressure::GroupMemory;
     use untax_core::pressure::VmCounts;
-    use untax_core::{Bytes, Finding};
+    use untax_core::{Bytes, Finding, Seconds};
 
     fn window(groups: Vec<GroupMemory>, stalls: u64) -> Window {
         let mut window = test_window::postgres();
@@ -190,6 +206,27 @@ mod tests {
         // A page that is taken evicts one: who takes little is not the reason for all.
         groups[0].taken_pages = 10 * 256;
         assert!((part(&groups) - 0.05).abs() < 1e-9);
+    }
+
+    #[test]
+    fn what_neighbours_compute_ends_with_them() {
+        let mut window = window(vec![mib("/pod/backup", 0, 300), mib("/pod", 5, 0)], 0);
+        let times = [(Doing::OnCpu, 4.0), (Doing::Contended, 4.0), (Doing::ReclaimStalled, 2.0)];
+        test_window::trace(&mut window, &times);
+        let gain = |window: &Window| found(evaluate(window))[0].gain.unwrap().factor;
+        assert!((gain(&window) - 10.0 / 8.0).abs() < 1e-9);
+        let computes = |pid, path: &str| Other {
+            pid,
+            name: "gzip".to_owned(),
+            cgroup: Reading::Present(path.to_owned()),
+            threads: 1,
+            cpu_s: Seconds(10.0),
+            ended_s: Seconds(0.0),
+            waited_s: None,
+        };
+        window.others = vec![computes(50, "/pod/backup"), computes(51, "/elsewhere")];
+        // It had half of the CPUs that the database waited for.
+        assert!((gain(&window) - 10.0 / 6.0).abs() < 1e-9);
     }
 
     #[test]
