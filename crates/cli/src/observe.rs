@@ -2,7 +2,7 @@
 
 use crate::progress::Bar;
 use crate::screen::say_all;
-use crate::session::{Session, clients_of, closing_or_gone, taken};
+use crate::session::{Session, closing_or_gone, taken};
 use crate::state::State;
 use anyhow::bail;
 use clap::Args;
@@ -10,6 +10,7 @@ use std::time::Duration;
 use untax_core::{Calibration, Database, Reading, Seconds, Snapshot, Window};
 use untax_engines::{Asker, Selection};
 use untax_host::Host;
+use untax_probes::Seen;
 
 /// What `bench pages` saves its calibration as.
 pub const CALIBRATION: &str = "calibration";
@@ -138,35 +139,9 @@ pub fn replay(start: &Host, end: &Host) -> anyhow::Result<Window> {
     let closing = untax_probes::snapshot(end, &asker, &selection);
     let closing = closing_or_gone(closing, &opening, end, &mut notes)?;
     say_all(&notes);
-    let calibration = end.observe("calibration", || missing("calibration"));
-    let activity = end.observe("activity", || missing("activity of threads"));
-    let io = end.observe("io", || missing("input and output"));
-    let samples = end.observe("samples", || missing("samples")).into_value().unwrap_or_default();
-    let sent = end.observe("sent", || missing("what was sent")).into_value().unwrap_or_default();
-    let others = untax_probes::busiest(end, &opening, &closing, &clients_of(&activity));
-    let kernel_workers_s = untax_probes::kernel_workers_s(&opening, &closing);
-    let groups = untax_probes::pressed(&opening, &closing);
-    let (start, end) = (opening, closing);
-    // A capture is of one window.
-    let loads = Vec::new();
-    let window = Window {
-        start,
-        end,
-        samples,
-        activity,
-        io,
-        others,
-        kernel_workers_s,
-        groups,
-        sent,
-        loads,
-        calibration,
-    };
-    Ok(window.weighed())
-}
-
-fn missing<T>(what: &str) -> Reading<T> {
-    Reading::Absent(format!("the capture has no {what}"))
+    // A capture is of one window; it holds what was seen in it, its calibration too.
+    let calibration = |_: &Snapshot| Reading::Absent("a replay measures nothing".to_owned());
+    Ok(Seen::nothing().between(opening, closing, end, Vec::new(), calibration))
 }
 
 fn on_small_pages(database: &Database) -> bool {

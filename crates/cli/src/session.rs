@@ -5,7 +5,7 @@ use crate::state::State;
 use anyhow::bail;
 use std::time::{Duration, Instant};
 use untax_core::window::{Loads, Pair};
-use untax_core::{Activity, Reading, Seconds, Snapshot, Window};
+use untax_core::{Reading, Snapshot, Window};
 use untax_engines::{Asker, Selection};
 use untax_host::Host;
 use untax_probes::{Probes, Seen};
@@ -104,38 +104,12 @@ impl<'a> Session<'a> {
         end: &Host,
         mut notes: Vec<String>,
     ) -> Observed {
-        let opening = &self.opening;
-        // Not part of a recorded moment, but of the window between two.
-        let window_s = Seconds(closing.uptime_s - opening.uptime_s);
-        let Seen { samples, activity, io, sent, tracing_s } = seen.over(window_s);
-        let samples = end.observe("samples", || Reading::Present(samples));
-        let activity = end.observe("activity", || activity);
-        let io = end.observe("io", || io);
-        let sent = end.observe("sent", || Reading::Present(sent));
-        let calibrated = || self.watching.calibration(self.state, &closing, &mut notes);
-        let calibration = end.observe("calibration", calibrated);
-        // Captures made by hand may have no samples; the snapshots stand for themselves.
-        let samples = samples.into_value().unwrap_or_default();
-        let sent = sent.into_value().unwrap_or_default();
-        let others = untax_probes::busiest(end, opening, &closing, &clients_of(&activity));
-        let kernel_workers_s = untax_probes::kernel_workers_s(opening, &closing);
-        let groups = untax_probes::pressed(opening, &closing);
-        let (start, end) = (opening.clone(), closing);
-        let loads = self.loads.clone();
-        let window = Window {
-            start,
-            end,
-            samples,
-            activity,
-            io,
-            others,
-            kernel_workers_s,
-            groups,
-            sent,
-            loads,
-            calibration,
-        };
-        Observed { window: window.weighed(), tracing_s, notes }
+        let tracing_s = seen.tracing_s.clone();
+        let calibrated =
+            |closing: &Snapshot| self.watching.calibration(self.state, closing, &mut notes);
+        let (opening, loads) = (self.opening.clone(), self.loads.clone());
+        let window = seen.between(opening, closing, end, loads, calibrated);
+        Observed { window, tracing_s, notes }
     }
 }
 
@@ -175,10 +149,4 @@ pub fn closing_or_gone(
     let alone = untax_probes::snapshot_of_host(end).into_value();
     // Older captures do not hold when that was.
     Ok(alone.unwrap_or_else(|| Snapshot { databases: Vec::new(), ..opening.clone() }))
-}
-
-/// The processes that sent to any of the databases.
-pub fn clients_of(activity: &Reading<Vec<Activity>>) -> Vec<u32> {
-    let all = activity.value().into_iter().flatten();
-    all.flat_map(|activity| activity.clients.iter().copied()).collect()
 }

@@ -15,7 +15,8 @@ use untax_core::host::HostFacts;
 use untax_core::network::DatabaseNetwork;
 use untax_core::placement::Placement;
 use untax_core::snapshot::{ProcessTime, Sandbox};
-use untax_host::{Host, cgroup, digest, process};
+use untax_host::process::{self, Stat};
+use untax_host::{Host, cgroup, digest};
 
 /// Which databases are asked for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -79,38 +80,41 @@ pub fn discover(
         let ticks = process::ticks_per_second(host).into_value().filter(|ticks| *ticks > 0);
         databases.map(|databases| Discovered {
             databases,
-            processes: times(host, table.stats(), ticks),
-            kernel_workers: times(host, table.kernel_workers(), ticks),
+            processes: times(table.stats(), ticks, |stat| waited(host, stat)),
+            kernel_workers: times(table.kernel_workers(), ticks, |_| None),
             sandboxes: table.sandboxes(ticks),
         })
     })
 }
 
-/// Processor time of each process; none when the length of a tick is not known.
+/// Processor time of each process, and what `waited` tells; none when the length of a tick is not known.
 fn times<'a>(
-    host: &Host,
-    stats: impl Iterator<Item = &'a process::Stat>,
+    stats: impl Iterator<Item = &'a Stat>,
     ticks: Option<u64>,
+    waited: impl Fn(&Stat) -> Option<Seconds>,
 ) -> Vec<ProcessTime> {
     let seconds = |user: u64, system: u64, ticks: u64| {
         Seconds(user.saturating_add(system) as f64 / ticks as f64)
     };
-    let time = |stat: &process::Stat, ticks: u64| ProcessTime {
+    let time = |stat: &Stat, ticks: u64| ProcessTime {
         pid: stat.pid,
         started_ticks: stat.started_ticks,
         parent: stat.parent,
         name: stat.comm.clone(),
         threads: stat.threads,
         cpu_s: seconds(stat.user_ticks, stat.system_ticks, ticks),
-        waited_s: (stat.threads == 1).then(|| waited(host, stat.pid)).flatten(),
+        waited_s: waited(stat),
         ended_s: seconds(stat.children_user_ticks, stat.children_system_ticks, ticks),
     };
     ticks.map_or_else(Vec::new, |ticks| stats.map(|stat| time(stat, ticks)).collect())
 }
 
-/// How long the one thread of a process was ready to run and had no CPU.
-fn waited(host: &Host, pid: u32) -> Option<Seconds> {
-    let text = host.text(&format!("/proc/{pid}/schedstat")).into_value()?;
+/// How long the one thread of a process was ready to run and had no CPU; each of several counts its own.
+fn waited(host: &Host, stat: &Stat) -> Option<Seconds> {
+    if stat.threads != 1 {
+        return None;
+    }
+    let text = host.text(&format!("/proc/{}/schedstat", stat.pid)).into_value()?;
     let nanoseconds: u64 = text.split_whitespace().nth(1)?.parse().ok()?;
     Some(Seconds(nanoseconds as f64 / 1e9))
 }

@@ -5,6 +5,7 @@ mod made;
 use made::{Made, Process, ids};
 use untax_core::Reading::{self, Absent, Present};
 use untax_core::database::Model;
+use untax_core::snapshot::ProcessTime;
 use untax_engines::Selection;
 
 const POSTGRES: &str = "/usr/lib/postgresql/15/bin/postgres";
@@ -248,7 +249,13 @@ fn a_container_is_selected_by_the_beginning_of_its_id() {
 fn kernel_threads_and_the_vanished_are_no_processes() {
     let kthreadd = Process { pid: 2, parent: 0, comm: "kthreadd", exe: "", command: "" };
     let thread = Process { pid: 3, parent: 2, comm: "postgres", exe: "", command: "" };
-    let made = Made::new().process(&kthreadd).process(&thread);
+    let worker = Process { pid: 4, parent: 2, comm: "kworker/0:1-xfs", exe: "", command: "" };
+    let user = Process { pid: 5, parent: 1, comm: "kworker/0:2", exe: "/tmp/x", command: "x" };
+    let made = [kthreadd, thread, worker, user].iter().fold(Made::new(), Made::process);
     let made = made.denied("/proc/3/exe").file("/proc/77/cmdline", "postgres|-D|/d");
-    assert!(made.all().is_empty());
+    let found = made.discovered(&Selection::All, |_| {}).into_value().unwrap();
+    assert!(found.databases.is_empty());
+    let pids = |all: &[ProcessTime]| all.iter().map(|one| one.pid).collect::<Vec<_>>();
+    assert_eq!(pids(&found.processes), [1, 5], "anybody may call a program so");
+    assert_eq!(pids(&found.kernel_workers), [4]);
 }

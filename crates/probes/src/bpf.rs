@@ -214,7 +214,7 @@ impl Running {
             return Reading::Absent("this kernel does not count the time of programs".to_owned());
         }
         let times = self.object.progs_mut().map(|program| {
-            let (time_ns, count) = counted(&program)?;
+            let (time_ns, count) = run_time(&program)?;
             Ok(time_ns + count * around_ns(program.prog_type()))
         });
         match times.sum::<std::io::Result<u64>>() {
@@ -224,9 +224,9 @@ impl Running {
     }
 }
 
-/// For how long the kernel ran a program so far (ns), and how often.
+/// For how long the kernel ran a program so far (ns), and how often. Every kernel that counts it tells it.
 #[expect(unsafe_code, reason = "libbpf-rs tells it of all programs of a machine alone")]
-fn counted(program: &ProgramMut) -> std::io::Result<(u64, u64)> {
+fn run_time(program: &ProgramMut) -> std::io::Result<(u64, u64)> {
     let mut info = libbpf_sys::bpf_prog_info::default();
     let mut bytes = size_of_val(&info) as u32;
     let fd = program.as_fd().as_raw_fd();

@@ -13,9 +13,7 @@ mod threads;
 
 pub use faults::sample as sample_faults;
 use groups::groups;
-pub use groups::pressed;
 use jiff::Timestamp;
-pub use others::{busiest, kernel_workers_s};
 pub use seen::{Probes, Seen};
 pub use threads::Threads;
 use untax_core::{Reading, Snapshot};

@@ -1,11 +1,13 @@
 //! All probes of a window together.
 
+use crate::groups::pressed;
 use crate::io::Watch;
+use crate::others::{busiest, kernel_workers_s};
 use crate::sending::Sending;
 use crate::{Threads, sample_faults};
 use std::time::{Duration, Instant};
-use untax_core::window::{FaultSample, Sent};
-use untax_core::{Activity, Database, Io, Reading, Seconds};
+use untax_core::window::{FaultSample, Loads, Sent};
+use untax_core::{Activity, Calibration, Database, Io, Reading, Seconds, Snapshot, Window};
 use untax_host::Host;
 
 /// How often faults are sampled inside a window: for 300 backends some 10 ms each time.
@@ -115,16 +117,44 @@ impl Probes {
 }
 
 impl Seen {
-    /// What was traced stands for the whole window between two snapshots, which is a little
-    /// longer: they take their time.
-    #[must_use]
-    pub fn over(mut self, window_s: Seconds) -> Self {
-        if let Reading::Present(activities) = &mut self.activity {
-            for activity in activities {
-                activity.window_s = window_s;
-            }
+    /// The window between two snapshots in which this was seen. `host` is that of the later one: it
+    /// records what was seen, and one that was captured tells what was seen then.
+    pub fn between(
+        mut self,
+        start: Snapshot,
+        end: Snapshot,
+        host: &Host,
+        loads: Vec<Loads>,
+        calibrated: impl FnOnce(&Snapshot) -> Reading<Calibration>,
+    ) -> Window {
+        // What was traced stands for the whole window, which is a little longer: snapshots take their
+        // time.
+        let window_s = Seconds(end.uptime_s - start.uptime_s);
+        for activity in self.activity.as_mut().into_value().into_iter().flatten() {
+            activity.window_s = window_s;
         }
-        self
+        let samples = host.observe("samples", || Reading::Present(self.samples));
+        let activity = host.observe("activity", || self.activity);
+        let io = host.observe("io", || self.io);
+        let sent = host.observe("sent", || Reading::Present(self.sent));
+        let calibration = host.observe("calibration", || calibrated(&end));
+        let all = activity.value().into_iter().flatten();
+        let clients: Vec<u32> = all.flat_map(|activity| activity.clients.clone()).collect();
+        let window = Window {
+            // Captures made by hand may have no samples; the snapshots stand for themselves.
+            samples: samples.into_value().unwrap_or_default(),
+            activity,
+            io,
+            others: busiest(host, &start, &end, &clients),
+            kernel_workers_s: kernel_workers_s(&start, &end),
+            groups: pressed(&start, &end),
+            sent: sent.into_value().unwrap_or_default(),
+            loads,
+            calibration,
+            start,
+            end,
+        };
+        window.weighed()
     }
 
     /// What is seen in a window without length.

@@ -1,9 +1,10 @@
 //! What memory that is short costs a database, and who makes it so: what the memory rules share.
 
+use crate::accounting::Demand;
 use crate::disk::{self, Charged};
 use crate::stall::{Stall, WORTH};
 use untax_core::activity::{Doing, Part, Spent};
-use untax_core::io::{Direction, Flow, Role};
+use untax_core::io::{Direction, Role};
 use untax_core::pressure::GroupMemory;
 use untax_core::window::Pair;
 use untax_core::{Bytes, Interval, Reading, Window};
@@ -24,7 +25,8 @@ pub fn waits(window: &Window, pair: &Pair) -> Reading<Option<Stall>> {
         let Some(stall) = stall.map(|stall| more().fold(stall, Stall::and)) else {
             return Reading::Present(None);
         };
-        let stall = match workers_s(window, pair) {
+        let workers_s = charged.and_then(|charged| workers_s(window, pair, charged.again));
+        let stall = match workers_s {
             Some(taken_s) => stall.working(taken_s),
             None => stall,
         };
@@ -35,27 +37,39 @@ pub fn waits(window: &Window, pair: &Pair) -> Reading<Option<Stall>> {
     })
 }
 
-/// What the kernel's workers took of the CPUs to read again what had been evicted, and to write what
-/// was to be: the part of what the database's devices moved that these are. A page that was changed is
-/// written before it goes, so of the data written as much may be for that as was read again.
-fn workers_s(window: &Window, pair: &Pair) -> Option<Interval> {
-    let (io, id) = (window.io.value()?, pair.end.id.as_str());
-    let again = read_again(window, pair).into_value()?;
-    let devices = disk::devices_of(io, id);
-    let here = |flow: &&Flow| devices.contains(&flow.device.as_str());
-    let bytes = |flows: &mut dyn Iterator<Item = &Flow>| -> f64 {
-        flows.map(|flow| flow.bytes.0 as f64).sum()
+/// What the kernel's workers took of the CPUs to read again what had been evicted, which is `again` of
+/// what was read, and to write what was to be: the part of what the database's devices moved that these
+/// are. A page that was changed is written before it goes, so of the data written as much may be for that
+/// as was read again.
+fn workers_s(window: &Window, pair: &Pair, again: Interval) -> Option<Interval> {
+    let io = window.io.value()?;
+    let devices = disk::devices_of(io, &pair.end.id);
+    let flows = || {
+        let all = io.flows.value().into_iter().flatten();
+        all.filter(|flow| devices.contains(&flow.device.as_str()))
     };
-    let all = bytes(&mut io.flows.value()?.iter().filter(here));
-    let data = |direction| {
-        let of = move |flow: &&Flow| (flow.role, flow.direction) == (Role::Data, direction);
-        bytes(&mut io.flows_of(id).filter(here).filter(of))
+    let all: f64 = flows().map(|flow| flow.bytes.0 as f64).sum();
+    let data = |direction| -> f64 {
+        let own = flows().filter(|flow| flow.database.as_ref() == Some(&pair.end.id));
+        let of = own.filter(|flow| (flow.role, flow.direction) == (Role::Data, direction));
+        of.map(|flow| flow.bytes.0 as f64).sum()
     };
-    let again = again.min(data(Direction::Read));
-    let written = again.min(data(Direction::Write));
-    let taken_s = |part: f64| window.kernel_workers_s.map(|taken_s| taken_s.0 * part / all);
-    let [read_s, both_s] = [again, again + written].map(taken_s);
-    (again > 0.0).then_some(Interval::new(read_s?, both_s?, both_s?))
+    let (read, written) = (again.scale(data(Direction::Read)), data(Direction::Write));
+    let with_writes = read.map(|read| read + read.min(written));
+    let moved = Interval::new(read.low, with_writes.mid, with_writes.high);
+    let taken_s = window.kernel_workers_s.map_or_else(
+        || Interval::new(0.0, 0.0, nobody_s(window, pair)),
+        |taken_s| Interval::exact(taken_s.0),
+    );
+    (moved.high > 0.0).then(|| moved.scale(1.0 / all).times(taken_s))
+}
+
+/// What neither the database nor another process that was seen took of the CPUs: where workers of the
+/// kernel are not seen, it may be theirs.
+fn nobody_s(window: &Window, pair: &Pair) -> f64 {
+    let others_s: f64 = window.others.iter().map(|other| other.cpu_s.0).sum();
+    let demand = Demand::of(window, pair).into_value();
+    demand.map_or(0.0, |demand| (demand.busy_s - demand.on_cpu_s - others_s).max(0.0))
 }
 
 /// Freeing memory on a CPU, with its part of waiting for one, and asleep.

@@ -170,5 +170,9 @@ mod tests {
         window.kernel_workers_s = Some(Seconds(4.0));
         assert!((tax(&window).share - 0.25).abs() < 1e-9);
         assert!((tax(&window).low - 0.225).abs() < 1e-9, "what is written may be so anyway");
+        // Where they are not seen it is not nothing: of 20 s the database took 6, others none.
+        window.kernel_workers_s = None;
+        assert!((tax(&window).share - 0.2).abs() < 1e-9);
+        assert!((tax(&window).high - (0.2 + 0.5 * 14.0 / 20.0 / 2.0)).abs() < 1e-9);
     }
 }

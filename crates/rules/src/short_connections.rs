@@ -67,7 +67,8 @@ fn traced(window: &Window, pair: &Pair) -> Reading<Option<Stall>> {
     // Processes and threads have a beginning and an end for each client, a loop has not. What
     // neighbours took of its waiting is no part of what its calls are charged.
     if pair.end.model == Model::Loop {
-        let own = own_work(pair).unwrap_or(Interval::exact(0.0));
+        // Without the counts that tell it may be none, or all that is left.
+        let own = own_work(pair).unwrap_or(Interval::new(0.0, 0.0, 1.0));
         let taken = calling(pair).map(|calls| calls.plus(own).clamp(0.0, 1.0));
         let stall = Stall::calling(window, pair, taken);
         let worth = |stall: &Stall| stall.share.mid >= WORTH;
@@ -118,10 +119,8 @@ fn own_work(pair: &Pair) -> Option<Interval> {
     let (on_cpu_s, system_s) = (on_cpu.into_value()?, system.into_value()?);
     let own = (1.0 - system_s / on_cpu_s).clamp(0.0, 1.0);
     let share = |each: f64| own * each * connections / (each * connections + requests);
-    (on_cpu_s > 0.0 && connections > 0.0).then(|| {
-        let [low, mid, high] = OWN_WORK.map(share);
-        Interval::new(low, mid, high)
-    })
+    let [low, mid, high] = OWN_WORK.map(share);
+    (on_cpu_s > 0.0 && connections > 0.0).then(|| Interval::new(low, mid, high))
 }
 
 /// The part (0..1) of a PostgreSQL's accesses to blocks that are to catalogs and not to users'
@@ -181,7 +180,8 @@ const METHOD: &str = "time on a CPU and waiting for one of new processes or thre
     pages and neighbours are charged with, over active time";
 
 const SAMPLED: &str = "time on a CPU in system calls that begin, set up and end connections, sampled, \
-    and of its own program's a part of a request for each, and waiting for one in proportion to the machine's busy time, over active time";
+    and of its own program's a part of a request for each, and waiting for one in proportion to the \
+    machine's busy time, over active time";
 
 /// What other rules charge of the time that connections took: faults on small pages, and waiting
 /// for CPUs that neighbours had.
@@ -223,7 +223,7 @@ struct Counted {
     requests: &'static str,
 }
 
-/// The share of its time on CPU that a loop is charged for system calls for connections here, when it is.
+/// The share of its time on CPU that a loop is charged for connections' system calls here, when it is.
 pub fn charged_to_loop(window: &Window, pair: &Pair) -> Option<Interval> {
     counted(pair).filter(|_| pair.end.model == Model::Loop)?;
     traced(window, pair).into_value().flatten()?;

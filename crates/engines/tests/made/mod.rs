@@ -8,7 +8,7 @@ use untax_core::database::Database;
 use untax_core::host::HostFacts;
 use untax_core::reading::Gap;
 use untax_core::{Bytes, Reading};
-use untax_engines::{Asker, Selection, discover};
+use untax_engines::{Asker, Discovered, Selection, discover};
 use untax_host::{Host, Record, facts};
 
 /// A host under construction. What is said first of a file stays.
@@ -106,6 +106,14 @@ impl Made {
         selection: &Selection,
         change: impl FnOnce(&mut HostFacts),
     ) -> Reading<Vec<Database>> {
+        self.discovered(selection, change).map(|found| found.databases)
+    }
+
+    pub fn discovered(
+        self,
+        selection: &Selection,
+        change: impl FnOnce(&mut HostFacts),
+    ) -> Reading<Discovered> {
         let mut record = self.record;
         record.links.retain(|path, _| !record.gaps.contains_key(path));
         for (path, text) in self.files {
@@ -117,7 +125,7 @@ impl Made {
         let mut facts = facts::read_all(&host);
         facts.base_page_bytes = Reading::Present(Bytes::KIB_4);
         change(&mut facts);
-        discover(&host, &facts, selection, &Asker::this_program()).map(|found| found.databases)
+        discover(&host, &facts, selection, &Asker::this_program())
     }
 
     pub fn all(self) -> Vec<Database> {
