@@ -226,6 +226,13 @@ fn a_restarted_database_goes_on_as_the_same() {
     assert_eq!(shown.matches("PostgreSQL").count(), 1, "{shown}");
     let cause = shown.lines().find(|line| line.starts_with('▸')).unwrap();
     assert!(cause.contains("small-pages") && cause.contains('▁'), "with its history: {cause}");
+    // In its first moments a server works in the directory that it was started in.
+    let mut starting = back.clone();
+    starting.databases[1].data_directory = Present("/".into());
+    let windows = [checked(&gone), checked(&starting), checked(&back)];
+    let shown = screen(&after(some_windows(80, 24), windows));
+    assert!(shown.contains("was pid 4012"), "{shown}");
+    assert_eq!(shown.matches("PostgreSQL").count(), 1, "{shown}");
     // The same within one window.
     let state = after(some_windows(80, 24), [checked(&back)]);
     assert!(screen(&state).contains("was pid 4012"), "{}", screen(&state));

@@ -178,6 +178,10 @@ impl State {
         let mut seen = vec![HOST];
         let mut new = Vec::new();
         for db in &databases {
+            // A server goes to its data some time after its start: only then is it known again.
+            if self.tracks.iter().any(|track| track.ended.is_some() && track.came_back_as(db)) {
+                self.tracks.retain(|track| !track.is(db) || track.came_back_as(db));
+            }
             match self.tracks.iter_mut().find(|track| track.is(db)) {
                 Some(track) => {
                     track.saw(db, &check);
