@@ -25,7 +25,7 @@ fn main() -> ExitCode {
 fn while_loaded(program: &str, arguments: &[String]) -> Result<ExitCode, LabError> {
     let postgres = Postgres::start(Place::Host, &[("shared_buffers", "1GB")])?;
     postgres.pgbench_fill(20, 30)?;
-    let _load = postgres.pgbench(&Pgbench { clients: 32, seconds: 600, ..Pgbench::default() })?;
+    let _load = postgres.pgbench(&Pgbench { clients: 24, seconds: 600, ..Pgbench::default() })?;
     let pid = postgres.pid().unwrap_or_default().to_string();
     let words = arguments.iter().map(|word| word.replace("{pid}", &pid));
     let failed = |source| LabError::Start { program: program.to_owned(), source };

@@ -1,12 +1,12 @@
 //! `neighbour-reclaim`: the database frees memory because others take it.
 
-use crate::accounting::{self, Demand};
+use crate::accounting;
 use crate::catalogue::Rule;
 use crate::memory::{self, Neighbours, neighbours};
 use crate::stall::{self, Stall, WORTH, Words, percent};
 use untax_core::finding::Says;
 use untax_core::window::{Other, Pair};
-use untax_core::{Diagnosis, Evidence, Interval, Reading, Window};
+use untax_core::{Diagnosis, Evidence, Reading, Window};
 
 pub const RULE: Rule = Rule {
     id: "neighbour-reclaim",
@@ -47,23 +47,21 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
             window.groups.as_ref().map(|_| {
                 let neighbours = neighbours(window, pair)?;
                 let stall =
-                    stall.times(neighbours.part).ending(computing(window, pair, &neighbours));
+                    stall.times(neighbours.part).leaving(computing_s(window, pair, &neighbours));
                 (stall.share.mid >= WORTH).then(|| found(&stall, &neighbours, pair))
             })
         })
     })
 }
 
-/// The share of active time in which the database waited for CPUs that these neighbours had: it is
-/// charged to `cpu-contended`, and ends with them.
-fn computing(window: &Window, pair: &Pair, neighbours: &Neighbours) -> f64 {
+/// For how long these neighbours had CPUs: waiting for them is charged to `cpu-contended`, and ends
+/// with them.
+fn computing_s(window: &Window, pair: &Pair, neighbours: &Neighbours) -> f64 {
     let is_of = |other: &&&Other| {
         other.cgroup.value().is_some_and(|path| neighbours.groups.iter().any(|g| g.cgroup == *path))
     };
     let others = accounting::neighbours(window, pair);
-    let taken_s: f64 = others.iter().filter(is_of).map(|other| other.cpu_s.0).sum();
-    let demand = Demand::of(window, pair).into_value();
-    demand.map_or(0.0, |demand| demand.waited_for(Interval::exact(taken_s)).mid)
+    others.iter().filter(is_of).map(|other| other.cpu_s.0).sum()
 }
 
 fn found(stall: &Stall, neighbours: &Neighbours, pair: &Pair) -> Says {
@@ -225,8 +223,8 @@ mod tests {
             waited_s: None,
         };
         window.others = vec![computes(50, "/pod/backup"), computes(51, "/elsewhere")];
-        // It had half of the CPUs that the database waited for.
-        assert!((gain(&window) - 10.0 / 6.0).abs() < 1e-9);
+        // It had half of the CPUs that the database waited for, and is there no more to wait for.
+        assert!((gain(&window) - 2.0).abs() < 1e-9);
     }
 
     #[test]

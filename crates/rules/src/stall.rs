@@ -193,6 +193,7 @@ impl Stall {
     /// The same waiting, of which only a part is charged to the cause.
     pub fn times(mut self, part: f64) -> Self {
         self.share = self.share.map(|share| share * part);
+        self.freed_s *= part;
         self.saved_s *= part;
         self.saved_most_s *= part;
         self
@@ -223,6 +224,15 @@ impl Stall {
     /// The same waiting, with whose end that share of active time ends too.
     pub fn ending(mut self, share: f64) -> Self {
         self.ends_too = share;
+        self
+    }
+
+    /// The same waiting, with whose end others stop computing, who had CPUs for so long.
+    pub fn leaving(mut self, taken_s: f64) -> Self {
+        if let Some(demand) = self.demand.value() {
+            self.ends_too = demand.waited_for(Interval::exact(taken_s)).mid;
+            self.freed_s += taken_s;
+        }
         self
     }
 
@@ -275,6 +285,12 @@ impl Stall {
         (demand.on_cpu_s - saved_s).max(0.0) + self.clients_s
     }
 
+    /// What keeps the CPUs busy without the cause, before anybody takes up what it leaves.
+    fn left_s(&self, demand: &Demand) -> f64 {
+        let left_s = demand.busy_s - self.freed_s - self.saved_s;
+        left_s.max(self.own_s(demand, self.saved_s))
+    }
+
     /// By what factor throughput can grow until its clients' threads compute all the time.
     fn room_of_clients(&self) -> f64 {
         let room_s = self.clients_room_s.filter(|_| self.clients_s > 0.0);
@@ -294,13 +310,15 @@ impl Stall {
     /// more CPUs than it has. Who holds a lock loses as much of its time to the cause as others do,
     /// so it holds it for less without. The middle lets the database and its clients have all CPUs,
     /// the lower bound leaves to others what they use now, and the upper one lets requests take less
-    /// of them.
+    /// of them. Where many want a CPU they take up what others leave, and all of them wait for less
+    /// than in proportion: the middle is no less than that, as far as waiting for CPUs reaches.
     pub fn gain(&self) -> Gain {
         let [least, unhurried] = self.demand.value().map_or([f64::INFINITY; 2], |demand| {
-            let own_s = |saved_s: f64| self.own_s(demand, saved_s);
-            let left_s = (demand.busy_s - self.freed_s - self.saved_s).max(own_s(self.saved_s));
             let times = |left_s: f64| demand.capacity_s / left_s;
-            [times(left_s), FEWER_WAKEUPS * times(own_s(self.saved_most_s))]
+            [
+                times(self.left_s(demand)),
+                FEWER_WAKEUPS * times(self.own_s(demand, self.saved_most_s)),
+            ]
         });
         let most = self.room();
         let least = least.min(self.room_of_clients());
@@ -320,7 +338,13 @@ impl Stall {
         };
         let high = ends(self.share.high);
         let low = loop_factor(self.share.low, self.added_most).min(least).max(1.0);
-        let mid = loop_factor(ends(self.share.mid), 0.0).min(most).max(1.0);
+        let ended = ends(self.share.mid);
+        let taken_up = self.demand.value().map_or(1.0, |demand| {
+            let left = self.left_s(demand) / demand.busy_s;
+            let still_waits = demand.contended_s * left / demand.active_s;
+            loop_factor(ended + still_waits, 0.0).min(1.0 / left)
+        });
+        let mid = loop_factor(ended, 0.0).max(taken_up).min(most).max(1.0);
         let high = factor(high).max(loop_factor(high, 0.0)).min(unhurried).max(1.0);
         // Who waits for a limit's next request or byte waits for as long as others ask for them:
         // what is asked for decides, and not for how long each waits.
@@ -441,6 +465,25 @@ mod tests {
         let gain = gain(&[(Doing::OnCpu, 1.0), (Doing::Disk, 6.0), (Doing::Futex, 3.0)], None);
         // Of the 3 s behind locks 6 / 7 were for the disk too.
         assert!((gain - 7.0).abs() < 1e-9, "{gain}");
+    }
+
+    /// Ten seconds of a database on a machine whose CPUs are busy for 20 s, when what had them for 10 of
+    /// those ends.
+    fn gain_of_cpus(times: &[(Doing, f64)]) -> f64 {
+        let mut window = test_window::postgres();
+        test_window::trace(&mut window, times);
+        let pair = window.databases().next().unwrap();
+        let stall = Stall::of(&window, &pair, |_| false).into_value().flatten().unwrap();
+        stall.leaving(10.0).gain().factor
+    }
+
+    #[test]
+    fn who_waits_for_cpus_takes_up_what_others_leave() {
+        let many =
+            gain_of_cpus(&[(Doing::OnCpu, 1.0), (Doing::Contended, 8.0), (Doing::Disk, 1.0)]);
+        assert!((many - 2.0).abs() < 1e-9, "the rest has twice the CPUs: {many}");
+        let few = gain_of_cpus(&[(Doing::OnCpu, 4.0), (Doing::Contended, 1.0), (Doing::Disk, 5.0)]);
+        assert!((few - 10.0 / 9.0).abs() < 1e-9, "no more than it waited for: {few}");
     }
 
     #[test]
