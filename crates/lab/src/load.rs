@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// How much longer than it was told to a load may run: connecting and ending take their time on a
-/// busy machine.
-const GRACE: Duration = Duration::from_secs(120);
+/// busy machine, and a connection that nobody answers is given up after 127 s (`tcp_syn_retries`, 6).
+const GRACE: Duration = Duration::from_secs(180);
 
 /// A load that is running; stopped when dropped.
 pub struct Load {
