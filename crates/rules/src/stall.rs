@@ -229,11 +229,10 @@ impl Stall {
 
     /// The same waiting, with whose end others stop computing, who had CPUs for so long.
     pub fn leaving(mut self, taken_s: f64) -> Self {
-        if let Some(demand) = self.demand.value() {
-            self.ends_too = demand.waited_for(Interval::exact(taken_s)).mid;
-            self.freed_s += taken_s;
-        }
-        self
+        self.freed_s += taken_s;
+        let waited = |demand: &Demand| demand.waited_for(Interval::exact(taken_s)).mid;
+        let share = self.demand.value().map_or(0.0, waited);
+        self.ending(share)
     }
 
     /// The same waiting, for a limit on requests that leaves room for so many times as many without
