@@ -30,6 +30,9 @@ pub fn gap(reading: &Value) -> &str {
     gap.unwrap_or_else(|| panic!("no gap: {reading}"))
 }
 
+/// Rules that price what counters say which everybody may read.
+const FROM_COUNTERS: [&str; 2] = ["redis-network-bound", "vm-steal"];
+
 /// The parts of a database's time that need tracing are gaps, for a reason that says this.
 pub fn untraced(database: &Value, why: &str) {
     let more = ["active_s", "throttled_s"];
@@ -40,8 +43,9 @@ pub fn untraced(database: &Value, why: &str) {
     }
     let taxed = |finding: &&Value| !finding["tax"].is_null();
     let mut taxed = database["findings"].as_array().unwrap().iter().filter(taxed);
-    // Counters that everybody may read tell it, and Redis under load is at its threshold.
-    assert!(taxed.all(|finding| finding["rule"] == "redis-network-bound"), "{database:#}");
+    // A shared machine has stolen time, and Redis under load is at its threshold.
+    let told = |finding: &Value| FROM_COUNTERS.iter().any(|rule| finding["rule"] == *rule);
+    assert!(taxed.all(told), "{database:#}");
 }
 
 /// No number of a check is one that cannot be.
