@@ -69,9 +69,16 @@ struct bio {
 	void *bi_private;
 };
 
+/* As part of a disk up to Linux 5.10, which also gave the queue to each tracepoint of a request. */
+struct hd_struct {
+	int partno;
+};
+
 struct gendisk {
 	int major;
 	int first_minor;
+	/* Now a pointer: another field to CO-RE. */
+	struct hd_struct part0;
 };
 
 struct request_queue {
@@ -100,11 +107,6 @@ struct kiocb {
 
 struct iomap_dio {
 	struct kiocb *iocb;
-};
-
-/* Up to Linux 5.10, which also gave the queue to each tracepoint of a request. */
-struct hd_struct {
-	int partno;
 };
 
 #pragma clang attribute pop

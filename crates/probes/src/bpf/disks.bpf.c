@@ -71,7 +71,7 @@ struct flow fresh = {};
 #define ARGUMENT(context, at)							\
 	({									\
 		u64 value;							\
-		if (bpf_core_type_exists(struct hd_struct))			\
+		if (bpf_core_field_exists(((struct gendisk *)0)->part0))	\
 			asm volatile("%0 = *(u64 *)(%1 + %2)"			\
 				     : "=r"(value) : "r"(context), "i"((at) * 8 + 8));	\
 		else								\
@@ -92,9 +92,10 @@ static __always_inline u32 device_of(struct request *request)
 	return disk ? BPF_CORE_READ(disk, major) << 20 | BPF_CORE_READ(disk, first_minor) : 0;
 }
 
-/* The role that a name tells, or -1. */
-static __always_inline int role_of_name(struct dentry *dentry)
+/* The role that the name of the dentry at this address tells, or -1. */
+verified_once int role_of_name(u64 address)
 {
+	struct dentry *dentry = (struct dentry *)address;
 	const unsigned char *text = BPF_CORE_READ(dentry, d_name.name);
 	u64 begins = 0;
 	int i;
@@ -122,15 +123,18 @@ static __always_inline struct dentry *name_of(struct inode *inode)
 	return alias ? (struct dentry *)((u64)alias - offset) : NULL;
 }
 
-/* Finds out whose file this is and what it is for. */
-static __always_inline bool told_by_file(struct flow_key *key, struct inode *inode)
+/* Finds out whose file the inode at this address is and what it is for. */
+verified_once int told_by_file(struct flow_key *key, u64 address)
 {
+	struct inode *inode = (struct inode *)address;
 	u32 owner = BPF_CORE_READ(inode, i_uid.val);
 	struct dentry *dentry, *parent;
 	struct place place = {};
 	struct holds *holds;
 	int level, role = -1;
 
+	if (!key || !inode)
+		return false;
 	place.device = BPF_CORE_READ(inode, i_sb, s_dev);
 	place.inode = BPF_CORE_READ(inode, i_ino);
 	dentry = name_of(inode);
@@ -144,7 +148,7 @@ static __always_inline bool told_by_file(struct flow_key *key, struct inode *ino
 		if (!dentry)
 			return false;
 		if (role < 0)
-			role = role_of_name(dentry);
+			role = role_of_name((u64)dentry);
 		parent = BPF_CORE_READ(dentry, d_parent);
 		if (!parent || parent == dentry)
 			return false;
@@ -178,7 +182,9 @@ static __always_inline struct inode *file_of_page(struct bio *bio)
 {
 	struct bio_vec *vector = BPF_CORE_READ(bio, bi_io_vec);
 	u32 index = BPF_CORE_READ(bio, bi_iter.bi_idx);
-	struct page *page = head_of(BPF_CORE_READ(vector + index, bv_page));
+	/* The kernel's, of another size than the one here. */
+	struct bio_vec *first = (void *)vector + index * bpf_core_type_size(struct bio_vec);
+	struct page *page = head_of(BPF_CORE_READ(first, bv_page));
 	u64 mapping = (u64)BPF_CORE_READ(page, mapping);
 
 	/* PAGE_MAPPING_ANON: no file. */
@@ -205,14 +211,14 @@ static __always_inline void tell(struct flow_key *key, struct bio *bio)
 {
 	struct inode *inode = bio ? file_of_page(bio) : NULL;
 
-	if (inode && told_by_file(key, inode))
+	if (told_by_file(key, (u64)inode))
 		return;
 	if (bio && bpf_core_type_exists(struct iomap_dio)) {
 		/* Of other requests this is another structure: then no watched file is found. */
 		struct iomap_dio *direct = BPF_CORE_READ(bio, bi_private);
 
 		inode = BPF_CORE_READ(direct, iocb, ki_filp, f_inode);
-		if (inode && told_by_file(key, inode))
+		if (told_by_file(key, (u64)inode))
 			return;
 	}
 	told_by_task(key);
@@ -273,7 +279,7 @@ static __always_inline u32 log2(u64 value)
 	return at + (value >> 1);
 }
 
-static __always_inline u32 latency_bucket(u64 ns)
+verified_once u32 latency_bucket(u64 ns)
 {
 	u32 power = log2(ns), bucket;
 
@@ -283,7 +289,7 @@ static __always_inline u32 latency_bucket(u64 ns)
 	return bucket < LATENCIES ? bucket : LATENCIES - 1;
 }
 
-static __always_inline u32 size_bucket(u64 bytes)
+verified_once u32 size_bucket(u64 bytes)
 {
 	u32 power = log2(bytes);
 

@@ -19,6 +19,12 @@ typedef __u64 u64;
 typedef __s32 s32;
 typedef _Bool bool;
 
+/*
+ * Of functions that the verifier shall look at once, not with every call: that is most of what a
+ * program costs. They are not static, take numbers and pointers that may be NULL, and give a number.
+ */
+#define verified_once __noinline
+
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
 struct rq {

@@ -44,6 +44,17 @@ int BPF_PROG(on_page_fault, unsigned long address)
 	return 0;
 }
 
+/* The function of the kernel that this address is in; RANGES: another one. */
+verified_once u32 function_at(u64 address)
+{
+	u32 range;
+
+	for (range = KERNEL_FAULTS; range < RANGES; range++)
+		if (is_within(range, address))
+			return range;
+	return RANGES;
+}
+
 /* The innermost of these functions that the current thread is in; RANGES: in none. */
 static __always_inline u32 innermost(void *context, u32 first, u32 last)
 {
@@ -58,10 +69,9 @@ static __always_inline u32 innermost(void *context, u32 first, u32 last)
 	for (frame = 0; frame < MAX_DEPTH; frame++) {
 		if (frame * (long)sizeof(u64) >= bytes)
 			return RANGES;
-		for (range = first; range <= last; range++) {
-			if (is_within(range, stack->addresses[frame]))
-				return range;
-		}
+		range = function_at(stack->addresses[frame]);
+		if (range >= first && range <= last)
+			return range;
 	}
 	return RANGES;
 }

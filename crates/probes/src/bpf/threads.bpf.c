@@ -114,19 +114,20 @@ static __always_inline void end_stretch(struct thread *thread, bool dies)
 }
 
 /* Moves what a thread has spent to the total of its database. */
-static __always_inline void hand_over(struct thread *thread)
+verified_once int hand_over(struct thread *thread)
 {
-	u32 database = thread->database;
+	u32 database = thread ? thread->database : MAX_DATABASES;
 	struct total *total = bpf_map_lookup_elem(&totals, &database);
-	u8 polling = thread->polling;
+	u8 polling = thread ? thread->polling : POLLINGS;
 	int doing;
 
-	if (!total || polling >= POLLINGS)
-		return;
+	if (!thread || !total || polling >= POLLINGS)
+		return 0;
 	for (doing = 0; doing < DOINGS; doing++) {
 		__sync_fetch_and_add(&total->spent[polling][doing], thread->spent[doing]);
 		thread->spent[doing] = 0;
 	}
+	return 0;
 }
 
 /* For how long (ns, ever growing) the threads of this run queue have been held back by a limit. */
@@ -170,32 +171,34 @@ static __always_inline void begin_runnable(struct thread *thread, struct task_st
 }
 
 /* Charges what it has been doing until now. */
-static __always_inline void settle(struct thread *thread, u64 now)
+verified_once int settle(struct thread *thread, u64 now)
 {
-	u64 spent = now > thread->since ? now - thread->since : 0;
-	u64 before, throttled;
+	u64 spent, before, throttled;
 
+	if (!thread)
+		return 0;
+	spent = now > thread->since ? now - thread->since : 0;
 	/* Without any event so far it keeps its CPU: whoever waits for one gets it soon. */
 	if (thread->doing == UNSEEN) {
 		charge(thread, thread->on_cpu, spent);
 		thread->since = now;
-		return;
+		return 0;
 	}
 
 	thread->since = now;
 	if (thread->doing == FUTEX) {
 		settle_futex(thread, spent, now);
-		return;
+		return 0;
 	}
 	if (waits_for_peers(thread)) {
 		charge(thread, POLL_PEER, spent);
-		return;
+		return 0;
 	}
 	if (thread->holds || is_holding(thread))
 		settle_holding(thread, spent, now);
 	if (thread->doing != RUNNABLE || !thread->limited) {
 		charge(thread, thread->doing == RUNNABLE ? CONTENDED : thread->doing, spent);
-		return;
+		return 0;
 	}
 	before = thread->throttled;
 	thread->throttled = throttled_time((struct cfs_rq *)thread->run_queue);
@@ -204,6 +207,7 @@ static __always_inline void settle(struct thread *thread, u64 now)
 		throttled = spent;
 	charge(thread, THROTTLED, throttled);
 	charge(thread, CONTENDED, spent - throttled);
+	return 0;
 }
 
 /* The current thread's user registers, as it entered the kernel. */
