@@ -12,6 +12,8 @@ mod support;
 
 use serde_json::Value;
 use std::fs;
+use std::io::Write;
+use std::os::unix::fs::{MetadataExt, fchown, symlink};
 use std::path::Path;
 use std::process::Command;
 use support::Untax;
@@ -173,6 +175,35 @@ fn the_log_of_a_postgres_that_commits_is_written_in_sequence() {
         // the watching began a little after the first look and ended before the last.
         println!("{bytes} bytes of log requests, {written} bytes of log; {log:#}");
         assert!(bytes > 0.3 * written && bytes < 5.0 * written, "{bytes} against {written}");
+        Ok(())
+    });
+}
+
+/// The kernel splits what it writes back where a device takes no more at once.
+#[test]
+fn all_requests_of_a_split_write_are_those_of_the_file() {
+    const BYTES: usize = 32 << 20;
+    support::real(|| {
+        let disk = Disk::new()?;
+        // Three pages: pieces begin at any of them.
+        fs::write(format!("/sys/block/{}/queue/max_sectors_kb", disk.name()), "12").unwrap();
+        let postgres = Postgres::start(Place::Host, &[])?;
+        let owner = fs::metadata(postgres.data_directory()).unwrap().uid();
+        let space = Path::new(&postgres.data_directory()).join("pg_tblspc/1");
+        symlink(disk.mount(), space).unwrap();
+        let writes = || {
+            // By another program than the database, so that the file alone tells whose it is.
+            let mut file = fs::File::create(disk.mount().join("file")).unwrap();
+            fchown(&file, Some(owner), None).unwrap();
+            (0..BYTES / 4096).for_each(|_| file.write_all(&[1; 4096]).unwrap());
+            file.sync_all().unwrap();
+        };
+        let io = watched(writes, postgres.pid().unwrap());
+        let data = flow(&io, disk.name(), &[("role", "data"), ("direction", "write")]);
+        assert!(data["database"].as_str().unwrap().starts_with("postgres:"));
+        let bytes = data["bytes"].as_f64().unwrap();
+        println!("{bytes} of {BYTES} bytes; {data:#}");
+        assert!(bytes > 0.95 * BYTES as f64, "{bytes} of {BYTES} bytes");
         Ok(())
     });
 }
