@@ -12,14 +12,15 @@ use untax_lab::{Cause, Dose, Engine, LabError, Scene};
 /// A load that is stopped before its time.
 const UNTIL_STOPPED_S: u32 = 3600;
 
-/// By how much a trial is longer than its check's window: loading programs takes a moment before it, and
-/// a crowded server up to 1.5 s after it to time what cold caches cost.
-const LONGER_S: u32 = 2;
+/// By how much a trial is longer than its check's window, so that the load does not end in the check:
+/// where hundreds want a CPU, loading programs takes a second before it, and after it a server has up to
+/// 1.5 s to time what cold caches cost.
+const LONGER_S: u32 = 4;
 
 /// How a cause is tried.
 #[derive(Debug, Clone, Copy)]
 pub struct Method {
-    /// The length of a check's window; a trial is two seconds longer.
+    /// The length of a check's window; a trial is four seconds longer.
     pub window: Duration,
     /// Pairs of trials.
     pub pairs: u32,
