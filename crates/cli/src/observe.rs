@@ -1,5 +1,6 @@
 //! Watching the live host for a window: what `check`, `capture` and `watch` have in common.
 
+use crate::own_cost;
 use crate::progress::Bar;
 use crate::screen::say_all;
 use crate::session::{Session, closing_or_gone, taken};
@@ -116,10 +117,18 @@ impl Watching {
 
 /// Calibrates, and keeps the result for the checks that follow: it costs more than they do.
 fn calibrated(state: &State, snapshot: &Snapshot, notes: &mut Vec<String>) -> Reading<Calibration> {
+    let mut meter = own_cost::Meter::default();
+    let mut since = || meter.read(Reading::Absent("not asked".to_owned())).into_value();
+    since();
     let calibration = untax_experiments::calibrate_in_child(&snapshot.host);
+    let took_s = since().map_or(0.0, |cost| cost.cpu_s.0);
     let whole = calibration.value().filter(|made| !made.touches.is_empty());
-    if let Some(Err(error)) = whole.map(|made| state.save(CALIBRATION, made)) {
-        notes.push(format!("the calibration is not kept: {error:#}"));
+    match whole.map(|made| state.save(CALIBRATION, made)) {
+        Some(Ok(())) => notes.push(format!(
+            "{took_s:.1} s of this check's CPU time measured what pages cost here; later checks use that"
+        )),
+        Some(Err(error)) => notes.push(format!("the calibration is not kept: {error:#}")),
+        None => {}
     }
     calibration
 }
