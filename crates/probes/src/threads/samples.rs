@@ -68,7 +68,8 @@ impl Range {
 /// Says where the kernel does what is to be told apart, and gives what can be: it must show where its
 /// functions are, and tell the address of a page fault.
 pub(super) fn prepare(bpf: &Running) -> libbpf_rs::Result<Places> {
-    let mut found = functions(symbols(), &FUNCTIONS);
+    let symbols = File::open("/proc/kallsyms").map(BufReader::new);
+    let mut found = symbols.map_or_else(|_| Vec::new(), |symbols| functions(symbols, &FUNCTIONS));
     let has = |found: &[(&str, Range)], any: &[&str]| found.iter().any(|(f, _)| any.contains(f));
     // It looks for pages too, which is no reading: where that is not a function of its own, the
     // others have to do.
@@ -113,22 +114,18 @@ fn set(bpf: &Running, index: u32, range: Range) -> libbpf_rs::Result<()> {
     bpf.map("ranges")?.update(&index.to_ne_bytes(), &range.bytes(), MapFlags::ANY)
 }
 
-/// The kernel's symbols, which it writes as they are read: that takes longer than anything else in a
-/// check, and what is sought lies in the first quarter.
-fn symbols() -> impl Iterator<Item = String> {
-    let file = File::open("/proc/kallsyms").map(BufReader::new);
-    file.into_iter().flat_map(BufRead::lines).map_while(Result::ok)
-}
-
 /// Where functions of the kernel lie: from their symbols to the next one. The kernel shows zeroes to
-/// those who may not know.
-fn functions<'a>(
-    symbols: impl Iterator<Item = impl AsRef<str>>,
-    names: &[&'a str],
-) -> Vec<(&'a str, Range)> {
+/// those who may not know, and writes its symbols as they are read: that takes longer than anything else
+/// in a check but loading programs, and what is sought lies in the first quarter.
+fn functions<'a>(mut symbols: impl BufRead, names: &[&'a str]) -> Vec<(&'a str, Range)> {
     let mut found: Vec<(&str, Range)> = Vec::new();
-    for line in symbols {
-        let Some((address, symbol)) = function(line.as_ref()) else { continue };
+    let mut line = String::new();
+    let mut next = |line: &mut String| {
+        line.clear();
+        symbols.read_line(line).is_ok_and(|bytes| bytes > 0)
+    };
+    while next(&mut line) {
+        let Some((address, symbol)) = function(&line) else { continue };
         let begun = found.iter_mut().map(|(_, range)| range);
         let ended = begun.filter(|range| range.to == 0 && range.from < address);
         ended.for_each(|range| range.to = address);
@@ -164,10 +161,10 @@ mod tests {
                     ffffffff81000c90 T asm_int80_emulation\n";
         let expected = Range { from: 0xffff_ffff_8100_0c60, to: 0xffff_ffff_8100_0c90 };
         let names = ["asm_exc_page_fault", "asm_exc", "asm_int80_emulation"];
-        assert_eq!(functions(text.lines(), &names), [(names[0], expected)]);
-        let hidden = ["0000000000000000 T f", "0000000000000000 T g"];
-        assert_eq!(functions(hidden.iter(), &["f"]), []);
-        assert_eq!(functions(["garbage", "", "zz T f"].iter(), &["f"]), []);
+        assert_eq!(functions(text.as_bytes(), &names), [(names[0], expected)]);
+        let hidden = "0000000000000000 T f\n0000000000000000 T g\n";
+        assert_eq!(functions(hidden.as_bytes(), &["f"]), []);
+        assert_eq!(functions("garbage\n\nzz T f\n".as_bytes(), &["f"]), []);
     }
 
     #[test]
