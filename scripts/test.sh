@@ -21,15 +21,29 @@ stage() {
     echo "== done in $((SECONDS - since)) s"
 }
 
-guest() {
-    cargo build --package untax
+# These tests, each in a guest machine of its own.
+in_guests() {
     local test
-    for test in hugepage-limit limits numa pool-short postgres; do
-        cargo xtask vm run --timeout 2400 -- "tests/vm/$test.sh" "$CARGO_TARGET_DIR/debug/untax"
+    for test in "$@"; do
+        cargo xtask vm run --timeout 2400 -- "tests/vm/$test.sh" "$CARGO_TARGET_DIR/debug/untax" ||
+            return
     done
-    # The first node has a hole below 4 GiB: with less, no aligned GiB of it is in one piece.
+}
+
+# The first node has a hole below 4 GiB: with less, no aligned GiB of it is in one piece.
+booted() {
     local words=crates/remedies/tests/boot/guest.words
     cargo xtask vm run --timeout 900 --memory 7168 --cmdline "$(<"$words")" -- tests/vm/boot.sh "$words"
+}
+
+# Two at a time: a guest has one thread, however many processors it sees.
+guests() {
+    cargo build --package untax
+    in_guests postgres &
+    local beside=$! status=0
+    { in_guests hugepage-limit limits numa pool-short && booted; } || status=$?
+    wait "$beside" || status=$?
+    return "$status"
 }
 
 # Without UNTAX_REQUIRE_REAL the tests on real servers would be left out where these are missing.
@@ -42,7 +56,7 @@ stage "formatting" cargo fmt --all --check
 stage "lints" cargo clippy --workspace --all-targets -- -D warnings
 stage "tidiness" cargo xtask tidy
 stage "fresh documents" cargo xtask docs --check
-stage "limits of cgroup v2, and a boot, in a guest machine" guest
+stage "limits of cgroup v2, and a boot, in guest machines" guests
 stage "a Kubernetes cluster" scripts/kubernetes.sh --if-built
 stage "tests, on real servers too" tests
 
