@@ -53,7 +53,7 @@ pub const RULE: Rule = Rule {
 const WORTH_EACH_CPU: f64 = 16.0;
 
 /// The part of it that is left in a pool, whose connections take turns too. Of 43 us that a statement was
-/// slower with cold caches, a pool of four connections for each CPU saved 40 of a request where 300 had
+/// slower with cold caches, a pool of four connections for each CPU saved 39 of a request where 300 had
 /// taken turns, and 34 where 100 had.
 const POOLED: f64 = 0.15;
 

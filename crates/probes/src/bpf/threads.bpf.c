@@ -69,6 +69,13 @@ struct {
 
 enum moment { RESUMED, SETTLED };
 
+static __always_inline struct total *total_of(struct thread *thread)
+{
+	u32 database = thread->database;
+
+	return bpf_map_lookup_elem(&totals, &database);
+}
+
 static __always_inline void charge(struct thread *thread, u8 doing, u64 ns)
 {
 	u64 index = doing;
@@ -91,8 +98,7 @@ static __always_inline void charge(struct thread *thread, u8 doing, u64 ns)
  */
 static __always_inline void charge_stretch(struct thread *thread, bool dies)
 {
-	u32 database = thread->database;
-	struct total *total = bpf_map_lookup_elem(&totals, &database);
+	struct total *total = total_of(thread);
 	/* A server process has read what its client says of itself by its first poll, a thread has not. */
 	u8 needed = thread->threaded ? 2 : 1;
 	/* Who never polled served nobody: it worked for another, or for the server. */
@@ -116,12 +122,14 @@ static __always_inline void end_stretch(struct thread *thread, bool dies)
 /* Moves what a thread has spent to the total of its database. */
 verified_once int hand_over(struct thread *thread)
 {
-	u32 database = thread ? thread->database : MAX_DATABASES;
-	struct total *total = bpf_map_lookup_elem(&totals, &database);
-	u8 polling = thread ? thread->polling : POLLINGS;
+	struct total *total = thread ? total_of(thread) : NULL;
+	u8 polling;
 	int doing;
 
-	if (!thread || !total || polling >= POLLINGS)
+	if (!total)
+		return 0;
+	polling = thread->polling;
+	if (polling >= POLLINGS)
 		return 0;
 	for (doing = 0; doing < DOINGS; doing++) {
 		__sync_fetch_and_add(&total->spent[polling][doing], thread->spent[doing]);

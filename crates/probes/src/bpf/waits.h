@@ -11,13 +11,6 @@
 #ifndef UNTAX_WAITS_H
 #define UNTAX_WAITS_H
 
-static __always_inline struct total *total_of(struct thread *thread)
-{
-	u32 database = thread->database;
-
-	return bpf_map_lookup_elem(&totals, &database);
-}
-
 /* What the clock of holders that wait for this shows. */
 static __always_inline u64 clock(struct total *total, u32 what, u64 now)
 {
