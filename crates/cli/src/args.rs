@@ -68,8 +68,8 @@ pub enum Command {
     ///
     /// Applies and undoes the plan by turns, in random order, runs a workload each time, and says with
     /// an interval what the plan is worth, beside what was predicted and what noise alone does.
-    /// Afterwards the host is as before, however untax ends: a plan that is applied stays applied, under
-    /// a new receipt.
+    /// Afterwards the host is as before, also when untax is killed: a plan that is applied stays applied,
+    /// under a new receipt.
     Verify(verify::Args),
     /// Say what became of each cause between two checks
     ///
@@ -115,7 +115,7 @@ pub enum Lab {
     ///
     /// Starts a scratch server in a directory, a control group and on a port of its own, puts a cause on
     /// it under load, checks it, removes the cause, checks again, and measures throughput with and
-    /// without it by turns. Everything is undone afterwards, however untax ends.
+    /// without it by turns. Everything is undone afterwards, also when untax is killed.
     Run(lab::run::Args),
     /// Put many causes on many engines, in random order, and make a table of what was found
     ///

@@ -1,6 +1,7 @@
 //! Parts that run as children of this program: they are started by it alone, and no user sees
 //! them in the help.
 
+use crate::commands::verify::guard;
 use std::process::ExitCode;
 
 /// Runs a hidden part if this process was started as one.
@@ -8,6 +9,9 @@ pub fn run() -> Option<ExitCode> {
     if let Some(code) = untax_experiments::child::main(std::env::args_os()) {
         return Some(code);
     }
-    let part = std::env::args_os().nth(1)?;
-    (part == "__ask").then(untax_engines::answer_main)
+    match std::env::args_os().nth(1)?.to_str()? {
+        "__ask" => Some(untax_engines::answer_main()),
+        guard::PART => Some(guard::main()),
+        _ => None,
+    }
 }

@@ -321,31 +321,13 @@ fn redis_benchmark_by_name_writes_nothing() {
 
 /// One pair of trials of a workload, on a plan whose only step is a file of the test's own.
 fn verified_by_name(untax: &Untax, pid: u32, workload: &str, measure: &str) {
-    untax.check(pid);
-    let mut made: untax_core::Plan =
-        serde_json::from_value(untax.run(&["plan", "--json"]).json()).unwrap();
-    let marker = untax.path("marker");
-    made.tasks.clear();
-    made.warnings.clear();
-    made.steps = vec![untax_core::plan::Step {
-        id: "marker".to_owned(),
-        remedy: "marker".to_owned(),
-        summary: "a file that changes nothing".to_owned(),
-        databases: Vec::new(),
-        target: untax_core::plan::Target::File { file: marker.to_str().unwrap().to_owned() },
-        from: None,
-        to: Some("here\n".to_owned()),
-        refresh: Vec::new(),
-        effect: untax_core::plan::Effect::Now,
-    }];
-    let file = untax.path("plan.json");
-    std::fs::write(&file, serde_json::to_string(&sealed(made)).unwrap()).unwrap();
-    let words = ["verify", file.to_str().unwrap(), "--workload", workload, "--trial", "1s"];
+    let plan = support::plan_of_a_file(untax, pid);
+    let words = ["verify", &plan, "--workload", workload, "--trial", "1s"];
     let more = ["--clients", "4", "--warm-up", "0", "--pairs", "2", "--json"];
     let verified = untax.run(&[&words[..], &more].concat()).json();
     assert_eq!(verified["measure"], measure);
     assert_eq!(verified["trials"].as_array().unwrap().len(), 4);
     let (_, word) = told(&verified);
     assert_eq!(word, "inconclusive", "two pairs decide nothing");
-    assert!(!marker.exists());
+    assert!(!untax.path(support::MARKER).exists());
 }

@@ -3,11 +3,13 @@
 use crate::pages::job::Job;
 use crate::{calibrate, pools};
 use rustix::process::Signal;
+use signal_hook::consts::{SIGHUP, TERM_SIGNALS};
 use std::ffi::OsString;
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitCode, Stdio};
+use std::sync::Arc;
 
 /// Fills or reads a table; see [`Job`].
 const READ_PAGES: &str = "__read-pages";
@@ -108,10 +110,21 @@ fn run_calibration(arguments: impl Iterator<Item = OsString>) -> io::Result<()> 
 }
 
 fn guard(mut arguments: impl Iterator<Item = OsString>) -> io::Result<()> {
-    rustix::thread::set_name(c"untax-guard")?;
-    offer_to_oom_killer(NEVER);
+    outlive()?;
     let journal = arguments.next().ok_or(io::ErrorKind::InvalidInput)?;
     pools::guard::keep(journal.as_ref())
+}
+
+/// Makes this process a guard: it outlives the one that started it, also when that one is ended by a
+/// signal to all its processes, or because memory ran out.
+pub fn outlive() -> io::Result<()> {
+    rustix::thread::set_name(c"untax-guard")?;
+    offer_to_oom_killer(NEVER);
+    rustix::process::setsid()?;
+    for signal in [SIGHUP].iter().chain(TERM_SIGNALS) {
+        signal_hook::flag::register(*signal, Arc::default())?;
+    }
+    Ok(())
 }
 
 /// Ties this process to the bench that started it, and gives back its specification.

@@ -11,5 +11,4 @@ pub mod plan;
 pub mod report;
 pub mod undo;
 pub mod verify;
-mod verify_workload;
 pub mod watch;

@@ -18,7 +18,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 use tempfile::TempDir;
+use untax_core::Plan;
+use untax_core::plan::{Effect, Step, Target};
 use untax_lab::{LabError, Turn};
+use untax_remedies::sealed;
 
 /// Longer than any run here takes: ends one that hangs, measures nothing.
 const HUNG_S: &str = "900";
@@ -237,6 +240,32 @@ pub fn plan(untax: &Untax, rule: &str, options: &[&str]) -> (String, Value) {
     let words = [&["plan", "--only", rule, "--json"], options].concat();
     let plan = untax.run(&words).json();
     (plan["plan"].as_str().unwrap().to_owned(), plan)
+}
+
+/// The file that `plan_of_a_file` makes, in the test's place.
+pub const MARKER: &str = "marker";
+
+/// Makes a plan, after a check of one database, whose only step is a file that changes nothing; says
+/// where the plan is.
+pub fn plan_of_a_file(untax: &Untax, pid: u32) -> String {
+    untax.check(pid);
+    let mut made: Plan = serde_json::from_value(untax.run(&["plan", "--json"]).json()).unwrap();
+    made.tasks.clear();
+    made.warnings.clear();
+    made.steps = vec![Step {
+        id: MARKER.to_owned(),
+        remedy: MARKER.to_owned(),
+        summary: "a file that changes nothing".to_owned(),
+        databases: Vec::new(),
+        target: Target::File { file: untax.path(MARKER).to_str().unwrap().to_owned() },
+        from: None,
+        to: Some("here\n".to_owned()),
+        refresh: Vec::new(),
+        effect: Effect::Now,
+    }];
+    let file = untax.path("plan.json");
+    fs::write(&file, serde_json::to_string(&sealed(made)).unwrap()).unwrap();
+    file.to_str().unwrap().to_owned()
 }
 
 /// Applies a plan; says the receipt's id.

@@ -16,8 +16,6 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 /// How long restoring is tried. Dying readers give their pages back within a second.
@@ -212,12 +210,6 @@ impl Drop for Guard {
 /// The guard itself: the whole life of its process. Its standard input is the link to the bench,
 /// its standard output the lock, held as long as it lives.
 pub(crate) fn keep(journal: &Path) -> io::Result<()> {
-    rustix::process::setsid()?;
-    for signal in signal_hook::consts::TERM_SIGNALS {
-        // Whoever ends the bench by a signal to all its processes still wants it restored.
-        signal_hook::flag::register(*signal, Arc::new(AtomicBool::new(false)))?;
-    }
-    signal_hook::flag::register(signal_hook::consts::SIGHUP, Arc::new(AtomicBool::new(false)))?;
     let prior = Journal::load(journal)?.ok_or(io::ErrorKind::NotFound)?;
     let mut link = UnixStream::from(rustix::io::dup(rustix::stdio::stdin())?);
     link.write_all(&[READY])?;

@@ -41,7 +41,7 @@ pub struct Load {
 }
 
 /// Shell commands.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Commands {
     /// Before the first trial; empty when nothing is to be made.
     pub prepare: String,

@@ -1,6 +1,6 @@
 //! What a trial of `untax verify` runs, and what it achieved.
 
-use super::verify::{Args, shell};
+use super::{Args, shell};
 use crate::observe;
 use crate::screen::say;
 use anyhow::{Context, bail};
@@ -15,34 +15,36 @@ const DATA: Bytes = Bytes::from_mib(256);
 
 /// What the trials of one verification measure.
 pub enum Measured {
-    /// Commands of a shell, without the plan and with it; and what cleans up after both.
-    Commands { without: String, with: String, clean: String },
+    /// Commands of a shell: without the plan, and what is run instead with it.
+    Commands { commands: Commands, with: String },
     /// What the databases serve anyway, for so long.
     Passive(Duration),
 }
 
 impl Measured {
-    /// What the arguments ask for; a workload that is known by name is prepared.
-    pub fn prepare(args: &Args, plan: &Plan) -> anyhow::Result<Self> {
+    /// What the arguments ask for.
+    pub fn choose(args: &Args, plan: &Plan) -> anyhow::Result<Self> {
         if let Some(time) = args.passive {
             return Ok(Self::Passive(time));
         }
         let command = args.workload.clone().unwrap_or_default();
-        let Some(known) = Workload::find(&command) else {
-            let with = args.workload_applied.clone().unwrap_or_else(|| command.clone());
-            return Ok(Self::Commands { without: command, with, clean: String::new() });
+        let commands = match Workload::find(&command) {
+            Some(known) => known_commands(known, args, plan)?,
+            None => Commands { run: command, ..Commands::default() },
         };
-        let Commands { prepare, run, clean } = known_commands(known, args, plan)?;
-        let measured = Self::Commands { without: run.clone(), with: run, clean };
-        if !prepare.is_empty() {
-            say(&format!("preparing {}", known.id));
-            if let Err(error) = shell(&prepare) {
-                // It may have got half way; that it failed is what matters.
-                let _ = measured.clean();
-                return Err(error.context(format!("{} was not prepared", known.id)));
+        let with = args.workload_applied.clone().unwrap_or_else(|| commands.run.clone());
+        Ok(Self::Commands { commands, with })
+    }
+
+    /// Makes what a workload needs, if that is something.
+    pub fn prepare(&self) -> anyhow::Result<()> {
+        match self {
+            Self::Commands { commands: Commands { prepare, .. }, .. } if !prepare.is_empty() => {
+                say("preparing the workload");
+                shell(prepare).map(drop).context("the workload was not prepared")
             }
+            _ => Ok(()),
         }
-        Ok(measured)
     }
 
     /// What one trial achieves.
@@ -50,7 +52,7 @@ impl Measured {
         let command = match self {
             Self::Passive(time) => return served(*time, stop),
             Self::Commands { with, .. } if applied => with,
-            Self::Commands { without, .. } => without,
+            Self::Commands { commands, .. } => &commands.run,
         };
         let began = Instant::now();
         let output = shell(command)?;
@@ -58,13 +60,19 @@ impl Measured {
             .context("the workload achieved nothing that could be compared")
     }
 
-    /// Takes away what was prepared.
-    pub fn clean(&self) -> anyhow::Result<()> {
+    /// What takes away what was made; empty if that is nothing.
+    pub fn clean_command(&self) -> &str {
         match self {
-            Self::Commands { clean, .. } if !clean.is_empty() => {
-                shell(clean).context("what the workload made is still there").map(|_| ())
-            }
-            _ => Ok(()),
+            Self::Commands { commands, .. } => &commands.clean,
+            Self::Passive(_) => "",
+        }
+    }
+
+    /// Takes away what was made.
+    pub fn clean(&self) -> anyhow::Result<()> {
+        match self.clean_command() {
+            "" => Ok(()),
+            clean => shell(clean).map(drop).context("what the workload made is still there"),
         }
     }
 }

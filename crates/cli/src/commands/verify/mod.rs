@@ -1,12 +1,15 @@
 //! `untax verify`.
 
-use super::verify_workload::Measured;
+pub mod guard;
+mod workload;
+
 use super::{apply, plan};
 use crate::observe::duration;
 use crate::screen::{print, print_json, say, style, write_file};
 use crate::state::State;
 use crate::{Outcome, Usage};
 use anyhow::{Context, bail};
+use guard::{Duty, Guard};
 use jiff::Timestamp;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -23,6 +26,7 @@ use untax_remedies::verify::{Arms, Budget, verify};
 use untax_remedies::workload::Rate;
 use untax_remedies::{Receipt, Tree, executor};
 use untax_report::{html, terminal};
+use workload::Measured;
 
 /// Arguments of `untax verify`.
 #[derive(Debug, clap::Args)]
@@ -102,7 +106,15 @@ pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
     let receipt = in_force(&plan, state)?;
     let standing = receipt.is_some();
     let applied = standing;
-    let measured = Measured::prepare(args, &plan)?;
+    let measured = Measured::choose(args, &plan)?;
+    let duty = Duty {
+        state: state.directory()?.to_owned(),
+        plan: plan.clone(),
+        standing,
+        restart: args.restart.clone(),
+        clean: measured.clean_command().to_owned(),
+    };
+    let guard = Guard::post(&duty)?;
     let mut host = Host {
         args,
         plan: &plan,
@@ -113,17 +125,33 @@ pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
         receipt,
         measured: &measured,
         measure: "",
+        guard,
     };
     let budget = Budget { pairs: args.pairs, time: args.budget };
-    let made = verify(&mut host, budget, fastrand::u64(..), |trials| tell(trials, args.pairs));
+    let made = measured.prepare().and_then(|()| {
+        verify(&mut host, budget, fastrand::u64(..), |trials| tell(trials, args.pairs))
+    });
     // In whatever way it ended, and also when that was an interruption.
     host.stop = Arc::default();
     let left = host.set(standing);
     let cleaned = measured.clean();
+    host.guard.done();
     left?;
     let trials = made?;
     cleaned?;
-    let (measure, receipt) = (host.measure, host.receipt.as_ref().map(|r| r.id().to_owned()));
+    let receipt = host.receipt.as_ref().map(|receipt| receipt.id().to_owned());
+    report(args, state, &plan, trials, host.measure, receipt)
+}
+
+/// Judges the trials; keeps and shows what came out.
+fn report(
+    args: &Args,
+    state: &State,
+    plan: &Plan,
+    trials: Vec<Trial>,
+    measure: &str,
+    receipt: Option<String>,
+) -> anyhow::Result<Outcome> {
     let verdict = judge(&trials).context("not one pair of trials was made")?;
     let run = State::new_run("verify");
     let result = Verification {
@@ -135,7 +163,7 @@ pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
         power: power(&trials, power::FACTOR),
         receipt,
         trials,
-        predicted: predicted(&plan, state),
+        predicted: predicted(plan, state),
         verdict,
     };
     state.save_run(&run, &result)?;
@@ -204,6 +232,8 @@ struct Host<'a> {
     receipt: Option<Receipt>,
     measured: &'a Measured,
     measure: &'static str,
+    /// Knows whether the host is as it was.
+    guard: Guard,
 }
 
 impl Arms for Host<'_> {
@@ -213,23 +243,20 @@ impl Arms for Host<'_> {
         if applied == self.applied {
             return Ok(());
         }
+        if applied != self.standing {
+            self.guard.changing()?;
+        }
         if let Some(mut receipt) = self.receipt.take() {
-            let undone = executor::undo(&Tree::live(), &mut receipt, false)?;
-            if !undone.is_whole() {
-                bail!(
-                    "the plan could not be undone wholly: {}; untax undo {} tries again",
-                    undone.left(),
-                    receipt.id()
-                );
-            }
+            undo(&mut receipt)?;
         } else if !self.plan.steps.is_empty() {
             let temporary = !self.standing;
             self.receipt =
                 Some(apply::execute(self.plan, self.state, &self.stop, temporary, |_| {})?);
         }
         self.applied = applied;
-        if let Some(command) = &self.args.restart {
-            shell(command).context("the database was not restarted")?;
+        restart(self.args.restart.as_deref())?;
+        if applied == self.standing {
+            self.guard.as_before();
         }
         Ok(())
     }
@@ -263,7 +290,26 @@ impl Host<'_> {
     }
 }
 
-pub fn shell(command: &str) -> anyhow::Result<String> {
+/// Undoes a receipt, wholly.
+fn undo(receipt: &mut Receipt) -> anyhow::Result<()> {
+    let undone = executor::undo(&Tree::live(), receipt, false)?;
+    if !undone.is_whole() {
+        bail!(
+            "the plan could not be undone wholly: {}; untax undo {} tries again",
+            undone.left(),
+            receipt.id()
+        );
+    }
+    Ok(())
+}
+
+fn restart(command: Option<&str>) -> anyhow::Result<()> {
+    command.map_or(Ok(()), |command| {
+        shell(command).map(drop).context("the database was not restarted")
+    })
+}
+
+fn shell(command: &str) -> anyhow::Result<String> {
     let mut shell = Command::new("sh");
     let output = shell.args(["-c", command]).stdin(Stdio::null()).output()?;
     if !output.status.success() {

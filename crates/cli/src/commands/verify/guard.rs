@@ -1,0 +1,154 @@
+//! The guard of a verification: a process of its own that leaves the host as it was, should the
+//! verification be killed.
+//!
+//! It holds one end of a pipe whose other end the verification alone holds, and hears there what it
+//! would have to do. Whatever ends the verification closes the pipe.
+
+use super::shell;
+use crate::commands::apply;
+use crate::state::State;
+use anyhow::Context;
+use serde::{Deserialize, Serialize};
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Child, ChildStdin, Command, ExitCode, Stdio};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+use untax_core::Plan;
+use untax_core::receipt::Status;
+use untax_remedies::Receipt;
+
+/// The hidden subcommand that is the guard.
+pub const PART: &str = "__guard-verify";
+
+/// The host is not as it was, from now on.
+const CHANGED: u8 = b'!';
+/// It is as it was; what the workload made is still there.
+const AS_BEFORE: u8 = b'=';
+/// There is nothing left to do.
+const DONE: u8 = b'.';
+
+/// How often and how soon again it is tried to remove what a workload made: the last trial of a killed
+/// verification goes on for a while, and uses it.
+const TRIES: u32 = 60;
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// What is to be so afterwards, in whatever way a verification ends.
+#[derive(Serialize, Deserialize)]
+pub struct Duty {
+    /// The state directory, where the receipts are.
+    pub state: PathBuf,
+    /// The plan that is tried.
+    pub plan: Plan,
+    /// Whether it is applied before and afterwards.
+    pub standing: bool,
+    /// The shell command that restarts the database.
+    pub restart: Option<String>,
+    /// The shell command that removes what the workload made; empty if that is nothing.
+    pub clean: String,
+}
+
+/// A guard at its post. It stands down when this is dropped, if it heard that it may.
+pub struct Guard {
+    /// There until this is dropped.
+    pipe: Option<ChildStdin>,
+    process: Child,
+}
+
+impl Guard {
+    /// Starts the guard; it has its duty when this returns.
+    pub fn post(duty: &Duty) -> anyhow::Result<Self> {
+        let start = || -> io::Result<Self> {
+            let mut command = Command::new("/proc/self/exe");
+            let command = command.arg0("untax").arg(PART);
+            let mut process = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn()?;
+            let mut guard = Self { pipe: process.stdin.take(), process };
+            guard.tell(&serde_json::to_vec(duty)?)?;
+            guard.tell(b"\n")?;
+            Ok(guard)
+        };
+        start().context("the guard of the host did not start; nothing was changed")
+    }
+
+    fn tell(&mut self, words: &[u8]) -> io::Result<()> {
+        self.pipe.as_mut().map_or(Ok(()), |pipe| pipe.write_all(words))
+    }
+
+    /// To be told before a change: without a guard nothing is changed.
+    pub fn changing(&mut self) -> anyhow::Result<()> {
+        self.tell(&[CHANGED]).context("the guard of the host is gone; nothing more is changed")
+    }
+
+    /// To be told when the host is as it was.
+    pub fn as_before(&mut self) {
+        // A guard that is gone needs no word.
+        let _ = self.tell(&[AS_BEFORE]);
+    }
+
+    /// To be told when there is nothing left that it could do.
+    pub fn done(&mut self) {
+        let _ = self.tell(&[DONE]);
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        self.pipe = None;
+        // It says itself what it could not do.
+        let _ = self.process.wait();
+    }
+}
+
+/// The guard itself: the whole life of its process.
+pub fn main() -> ExitCode {
+    match keep() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            let _ = writeln!(anstream::stderr(), "untax: after the verification ended: {error:#}");
+            ExitCode::from(crate::COULD_NOT)
+        }
+    }
+}
+
+fn keep() -> anyhow::Result<()> {
+    untax_experiments::child::outlive()?;
+    let mut pipe = BufReader::new(io::stdin());
+    let mut duty = String::new();
+    pipe.read_line(&mut duty)?;
+    let duty: Duty = serde_json::from_str(&duty)?;
+    let mut words = Vec::new();
+    pipe.read_to_end(&mut words)?;
+    match words.last() {
+        Some(&DONE) => Ok(()),
+        Some(&CHANGED) => restore(&duty).and(clean(&duty)),
+        _ => clean(&duty),
+    }
+}
+
+/// Undoes what is applied of the plan, wholly or half way, and applies it anew if it was before.
+fn restore(duty: &Duty) -> anyhow::Result<()> {
+    let state = State::new(Some(duty.state.clone()));
+    let (receipts, _) = Receipt::all(&state.receipts()?);
+    let of_plan = receipts.into_iter().filter(|receipt| receipt.header().plan == duty.plan.plan);
+    for mut receipt in of_plan.filter(|receipt| receipt.status() != Status::Reverted) {
+        super::undo(&mut receipt)?;
+    }
+    if duty.standing {
+        apply::execute(&duty.plan, &state, &AtomicBool::new(false), false, |_| {})?;
+    }
+    super::restart(duty.restart.as_deref())
+}
+
+fn clean(duty: &Duty) -> anyhow::Result<()> {
+    if duty.clean.is_empty() {
+        return Ok(());
+    }
+    for _ in 1..TRIES {
+        if shell(&duty.clean).is_ok() {
+            return Ok(());
+        }
+        std::thread::sleep(PAUSE);
+    }
+    shell(&duty.clean).context("what the workload made is still there").map(|_| ())
+}

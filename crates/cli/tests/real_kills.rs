@@ -1,0 +1,101 @@
+//! SIGKILL to `untax verify`: its guard leaves the host as it was.
+
+#![allow(
+    clippy::disallowed_methods,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test looks at the machine by other ways than the code that it tests"
+)]
+
+mod support;
+
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+use support::limited::Limited;
+use support::{Untax, apply, text};
+use untax_lab::{Place, Postgres};
+
+/// Ends a wait that nothing would; measures nothing.
+const HUNG: Duration = Duration::from_secs(120);
+
+fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
+    let since = Instant::now();
+    while !is_so() {
+        assert!(since.elapsed() < HUNG, "{what}: not in time");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Kills the program that a command with a time limit was started for, not its guard.
+fn kill(mut verification: Child) {
+    let timeout = verification.id();
+    let children = text(&format!("/proc/{timeout}/task/{timeout}/children"));
+    let pid: i32 = children.trim().parse().expect("one child");
+    let pid = rustix::process::Pid::from_raw(pid).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+    assert!(!verification.wait().unwrap().success());
+}
+
+fn start(untax: &Untax, words: &[&str]) -> Child {
+    untax.command(words).stdout(Stdio::null()).spawn().unwrap()
+}
+
+#[test]
+fn a_plan_that_was_tried_when_untax_was_killed_is_undone_or_applied_again() {
+    support::real(|| {
+        let server = Limited::start(0.3)?;
+        let before = server.limit();
+        let untax = Untax::new();
+        let (id, _) = server.planned(&untax)?;
+        // Restarts leave their mark: a server whose setting is put back needs one.
+        let restarts = untax.path("restarts");
+        let restart = format!("echo >>{}", restarts.display());
+        let count = || std::fs::read_to_string(&restarts).map_or(0, |text| text.len());
+        let workload = server.workload(10_000);
+        let words = ["verify", &id, "--workload", &workload, "--restart", &restart];
+        let words = [&words[..], &["--warm-up", "0", "--pairs", "1000"]].concat();
+        for _ in 0..3 {
+            let verification = start(&untax, &words);
+            wait_for("the plan is tried", || server.limit() != before);
+            let restarted = count();
+            kill(verification);
+            wait_for("the plan is undone", || server.limit() == before);
+            wait_for("the server is restarted", || count() > restarted);
+        }
+
+        apply(&untax, &id);
+        let applied = server.limit();
+        let verification = start(&untax, &words);
+        wait_for("the plan is undone for a trial", || server.limit() == before);
+        kill(verification);
+        wait_for("the plan is applied again", || server.limit() == applied);
+        let receipts = untax.run(&["undo", "--json"]).json();
+        let of_status = |status: &str| {
+            let receipts = receipts.as_array().unwrap().iter();
+            receipts.filter(|receipt| receipt["status"] == status).collect::<Vec<_>>()
+        };
+        let [receipt] = of_status("applied")[..] else { panic!("{receipts:#}") };
+        assert!(of_status("interrupted").is_empty(), "{receipts:#}");
+        assert_eq!(untax.run(&["undo", receipt["receipt"].as_str().unwrap()]).code, 0);
+        assert_eq!(server.limit(), before);
+        Ok(())
+    });
+}
+
+#[test]
+fn what_a_workload_made_is_dropped_when_untax_was_killed() {
+    support::real(|| {
+        let postgres = Postgres::start(Place::Host, &[("shared_buffers", "64MB")])?;
+        let untax = Untax::new();
+        let databases = || postgres.sql("SELECT datname FROM pg_database ORDER BY 1").unwrap();
+        let before = databases();
+        let plan = support::plan_of_a_file(&untax, postgres.pid().unwrap());
+        let words = ["verify", &plan, "--workload", "pgbench", "--trial", "2s", "--clients", "4"];
+        let verification = start(&untax, &words);
+        wait_for("the workload has its data", || databases() != before);
+        kill(verification);
+        wait_for("the data are dropped", || databases() == before);
+        Ok(())
+    });
+}
