@@ -95,10 +95,11 @@ impl Watching {
     }
 
     /// What pages cost here: as `bench pages` measured it once, or measured now when a database
-    /// is found whose tax needs it.
+    /// is found whose tax needs it; `kept` is what was measured for an earlier window.
     pub fn calibration(
         &self,
         state: &State,
+        kept: Option<&Calibration>,
         snapshot: &Snapshot,
         notes: &mut Vec<String>,
     ) -> Reading<Calibration> {
@@ -108,7 +109,9 @@ impl Watching {
         if self.window.is_zero() || !snapshot.databases.iter().any(on_small_pages) {
             return Reading::Absent("no database here needs it".to_owned());
         }
-        match state.load::<Calibration>(CALIBRATION).filter(|saved| holds_here(saved, snapshot)) {
+        // What could be measured in part is not saved, nor where there is no place for it.
+        let saved = kept.cloned().or_else(|| state.load(CALIBRATION));
+        match saved.filter(|saved| holds_here(saved, snapshot)) {
             Some(saved) => Reading::Present(saved),
             None => calibrated(state, snapshot, notes),
         }

@@ -5,7 +5,7 @@ use crate::state::State;
 use anyhow::bail;
 use std::time::{Duration, Instant};
 use untax_core::window::{Loads, Pair};
-use untax_core::{Reading, Snapshot, Window};
+use untax_core::{Calibration, Reading, Snapshot, Window};
 use untax_engines::{Asker, Selection};
 use untax_host::Host;
 use untax_probes::{Probes, Seen};
@@ -25,6 +25,8 @@ pub struct Session<'a> {
     opening: Snapshot,
     /// Of the windows before this one.
     loads: Vec<Loads>,
+    /// What pages cost here, once that was measured.
+    calibration: Option<Calibration>,
     /// None for a window without length.
     probes: Option<Probes>,
 }
@@ -43,8 +45,8 @@ impl<'a> Session<'a> {
         }
         let window = watching.window;
         let probes = (!window.is_zero()).then(|| Probes::begin(&opening.databases, window));
-        let loads = Vec::new();
-        Ok(Self { watching, state, asker, selection, opening, loads, probes })
+        let (loads, calibration) = (Vec::new(), None);
+        Ok(Self { watching, state, asker, selection, opening, loads, calibration, probes })
     }
 
     /// Lets the window pass. `go_on` hears every 50 ms or so how much of it has passed, and may
@@ -86,6 +88,7 @@ impl<'a> Session<'a> {
         self.probes = probes.map(|probes| probes.next(&closing.databases));
         let observed = self.observed(seen, closing, end, notes);
         self.loads = loads_with(&observed.window);
+        self.calibration = observed.window.calibration.value().cloned();
         self.opening = observed.window.end.clone();
         Ok(observed)
     }
@@ -105,8 +108,9 @@ impl<'a> Session<'a> {
         mut notes: Vec<String>,
     ) -> Observed {
         let tracing_s = seen.tracing_s.clone();
+        let kept = self.calibration.as_ref();
         let calibrated =
-            |closing: &Snapshot| self.watching.calibration(self.state, closing, &mut notes);
+            |closing: &Snapshot| self.watching.calibration(self.state, kept, closing, &mut notes);
         let (opening, loads) = (self.opening.clone(), self.loads.clone());
         let window = seen.between(opening, closing, end, loads, calibrated);
         Observed { window, tracing_s, notes }

@@ -16,7 +16,7 @@ pub struct Calibration {
     pub cpu_model: String,
     /// The kernel it holds for.
     pub kernel_release: String,
-    /// `check` (a second of measuring before the window) or `bench pages`.
+    /// `check` (some seconds of measuring after the window) or `bench pages`.
     pub source: String,
     /// Nanoseconds of one minor fault on shared memory that is already in memory, 4 KiB pages:
     /// what a new backend pays.

@@ -262,7 +262,7 @@ pub struct Writer {
     pub pid: u32,
     /// Its name.
     pub comm: String,
-    /// Its control group (the memory controller's, or the unified one).
+    /// Its control group (the blkio controller's, or the unified one).
     pub cgroup: String,
     /// The database that it belongs to.
     pub database: Option<String>,

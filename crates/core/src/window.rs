@@ -19,8 +19,7 @@ pub struct Window {
     pub activity: Reading<Vec<Activity>>,
     /// What the disks did between the two.
     pub io: Reading<Io>,
-    /// The processes that used the CPUs most, those of the databases left out, and all clients; the
-    /// busiest first.
+    /// The processes that used the CPUs, those of the databases too, and all clients; the busiest first.
     pub others: Vec<Other>,
     /// What the kernel's workers took of the CPUs: they move data to and from disks, mostly. Not known
     /// of older runs.

@@ -7,6 +7,8 @@ use libbpf_rs::{
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, IntoRawFd, OwnedFd};
 use std::sync::Mutex;
 use untax_core::{Reading, Seconds};
+use untax_host::Host;
+use untax_host::facts::INITIAL_PID_NAMESPACE;
 
 /// A compiled program.
 pub(crate) struct Program {
@@ -47,8 +49,16 @@ impl Program {
     /// Loads and attaches it, after `configure` saw each of its maps.
     pub fn run(
         &self,
+        host: &Host,
         configure: impl Fn(&mut OpenMapMut) -> libbpf_rs::Result<()>,
     ) -> Reading<Running> {
+        // It would take the host's processes for those that have the same numbers here.
+        let namespace = host.link("/proc/self/ns/pid").into_value();
+        if namespace.is_some_and(|namespace| namespace != INITIAL_PID_NAMESPACE) {
+            let why = "untax numbers processes otherwise than the kernel; start it in the host's pid \
+                       namespace (docker run --pid=host, hostPID: true)";
+            return Reading::Absent(why.to_owned());
+        }
         libbpf_rs::set_print(Some((PrintLevel::Warn, listen)));
         if let Ok(mut said) = SAID.lock() {
             said.clear();
@@ -211,7 +221,8 @@ impl Running {
     /// Processor time that its functions took since they run, and what it took to run them.
     pub fn cost(&self) -> Reading<Seconds> {
         if self.counted.is_none() {
-            return Reading::Absent("this kernel does not count the time of programs".to_owned());
+            let why = "the time of programs in the kernel is counted for CAP_SYS_ADMIN alone";
+            return Reading::Absent(why.to_owned());
         }
         let times = self.object.progs_mut().map(|program| {
             let (time_ns, count) = run_time(&program)?;

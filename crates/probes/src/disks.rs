@@ -12,6 +12,7 @@ use libbpf_rs::{MapCore, MapFlags, OpenMapMut};
 use std::collections::{BTreeSet, HashMap};
 use untax_core::io::{Bucket, Direction, Flow, Role, Spread, percentile};
 use untax_core::{Bytes, Database, Reading, Seconds};
+use untax_host::Host;
 
 static PROGRAM: Program =
     Program { object: include_bytes!(concat!(env!("OUT_DIR"), "/disks.bpf.o")), optional: &[] };
@@ -50,7 +51,7 @@ const TABLES: [&str; 2] = ["places", "processes"];
 impl Disks {
     /// Begins to watch. The gap says why that is not possible here.
     pub fn watch(databases: &[Database], known: &[Known]) -> Reading<Self> {
-        PROGRAM.run(configure).and_then(|bpf| {
+        PROGRAM.run(&Host::live(), configure).and_then(|bpf| {
             let slots = Slots::default();
             let mut disks =
                 Self { bpf, slots, filled: Default::default(), opened: HashMap::default() };

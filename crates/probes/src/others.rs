@@ -10,35 +10,23 @@ use untax_host::{Host, cgroup};
 /// This program and its children: what they cost is told in a result of its own.
 const OWN: &str = "untax";
 
-/// More neighbours than so many are not worth a person's time. Clients are kept beside them: what
-/// they take is part of the load, however little that is while neighbours have the CPUs.
-const MOST: usize = 12;
-
-/// Less than this share of one CPU is what any idle service takes.
+/// Less than this share of one CPU is what any idle service takes. Clients are told whatever they take:
+/// that is part of the load, however little it is while neighbours have the CPUs.
 const LEAST_SHARE: f64 = 0.005;
 
-/// The processes that used the CPUs most between two snapshots, those of the databases left out,
-/// and all `clients` of these, the busiest first. What a process took that has ended is told of who
-/// started it, and waited for its end.
+/// The processes that used the CPUs between two snapshots, those of databases too, which may be
+/// neighbours of each other, and all `clients` of these, the busiest first. What a process took that has
+/// ended is told of who started it, and waited for its end.
 /// `host` is the host at the end: it knows their control groups.
 pub fn busiest(host: &Host, start: &Snapshot, end: &Snapshot, clients: &[u32]) -> Vec<Other> {
     let growth = Growth::between(start, end);
     let least_s = LEAST_SHARE * (end.uptime_s - start.uptime_s);
-    let own = |pid| end.databases.iter().any(|database| database.pids.contains(&pid));
     let mut grown: Vec<(&ProcessTime, Other)> =
         end.processes.iter().map(|process| (process, growth.of(process))).collect();
     grown.retain(|(process, other)| {
-        (other.cpu_s.0 > least_s || clients.contains(&process.pid))
-            && process.name != OWN
-            && !own(process.pid)
+        (other.cpu_s.0 > least_s || clients.contains(&process.pid)) && process.name != OWN
     });
     grown.sort_by(|a, b| b.1.cpu_s.0.total_cmp(&a.1.cpu_s.0));
-    let mut neighbours = 0;
-    grown.retain(|(process, _)| {
-        let client = clients.contains(&process.pid);
-        neighbours += usize::from(!client);
-        client || neighbours <= MOST
-    });
     let placed =
         |(_, other): (_, Other)| Other { cgroup: cgroup::path_of(host, other.pid), ..other };
     grown.into_iter().map(placed).collect()

@@ -73,6 +73,8 @@ struct Watched {
     threads: u32,
     /// Whether it is known where its processes share its data.
     data_known: bool,
+    /// Whether its control group may be limited.
+    limited: bool,
     slices: Vec<activity::Slice>,
     /// `struct total` of threads.h as it was when the window opened.
     opened_ns: Vec<u64>,
@@ -97,7 +99,8 @@ enum Slice {
     Unopened,
     Traced {
         since_ns: u64,
-        cost_s: f64,
+        /// What tracing had cost by then, where that is counted.
+        cost_s: Option<f64>,
     },
     Pause {
         until_ns: u64,
@@ -115,8 +118,8 @@ impl Threads {
     /// Opens a window of about this length. The gap says why that is not possible here.
     pub fn watch(databases: &[Database], window: Duration) -> Reading<Self> {
         let room = room_for(databases);
-        PROGRAM.run(|map| configure(map, room)).and_then(|mut bpf| {
-            let host = Host::live();
+        let host = Host::live();
+        PROGRAM.run(&host, |map| configure(map, room)).and_then(|mut bpf| {
             // Without them, what page faults took is calculated, and calls have no price.
             let samples = samples::resume(&mut bpf, &host);
             let places = samples::prepare(&bpf).unwrap_or_default();
@@ -186,7 +189,13 @@ impl Threads {
             if index as usize >= MAX_DATABASES {
                 continue;
             }
-            let known = self.watched.contains_key(&index);
+            let limited = is_limited(database);
+            let watched = self.watched.get(&index);
+            let known = watched.is_some();
+            // Every thread knows whether there is a limit.
+            if watched.is_some_and(|watched| watched.limited != limited) {
+                self.forget(index)?;
+            }
             let data_known = match self.watched.get(&index) {
                 Some(watched) => watched.data_known,
                 None => samples::follow(&self.bpf, &self.host, index, database)?,
@@ -196,10 +205,12 @@ impl Threads {
                 database: database.id.clone(),
                 threads: added,
                 data_known,
+                limited,
                 slices: Vec::new(),
                 opened_ns: Vec::new(),
                 total_ns: Vec::new(),
             });
+            watched.limited = limited;
             if known && let Some(threads) = database.threads.value() {
                 watched.threads = *threads;
             }
@@ -227,10 +238,7 @@ impl Threads {
     /// were added.
     fn add(&self, index: u32, database: &Database, known: bool) -> libbpf_rs::Result<u32> {
         let map = self.bpf.map("threads")?;
-        // A group whose limits are not known may have one.
-        let cgroup = database.cgroup.value();
-        let limits = cgroup.and_then(|cgroup| cgroup.cpu.value());
-        let limited = limits.is_none_or(|limits| !limits.is_empty());
+        let limited = is_limited(database);
         let model = database.model;
         let (threaded, forks) = (model == Model::Thread, model == Model::Process);
         let mut threads = 0;
@@ -275,9 +283,8 @@ impl Threads {
         let now = now();
         let result = match self.slice {
             Slice::Traced { since_ns, cost_s } => {
-                let cost = self.bpf.cost().into_value().unwrap_or_default();
                 let traced = Duration::from_nanos(now.saturating_sub(since_ns));
-                let over = self.pace.is_over(traced, cost.0 - cost_s);
+                let over = self.pace.is_over(traced, grown_by(cost_s, self.cost_s()));
                 if over { self.end_slice(true) } else { Ok(()) }
             }
             Slice::Pause { until_ns } if now >= until_ns => self.resume(),
@@ -331,11 +338,11 @@ impl Threads {
     /// Keeps what was traced, and pauses if that cost too much.
     fn end_slice(&mut self, go_on: bool) -> libbpf_rs::Result<()> {
         let Slice::Traced { since_ns, cost_s } = self.slice else { return Ok(()) };
-        let cost = self.bpf.cost().into_value().unwrap_or_default();
+        let cost_now_s = self.cost_s();
         let end_ns = self.take(since_ns)?;
         let traced_s = (end_ns - since_ns) as f64 / 1e9;
-        let pause = self.pace.pause_ns(traced_s, cost.0 - cost_s);
-        self.slice = Slice::Traced { since_ns: end_ns, cost_s: cost.0 };
+        let pause = self.pace.pause_ns(traced_s, grown_by(cost_s, cost_now_s));
+        self.slice = Slice::Traced { since_ns: end_ns, cost_s: cost_now_s };
         if go_on && pause > 0 {
             self.bpf.call("pause")?;
             self.bpf.detach(HOT);
@@ -375,10 +382,14 @@ impl Threads {
     }
 
     fn begin_slice(&mut self) -> libbpf_rs::Result<()> {
-        let cost = self.bpf.cost().into_value().unwrap_or_default();
+        let cost_s = self.cost_s();
         self.bpf.call("resume")?;
-        self.slice = Slice::Traced { since_ns: self.moment(RESUMED)?, cost_s: cost.0 };
+        self.slice = Slice::Traced { since_ns: self.moment(RESUMED)?, cost_s };
         Ok(())
+    }
+
+    fn cost_s(&self) -> Option<f64> {
+        self.bpf.cost().into_value().map(|cost| cost.0)
     }
 
     /// When something was done to all threads: the program's own word, because this process may
@@ -419,6 +430,16 @@ impl Threads {
         self.taken_ns = end_ns;
         Ok(end_ns)
     }
+}
+
+fn grown_by(before: Option<f64>, now: Option<f64>) -> Option<f64> {
+    now.zip(before).map(|(now, before)| now - before)
+}
+
+/// Whether its control group may be limited: one whose limits are not known may.
+fn is_limited(database: &Database) -> bool {
+    let cgroup = database.cgroup.value();
+    cgroup.and_then(|cgroup| cgroup.cpu.value()).is_none_or(|limits| !limits.is_empty())
 }
 
 /// `struct client` of threads.h, and how many of its sends were counted.

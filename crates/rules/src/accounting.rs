@@ -77,10 +77,15 @@ impl Demand {
     }
 }
 
+/// The processes that used CPUs beside those of a database, the busiest first.
+pub fn others<'a>(window: &'a Window, pair: &Pair) -> impl Iterator<Item = &'a Other> {
+    window.others.iter().filter(|other| !pair.end.pids.contains(&other.pid))
+}
+
 /// The processes that took CPUs from a database: neither its own nor its clients'.
 pub fn neighbours<'a>(window: &'a Window, pair: &Pair) -> Vec<&'a Other> {
     let clients = pair.activity.value().map_or(&[][..], |activity| &activity.clients);
-    window.others.iter().filter(|other| !clients.contains(&other.pid)).collect()
+    others(window, pair).filter(|other| !clients.contains(&other.pid)).collect()
 }
 
 /// Their part of the machine's time on CPU, and so of what the database waited for CPUs.
@@ -113,15 +118,8 @@ fn on_cpu(pair: &Pair) -> Reading<f64> {
 }
 
 fn runnable(pair: &Pair) -> Reading<f64> {
-    // Threads that ended took their waiting with them, so the sum over the living may shrink;
-    // what is known then is that the remaining ones waited for this long.
-    pair.growth("time runnable", |d| d.counters.runnable_s.clone().map(|s| s.0)).or_else(|| {
-        if pair.start.is_some() && pair.seconds > 0.0 {
-            pair.end.counters.runnable_s.clone().map(|_| 0.0)
-        } else {
-            Reading::Absent(String::new())
-        }
-    })
+    // Threads that ended took their waiting with them, so the sum over the living may shrink.
+    pair.growth("time runnable", |d| d.counters.runnable_s.clone().map(|s| s.0))
 }
 
 /// Where the time of a database's threads went.

@@ -92,10 +92,14 @@ fn said(
     start: Option<Conntrack>,
     end: Conntrack,
 ) -> Vec<Diagnosis> {
-    let grown = |read: fn(&Conntrack) -> u64| {
-        start.map_or(0, |start| read(&end).saturating_sub(read(&start)))
-    };
-    let (dropped, early) = (grown(|c| c.dropped), grown(|c| c.dropped_early));
+    let grown = start.map(|start| Conntrack {
+        entries: end.entries,
+        dropped: end.dropped.saturating_sub(start.dropped),
+        dropped_early: end.dropped_early.saturating_sub(start.dropped_early),
+        insert_failed: end.insert_failed.saturating_sub(start.insert_failed),
+    });
+    // What is not known makes no finding.
+    let (dropped, early) = grown.map_or((0, 0), |grown| (grown.dropped, grown.dropped_early));
     // No limit is written as zero.
     let used = if most == 0 { 0.0 } else { end.entries as f64 / most as f64 };
     let lost = dropped.saturating_add(early) >= WORTH_COUNT;
@@ -111,18 +115,20 @@ fn said(
         (Severity::Medium, full)
     };
     let source = "/proc/PID/net/stat/nf_conntrack";
-    let evidence = vec![
+    let mut evidence = vec![
         Evidence::new("connections", end.entries, "count", source),
         Evidence::new("limit", most, "count", "net.netfilter.nf_conntrack_max"),
-        Evidence::new("dropped", dropped, "count", format!("{source}, drop")),
-        Evidence::new("thrown out", early, "count", format!("{source}, early_drop")),
-        Evidence::new(
-            "not inserted",
-            grown(|c| c.insert_failed),
-            "count",
-            format!("{source}, insert_failed"),
-        ),
     ];
+    if let Some(grown) = grown {
+        let counts = [
+            ("dropped", grown.dropped, "drop"),
+            ("thrown out", grown.dropped_early, "early_drop"),
+            ("not inserted", grown.insert_failed, "insert_failed"),
+        ];
+        evidence.extend(counts.map(|(name, count, column)| {
+            Evidence::new(name, count, "count", format!("{source}, {column}"))
+        }));
+    }
     let words = Words {
         severity,
         summary,

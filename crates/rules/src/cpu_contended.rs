@@ -30,7 +30,7 @@ pub const RULE: Rule = Rule {
     ],
     privilege: "root (CAP_BPF and CAP_PERFMON)",
     minimum_kernel: "5.19 (to tell throttling apart)",
-    cost: "part of the tracing of threads: 0.75 % of one CPU at most",
+    cost: "part of the tracing of threads, which aims at 0.75 % of one CPU",
     evaluate,
 };
 
@@ -151,6 +151,15 @@ mod tests {
         assert!((gain.factor - 10.0 / 7.0).abs() < 1e-9, "{gain:?}");
         window.others[1].threads = 2;
         assert!((found(evaluate(&window))[0].tax.as_ref().unwrap().share - 0.125).abs() < 1e-9);
+    }
+
+    #[test]
+    fn another_database_is_a_neighbour_and_its_own_processes_are_none() {
+        let own = test_window::postgres().end.databases[0].pids[0];
+        let window = contended(&[("postgres", own, 9.0), ("mariadbd", 50, 10.0)]);
+        let finding = found(evaluate(&window)).remove(0);
+        assert!((finding.tax.unwrap().share - 0.375).abs() < 1e-9);
+        assert!(!finding.summary.contains("postgres"), "{}", finding.summary);
     }
 
     #[test]

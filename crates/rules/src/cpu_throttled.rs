@@ -31,7 +31,7 @@ pub const RULE: Rule = Rule {
     ],
     privilege: "root (CAP_BPF and CAP_PERFMON) to tell throttling from contention",
     minimum_kernel: "5.19 (cfs_rq.throttled_clock_pelt_time)",
-    cost: "part of the tracing of threads: 0.75 % of one CPU at most",
+    cost: "part of the tracing of threads, which aims at 0.75 % of one CPU",
     evaluate,
 };
 
@@ -45,17 +45,33 @@ fn evaluate_one(window: &Window, pair: &Pair) -> Reading<Option<Says>> {
     if limits.value().is_some_and(|limits| limits.is_empty()) {
         return Reading::Present(None);
     }
-    Stall::of(window, pair, |spent| spent.doing == Doing::Throttled).map(|stall| {
-        let stall = stall.filter(|stall| stall.share.mid > 0.0)?;
-        let queue = queue(window, pair);
-        // They queue for what the limit leaves them, as far as it is the limit that stops them.
-        let part = stall.share.mid / (stall.share.mid + queue);
-        let stall = stall.ending(queue * part);
-        let tightest = limits.value().and_then(|limits| tightest(limits));
-        let limit = tightest.map_or("a CPU limit".to_owned(), |limit| {
-            format!("the limit of {:.2} CPUs of {}", limit.cpus, limit.cgroup)
-        });
-        Some(stall::finding(RULE.id, &stall, Words {
+    let tightest = limits.value().and_then(|limits| tightest(limits));
+    Stall::of(window, pair, |spent| spent.doing == Doing::Throttled).and_then(|stall| {
+        let Some(stall) = stall else { return Reading::Present(None) };
+        if stall.share.mid > 0.0 {
+            return Reading::Present(Some(found(stall, queue(window, pair), pair, tightest)));
+        }
+        match tightest.and_then(|limit| stopped(pair, limit)).filter(|periods| *periods > 0.0) {
+            Some(periods) => Reading::Absent(format!(
+                "its control group was stopped in {periods:.0} periods, and tracing saw nothing of it: \
+                 it looked elsewhere in time, others were stopped, or this kernel tells no such time"
+            )),
+            None => Reading::Present(None),
+        }
+    })
+}
+
+fn found(stall: Stall, queue: f64, pair: &Pair, tightest: Option<&CpuLimit>) -> Says {
+    // They queue for what the limit leaves them, as far as it is the limit that stops them.
+    let part = stall.share.mid / (stall.share.mid + queue);
+    let stall = stall.ending(queue * part);
+    let limit = tightest.map_or("a CPU limit".to_owned(), |limit| {
+        format!("the limit of {:.2} CPUs of {}", limit.cpus, limit.cgroup)
+    });
+    stall::finding(
+        RULE.id,
+        &stall,
+        Words {
             summary: format!("{} of its time stopped by {limit}", percent(stall.share.mid)),
             fix: "raise or remove the CPU limit (cpu.max, CPUQuota=, limits.cpu), keep the weight"
                 .to_owned(),
@@ -64,8 +80,8 @@ fn evaluate_one(window: &Window, pair: &Pair) -> Reading<Option<Says>> {
                      active time"
                 .to_owned(),
             remedy: Some("cpu-limit"),
-        }))
-    })
+        },
+    )
 }
 
 /// The share of active time in which its threads waited for each other to leave a CPU.
@@ -85,25 +101,28 @@ fn evidence(pair: &Pair, limit: &CpuLimit) -> Vec<Evidence> {
         Evidence::new("limit", limit.cpus, "CPUs", "cpu.max or cpu.cfs_quota_us of its group"),
         Evidence::new("period", limit.period_s.0, "s", "the same"),
     ];
-    let counted = |read: fn(&CpuLimit) -> &Reading<u64>| {
-        pair.growth("cpu.stat", |database| {
-            let limits = database.cgroup.as_ref().and_then(|cgroup| cgroup.cpu.clone());
-            limits.and_then(|limits| {
-                match limits.iter().find(|found| found.cgroup == limit.cgroup) {
-                    Some(found) => read(found).as_ref().map(|count| *count as f64),
-                    None => Reading::Absent("the limit is new".to_owned()),
-                }
-            })
-        })
-    };
-    if let (Some(periods), Some(throttled)) = (
-        counted(|limit| &limit.periods).into_value(),
-        counted(|limit| &limit.throttled_periods).into_value(),
-    ) {
+    let periods = counted(pair, limit, |limit| &limit.periods);
+    if let Some((periods, stopped)) = periods.zip(stopped(pair, limit)) {
         evidence.push(Evidence::new("periods", periods, "count", "cpu.stat nr_periods"));
-        evidence.push(Evidence::new("throttled", throttled, "count", "cpu.stat nr_throttled"));
+        evidence.push(Evidence::new("throttled", stopped, "count", "cpu.stat nr_throttled"));
     }
     evidence
+}
+
+/// In how many periods of the window the limit stopped its group.
+fn stopped(pair: &Pair, limit: &CpuLimit) -> Option<f64> {
+    counted(pair, limit, |limit| &limit.throttled_periods)
+}
+
+fn counted(pair: &Pair, limit: &CpuLimit, read: fn(&CpuLimit) -> &Reading<u64>) -> Option<f64> {
+    let grown = pair.growth("cpu.stat", |database| {
+        let limits = database.cgroup.as_ref().and_then(|cgroup| cgroup.cpu.clone());
+        limits.and_then(|limits| match limits.iter().find(|found| found.cgroup == limit.cgroup) {
+            Some(found) => read(found).as_ref().map(|count| *count as f64),
+            None => Reading::Absent("the limit is new".to_owned()),
+        })
+    });
+    grown.into_value()
 }
 
 #[cfg(test)]
@@ -167,6 +186,17 @@ mod tests {
         }
         window.activity = Reading::Denied("tracing needs root".to_owned());
         assert!(evaluate(&window).is_empty());
+    }
+
+    #[test]
+    fn what_its_group_counts_and_tracing_does_not_see_is_a_gap() {
+        let diagnoses = evaluate(&throttled(0.0));
+        let [Says::Unmeasured(gap)] =
+            &diagnoses.iter().map(|d| d.says.clone()).collect::<Vec<_>>()[..]
+        else {
+            panic!("{diagnoses:?}")
+        };
+        assert!(gap.why.contains("90 periods"), "{gap:?}");
     }
 
     #[test]

@@ -111,7 +111,9 @@ impl Charged {
         // Of each request as much as its bytes took, but for what an ordinary disk takes anyway; where
         // a limit on bytes is what everything waits for, as much as their part of these.
         let moved = match disk_limit::reached(window, pair, Limited::WrittenBytes) {
-            Some(limit) => images::freed(io, pair, limit),
+            Some(limit) => {
+                images::freed(io, pair, limit).min((1.0 - temporary - evicted.mid).max(0.0))
+            }
             None => log * images::of_written(io, pair) * moving(io, pair).min(slow),
         };
         let rest = ((1.0 - temporary - evicted.mid) * slow - moved).max(0.0);

@@ -1,6 +1,6 @@
 //! What memory that is short costs a database, and who makes it so: what the memory rules share.
 
-use crate::accounting::Demand;
+use crate::accounting::{Demand, others};
 use crate::disk::{self, Charged};
 use crate::stall::{Stall, WORTH};
 use untax_core::activity::{Doing, Part, Spent};
@@ -67,7 +67,7 @@ fn workers_s(window: &Window, pair: &Pair, again: Interval) -> Option<Interval> 
 /// What neither the database nor another process that was seen took of the CPUs: where workers of the
 /// kernel are not seen, it may be theirs.
 fn nobody_s(window: &Window, pair: &Pair) -> f64 {
-    let others_s: f64 = window.others.iter().map(|other| other.cpu_s.0).sum();
+    let others_s: f64 = others(window, pair).map(|other| other.cpu_s.0).sum();
     let demand = Demand::of(window, pair).into_value();
     demand.map_or(0.0, |demand| (demand.busy_s - demand.on_cpu_s - others_s).max(0.0))
 }

@@ -48,8 +48,8 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
 fn of_group(pair: &Pair, group: &MemoryGroup) -> Option<Says> {
     let (limit, used) = (group.max_bytes.value()?.0 as f64, group.unreclaimable()?.0 as f64);
     let left = (limit - used).max(0.0);
-    let per_s = growth(pair, group).unwrap_or(0.0) / pair.seconds.max(f64::EPSILON);
-    let lasts_s = if per_s > 0.0 { left / per_s } else { f64::INFINITY };
+    let per_s = growth(pair, group).map(|growth| growth / pair.seconds);
+    let lasts_s = per_s.filter(|per_s| *per_s > 0.0).map_or(f64::INFINITY, |per_s| left / per_s);
     if left >= TIGHT * limit && lasts_s >= SOON_S {
         return None;
     }
@@ -61,8 +61,8 @@ fn of_group(pair: &Pair, group: &MemoryGroup) -> Option<Says> {
     let mut evidence = vec![
         Evidence::new("limit", limit as u64, "bytes", "memory.max or memory.limit_in_bytes"),
         Evidence::new("cannot be freed", used as u64, "bytes", "usage less page cache"),
-        Evidence::new("growth", per_s, "bytes/s", "over the window"),
     ];
+    evidence.extend(per_s.map(|s| Evidence::new("growth", s, "bytes/s", "over the window")));
     if let Some(count) = group.at_limit.value() {
         evidence.push(Evidence::new("times at its limit", *count, "count", "events or failcnt"));
     }
@@ -85,7 +85,8 @@ fn of_group(pair: &Pair, group: &MemoryGroup) -> Option<Says> {
 
 /// How much more of the group's memory could not be freed at the end of the window.
 fn growth(pair: &Pair, group: &MemoryGroup) -> Option<f64> {
-    let start: &Reading<Vec<MemoryGroup>> = &pair.start?.cgroup.value()?.memory;
+    let start = pair.start.filter(|_| pair.seconds > 0.0)?;
+    let start: &Reading<Vec<MemoryGroup>> = &start.cgroup.value()?.memory;
     let before = start.value()?.iter().find(|found| found.cgroup == group.cgroup)?;
     Some(group.unreclaimable()?.0 as f64 - before.unreclaimable()?.0 as f64)
 }
@@ -108,7 +109,7 @@ mod tests {
         }
     }
 
-    fn grown(from_mib: u64, to_mib: u64) -> Vec<Finding> {
+    fn window(from_mib: u64, to_mib: u64) -> Window {
         let mut window = test_window::postgres();
         for (snapshot, used) in [(&mut window.start, from_mib), (&mut window.end, to_mib)] {
             let limit = test_window::limit("/db", Bytes(1), Bytes(0));
@@ -116,7 +117,11 @@ mod tests {
             groups.memory = Reading::Present(vec![group(used)]);
             snapshot.databases[0].cgroup = Reading::Present(groups);
         }
-        found(evaluate(&window))
+        window
+    }
+
+    fn grown(from_mib: u64, to_mib: u64) -> Vec<Finding> {
+        found(evaluate(&window(from_mib, to_mib)))
     }
 
     #[test]
@@ -127,6 +132,15 @@ mod tests {
         assert_eq!(findings[0].severity, Severity::High);
         assert!(grown(500, 500).is_empty());
         assert!(grown(600, 500).is_empty(), "it shrinks");
+    }
+
+    #[test]
+    fn growth_that_is_not_known_is_not_zero() {
+        let known = |finding: &Finding| finding.evidence.iter().any(|one| one.name == "growth");
+        assert!(known(&grown(960, 960)[0]));
+        let mut window = window(960, 960);
+        window.start.databases.clear();
+        assert!(!known(&found(evaluate(&window))[0]));
     }
 
     #[test]

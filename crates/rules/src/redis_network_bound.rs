@@ -4,6 +4,7 @@ use crate::accounting::{Demand, factor};
 use crate::catalogue::Rule;
 use crate::short_connections;
 use crate::stall::{self, percent};
+use untax_core::activity::Doing;
 use untax_core::finding::Says;
 use untax_core::window::Pair;
 use untax_core::{Diagnosis, Evidence, Finding, Gain, Interval, Reading, Severity, Tax, Window};
@@ -53,7 +54,10 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
 
 fn found(window: &Window, pair: &Pair, demand: &Demand, system_s: f64) -> Option<Says> {
     let in_clock_ticks = 0.01 / pair.seconds.max(0.01);
-    let kernel = (system_s / demand.on_cpu_s).min(1.0);
+    // What frees memory is told apart.
+    let activity = pair.activity.value();
+    let freeing_s = activity.map_or(0.0, |activity| activity.doing(&[Doing::ReclaimOnCpu]).0);
+    let kernel = ((system_s - freeing_s) / demand.on_cpu_s).min(1.0);
     let kernel = Interval::new(kernel - in_clock_ticks, kernel, kernel + in_clock_ticks);
     let connecting = short_connections::charged_to_loop(window, pair);
     let kernel = kernel.minus(connecting.unwrap_or(Interval::exact(0.0))).clamp(0.0, 1.0);
@@ -83,8 +87,8 @@ fn found(window: &Window, pair: &Pair, demand: &Demand, system_s: f64) -> Option
         ],
         tax: Some(Tax::new(
             share,
-            "time in the kernel, counted in clock ticks, less what connections are charged, over \
-             active time",
+            "time in the kernel, counted in clock ticks, less what connections are charged and what \
+             freed memory, over active time",
         )),
         gain: Some(Gain::from(Interval::new(1.0, gain, factor(share.high)))),
         remedy: idle.then(|| "redis-io-threads".to_owned()),

@@ -20,7 +20,8 @@ pub const RULE: Rule = Rule {
     measured: "Traced, over active time: the time on a CPU, and waiting for one, of processes \
                started in the window, or of threads that began to serve a client in it, until they \
                waited for their first request and after their last one; and of the main process \
-               while it started them. The first requests of a new process fill its caches too. Of \
+               while it started them. A PostgreSQL that counts its sessions (14 or later) starts \
+               processes for parallel queries too: these are left out in proportion. The first requests of a new process fill its caches too. Of \
                PostgreSQL's first four requests the part counts that accesses to catalogs are of \
                their accesses to blocks, as if later requests made none, when one database has \
                nearly all; the lower bound leaves it out. Clients on this machine are taken to \
@@ -40,7 +41,7 @@ pub const RULE: Rule = Rule {
     ],
     privilege: "root (CAP_BPF and CAP_PERFMON) for its tax",
     minimum_kernel: "5.15 (bpf_task_pt_regs)",
-    cost: "part of the tracing of threads: 0.75 % of one CPU at most",
+    cost: "part of the tracing of threads, which aims at 0.75 % of one CPU",
     evaluate,
 };
 
@@ -54,7 +55,7 @@ const WORTH_PER_S: f64 = 20.0;
 fn evaluate(window: &Window) -> Vec<Diagnosis> {
     let found = stall::per_database(window, RULE.id, |pair| match pair.end.model {
         Model::Process => traced(window, pair).map(|stall| {
-            let per_s = started(pair) / pair.seconds.max(f64::EPSILON);
+            let per_s = serving(pair) * started(pair) / pair.seconds.max(f64::EPSILON);
             stall.filter(|_| per_s >= WORTH_PER_S).map(|stall| of_processes(&stall, pair, per_s))
         }),
         _ => Reading::Present(of_counts(window, pair)),
@@ -77,6 +78,7 @@ fn traced(window: &Window, pair: &Pair) -> Reading<Option<Stall>> {
     Stall::connecting(window, pair, filling(pair).map_or(0.0, |filling| filling.of_first)).map(
         |stall| {
             let stall = stall?;
+            let stall = stall.times(serving(pair));
             let left =
                 (stall.share.mid - charged_elsewhere(window, pair, stall.share.mid)).max(0.0);
             let part = if stall.share.mid > 0.0 { left / stall.share.mid } else { 0.0 };
@@ -139,7 +141,7 @@ fn filling(pair: &Pair) -> Option<Filling> {
     let alone = busiest > 0.0 && busiest >= ALONE * all;
     let catalogs = (busiest - tables).max(0.0);
     let requests = request_count(&pair.end.engine).and_then(grown).unwrap_or(0.0);
-    let first = (FIRST_REQUESTS * started(pair) / requests.max(1.0)).min(1.0);
+    let first = (FIRST_REQUESTS * serving(pair) * started(pair) / requests.max(1.0)).min(1.0);
     let part = |tables: f64| catalogs / (catalogs + tables).max(f64::MIN_POSITIVE);
     alone.then(|| Filling { of_all: part(tables), of_first: part(tables * first) })
 }
@@ -147,9 +149,16 @@ fn filling(pair: &Pair) -> Option<Filling> {
 /// From this part of all accesses on, one database is taken for the only one.
 const ALONE: f64 = 0.9;
 
-/// How many server processes were started in the window.
+/// How many server processes, or threads, were started in the window.
 fn started(pair: &Pair) -> f64 {
     pair.activity.value().map_or(0.0, |activity| activity.started as f64)
+}
+
+/// The part (0..1) of these that serves a client, as far as the server tells: workers of parallel queries
+/// are started like any other process.
+fn serving(pair: &Pair) -> f64 {
+    let sessions = pair.growth("sessions", |d| d.counters.told("sessions")).into_value();
+    sessions.map_or(1.0, |sessions| (sessions / started(pair).max(1.0)).min(1.0))
 }
 
 fn of_processes(stall: &Stall, pair: &Pair, per_s: f64) -> Says {
@@ -304,6 +313,28 @@ mod tests {
         let findings = found(evaluate(&window));
         let tax = findings[0].tax.as_ref().unwrap();
         assert!((tax.share - 0.5).abs() < 1e-9 && (tax.low - 0.2).abs() < 1e-9);
+    }
+
+    #[test]
+    fn workers_of_parallel_queries_serve_nobody() {
+        let mut window = test_window::postgres();
+        window.calibration = Reading::Absent("not measured".to_owned());
+        test_window::trace(&mut window, &[(Doing::OnCpu, 10.0)]);
+        if let Reading::Present(activities) = &mut window.activity {
+            activities[0].slices[0].connecting_s = Seconds(6.0);
+            activities[0].started = 2000;
+        }
+        let mut sessions = |count| {
+            for (snapshot, by) in [(&mut window.start, 0), (&mut window.end, count)] {
+                let told = BTreeMap::from([("sessions".to_owned(), 7 + by)]);
+                snapshot.databases[0].counters.told = Reading::Present(told);
+            }
+            found(evaluate(&window))
+        };
+        assert!(sessions(8).is_empty());
+        let share = |findings: &[Finding]| findings[0].tax.as_ref().unwrap().share;
+        assert!((share(&sessions(1000)) - 0.3).abs() < 1e-9);
+        assert!((share(&sessions(2001)) - 0.6).abs() < 1e-9, "one began just before");
     }
 
     fn redis(connections: u64, commands: u64) -> Window {

@@ -119,9 +119,10 @@ const DATABASES_TOGETHER: &str = "SELECT sum(blks_hit)::bigint AS hits, \
      FILTER (WHERE datname IS NOT NULL))[1] AS busiest \
     FROM pg_catalog.pg_stat_database";
 
-/// What the rules read of the log and of checkpoints, and the first and the last major version with
-/// these views.
-const QUERIES: [(u32, u32, &str); 3] = [
+/// What the rules read of connections, of the log and of checkpoints, and the first and the last major
+/// version with these views.
+const QUERIES: [(u32, u32, &str); 4] = [
+    (14, u32::MAX, "SELECT sum(sessions)::bigint AS sessions FROM pg_catalog.pg_stat_database"),
     (14, u32::MAX, "SELECT wal_records, wal_fpi, wal_bytes::bigint FROM pg_catalog.pg_stat_wal"),
     (1, 16, "SELECT checkpoints_timed, checkpoints_req FROM pg_catalog.pg_stat_bgwriter"),
     (
@@ -240,8 +241,9 @@ mod tests {
             queries.filter_map(|query| query.rsplit_once('.').map(|(_, view)| view)).collect()
         };
         assert_eq!(views(Some("13.14")), ["pg_stat_bgwriter"]);
-        assert_eq!(views(Some("15.18")), ["pg_stat_wal", "pg_stat_bgwriter"]);
-        assert_eq!(views(Some("17beta1")), ["pg_stat_wal", "pg_stat_checkpointer"]);
+        assert_eq!(views(Some("15.18")), ["pg_stat_database", "pg_stat_wal", "pg_stat_bgwriter"]);
+        let newest = ["pg_stat_database", "pg_stat_wal", "pg_stat_checkpointer"];
+        assert_eq!(views(Some("17beta1")), newest);
         assert!(views(None).is_empty());
     }
 }

@@ -25,6 +25,7 @@ mod vm_counts;
 use crate::Host;
 use untax_core::Reading;
 use untax_core::host::HostFacts;
+pub use virtualization::INITIAL_PID_NAMESPACE;
 
 /// Something true of the host that changes rarely, and how to read it.
 pub struct Fact {

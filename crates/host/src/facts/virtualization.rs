@@ -52,8 +52,9 @@ const FIRMWARE: [(&str, &str); 9] = [
     ("Xen", "xen"),
 ];
 
-/// The initial pid namespace has a fixed number (`PROC_PID_INIT_INO` in `linux/proc_ns.h`).
-const INITIAL_PID_NAMESPACE: &str = "pid:[4026531836]";
+/// The initial pid namespace has a fixed number (`PROC_PID_INIT_INO` in `linux/proc_ns.h`). The kernel
+/// counts processes as they are numbered there.
+pub const INITIAL_PID_NAMESPACE: &str = "pid:[4026531836]";
 
 /// The bit that every hypervisor sets and no processor does.
 pub(super) fn is_guest(features: Leaf) -> bool {

@@ -36,8 +36,8 @@ static __always_inline u64 open_as(struct task_struct *task, u32 descriptor)
 
 /*
  * It begins to poll, or does so when it is looked at: when that is one socket, its client's. Only
- * the memory of the current thread is at hand; which socket another one polls is not known until it
- * does so the next time, and until then it serves nobody.
+ * the memory of the current thread is at hand: another one serves whom it served before, and if that
+ * is not known, nobody until it polls the next time.
  */
 static __always_inline void remember_client(struct thread *thread, struct task_struct *task,
 					    struct pt_regs *regs)
@@ -48,6 +48,8 @@ static __always_inline void remember_client(struct thread *thread, struct task_s
 		return;
 	if (task->pid == (s32)bpf_get_current_pid_tgid())
 		bpf_probe_read_user(&polled, sizeof(polled), (void *)ARGUMENT_1(regs));
+	else if (thread->serves && open_as(task, thread->serves_in) == thread->serves)
+		return;
 	thread->serves_in = polled.descriptor;
 	thread->serves = open_as(task, polled.descriptor) ?: UNKNOWN;
 }

@@ -183,7 +183,9 @@ fn own_line(check: &Check) -> Vec<String> {
         "no window: facts only".to_owned()
     }];
     line.extend(check.own.value().map(|own| {
-        format!("cost {} CPU, {}", format::seconds(own.cpu_s), format::bytes(own.rss_bytes))
+        let tracing = own.tracing_s.value().map(|s| format!(" + {} tracing", format::seconds(*s)));
+        let (cpu, tracing) = (format::seconds(own.cpu_s), tracing.unwrap_or_default());
+        format!("cost {cpu} CPU{tracing}, {}", format::bytes(own.rss_bytes))
     }));
     line.push(format!("run {}", check.run));
     line
