@@ -10,23 +10,25 @@ scripts/needs.sh build
 cargo build --release --package untax
 untax=$CARGO_TARGET_DIR/release/untax
 
-state=$(mktemp -d)
-trap 'rm -rf "$state"' EXIT
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
 
 # Runs a check that writes the report; findings are a success too.
 check() {
     "$@" || [ $? -eq 1 ]
 }
 
-"$untax" --state-dir "$state" check --window 0s --json >"$state/look.json" || [ $? -eq 1 ]
-if grep -q '"databases": *\[\]' "$state/look.json"; then
+"$untax" --state-dir "$scratch" check --window 0s --json >"$scratch/look.json" || [ $? -eq 1 ]
+if grep -q '"databases": *\[\]' "$scratch/look.json"; then
     echo "No database runs here: starting a scratch PostgreSQL with load." >&2
     scripts/needs.sh check
     cargo build --release --package untax-lab --example scratch
     check "$CARGO_TARGET_DIR/release/examples/scratch" \
-        "$untax" --state-dir "$state" check --pid '{pid}' --window 10s --html "$report"
+        "$untax" --state-dir "$scratch" check --pid '{pid}' --window 10s --html "$report"
 else
-    check "$untax" --state-dir "$state" check --all --window 10s --html "$report"
+    # Kept, so that untax plan finds it.
+    check "$untax" check --all --window 10s --html "$report"
 fi
 echo
 echo "The same as a page: $report"
+echo "The program: $untax"
