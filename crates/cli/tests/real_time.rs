@@ -14,7 +14,7 @@ mod support;
 use serde_json::Value;
 use std::process::Command;
 use support::numbers::{part, sum};
-use support::{Bystander, Untax, database};
+use support::{Bystander, Untax, database, rules};
 use untax_lab::{
     Group, LabError, MariaDb, Pgbench, Place, Postgres, Redis, RedisBenchmark, Sysbench,
 };
@@ -157,6 +157,39 @@ fn threads_whose_clients_have_gone_wait_for_no_lock() {
     });
 }
 
+/// PostgreSQL starts a process for each worker of a parallel query, as it does for each client.
+#[test]
+fn workers_of_parallel_queries_are_no_connections() {
+    support::real(|| {
+        let settings = [
+            ("shared_buffers", "128MB"),
+            ("max_parallel_workers_per_gather", "2"),
+            ("min_parallel_table_scan_size", "0"),
+            ("parallel_setup_cost", "0"),
+            ("parallel_tuple_cost", "0"),
+        ];
+        let postgres = Postgres::start(Place::Host, &settings)?;
+        postgres.pgbench_fill(1, 100)?;
+        let pid = postgres.pid().unwrap();
+        let untax = Untax::new();
+        let script = untax.path("sum.sql");
+        std::fs::write(&script, "SELECT sum(abalance) FROM pgbench_accounts;\n").unwrap();
+        let mut load = Command::new("pgbench");
+        load.args(["-n", "-c", "4", "-T", "600", "-f"]).arg(&script);
+        let (folder, port) = (postgres.socket_directory(), postgres.port().to_string());
+        load.args(["-h", &folder, "-p", &port]);
+        load.args(["-U", postgres.user(), "postgres"]);
+        let _load = Bystander::start(load);
+        let before = processes_started();
+        let check = untax.check(pid);
+        let started = processes_started() - before;
+        assert!(started > 100, "{started} processes were started: nothing is tested");
+        let found = database(&check, pid);
+        assert!(!rules(found).contains(&"short-connections"), "{found:#}");
+        Ok(())
+    });
+}
+
 #[test]
 fn every_second_of_redis_is_accounted_for() {
     support::real(|| {
@@ -192,6 +225,13 @@ fn scheduled(main: u32) -> (f64, f64) {
         (ns[0] / 1e9, ns[1] / 1e9)
     };
     std::iter::once(main).chain(pids).map(of).fold((0.0, 0.0), |a, b| (a.0 + b.0, a.1 + b.1))
+}
+
+/// How many processes were started since boot.
+fn processes_started() -> u64 {
+    let stat = support::text("/proc/stat");
+    let count = stat.lines().find_map(|line| line.strip_prefix("processes "));
+    count.unwrap().trim().parse().unwrap()
 }
 
 /// Seconds that the hypervisor has taken from all CPUs.
