@@ -1,9 +1,10 @@
 //! `lock-contended`: threads of the database wait for each other.
 
 use crate::catalogue::Rule;
+use crate::short_connections;
 use crate::stall::{self, Stall, WORTH, Words, percent};
 use crate::unpriced;
-use untax_core::activity::{Doing, Part};
+use untax_core::activity::{Doing, Part, Spent};
 use untax_core::finding::Says;
 use untax_core::scalability::Scalability;
 use untax_core::window::Pair;
@@ -17,7 +18,10 @@ pub const RULE: Rule = Rule {
            the queue longer. Single-node databases stop scaling at 32 to 64 cores for this.",
     measured: "Traced: time asleep in a futex or semaphore, in a page fault that reads nothing, \
                and, where processes serve clients, in waits that end by a signal of another \
-               process of the same database (row locks of PostgreSQL), over active time. What \
+               process of the same database (row locks of PostgreSQL), over active time. A leader \
+               of a parallel query waits for its workers in the same way: where PostgreSQL starts \
+               one or more of these a second, what its processes wait for at both ends of the \
+               window tells the parts, roughly. What \
                clients wait for between their requests is no lock, nor what a thread sleeps whose \
                client has gone (thread_cache_size). How it scales, by the universal scalability \
                law: requests at once against requests done, window after window; only when the \
@@ -38,6 +42,7 @@ pub const RULE: Rule = Rule {
 fn evaluate(window: &Window) -> Vec<Diagnosis> {
     let found = stall::per_database(window, RULE.id, |pair| {
         Stall::of(window, pair, |spent| stall::is_queued(spent, pair)).map(|stall| {
+            let stall = stall.map(|stall| without_workers(stall, pair));
             let stall = stall.filter(|stall| stall.share.mid >= WORTH)?;
             let mut evidence = pair.activity.value().map(|a| parts(a, pair)).unwrap_or_default();
             evidence.extend(scaling(window, pair).iter().flat_map(law));
@@ -59,6 +64,37 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
     let gaps = unfitted(window, &found);
     found.into_iter().chain(gaps).collect()
 }
+
+/// Takes off what may be waits for workers of parallel queries.
+fn without_workers(stall: Stall, pair: &Pair) -> Stall {
+    let all = stall.share.mid;
+    let is_peer = |spent: &Spent| spent.doing == Doing::PollPeer && stall::is_queued(spent, pair);
+    let peers = pair.activity.value().and_then(|activity| activity.share(pair.end.model, is_peer));
+    let Some((part, peers)) = for_locks(pair).zip(peers).filter(|_| all > 0.0) else {
+        return stall;
+    };
+    let left = part.map(|part| all - peers.mid * (1.0 - part));
+    stall.only(left)
+}
+
+/// The part (0..1) of waits for other processes that is for locks; `None` where it is all. Of a few
+/// processes that were asked twice, one more of either kind could have been met.
+fn for_locks(pair: &Pair) -> Option<Interval> {
+    let workers_per_s = short_connections::workers_started(pair) / pair.seconds.max(f64::EPSILON);
+    let seen = |name: &str| -> f64 {
+        let ends = [pair.start, Some(pair.end)].into_iter().flatten();
+        ends.filter_map(|database| database.counters.told(name).into_value()).sum()
+    };
+    let (locks, workers) = (seen("waiting_for_locks"), seen("waiting_for_workers"));
+    let part = |locks: f64, workers: f64| locks / (locks + workers);
+    (workers_per_s >= WORTH_WORKERS_PER_S).then(|| {
+        let mid = part(locks + 0.5, workers + 0.5);
+        Interval::new(part(locks, workers + 1.0), mid, part(locks + 1.0, workers))
+    })
+}
+
+/// Workers that clean up tables are started less often.
+const WORTH_WORKERS_PER_S: f64 = 1.0;
 
 /// Why those that were found have no fit of how they scale.
 fn unfitted(window: &Window, found: &[Diagnosis]) -> Vec<Diagnosis> {
@@ -106,9 +142,7 @@ fn law(scaling: &Scalability) -> Vec<Evidence> {
 /// Which locks: the parts, in seconds.
 fn parts(activity: &Activity, pair: &Pair) -> Vec<Evidence> {
     let part = |doing| {
-        let counts = |s: &untax_core::activity::Spent| {
-            s.doing == doing && s.part(pair.end.model) == Part::Lock
-        };
+        let counts = |s: &Spent| s.doing == doing && s.part(pair.end.model) == Part::Lock;
         activity.sum(counts).0
     };
     [
@@ -129,6 +163,37 @@ mod tests {
     use untax_core::Reading;
     use untax_core::scalability::Load;
     use untax_core::window::Loads;
+
+    #[test]
+    fn leaders_that_wait_for_workers_wait_for_no_lock() {
+        let mut window = test_window::postgres();
+        test_window::trace(
+            &mut window,
+            &[(Doing::OnCpu, 5.0), (Doing::Futex, 1.0), (Doing::PollPeer, 4.0)],
+        );
+        let mut share = |started, locks, workers| {
+            if let Reading::Present(activities) = &mut window.activity {
+                activities[0].started = started;
+            }
+            for snapshot in [&mut window.start, &mut window.end] {
+                let told = [
+                    ("sessions", 3),
+                    ("waiting_for_locks", locks),
+                    ("waiting_for_workers", workers),
+                ];
+                let told = told.map(|(name, count)| (name.to_owned(), count));
+                snapshot.databases[0].counters.told = Reading::Present(told.into());
+            }
+            let findings = found(evaluate(&window));
+            let tax = findings[0].tax.clone().unwrap();
+            [tax.low, tax.share, tax.high]
+        };
+        assert!(share(9, 0, 3).iter().all(|share| (share - 0.5).abs() < 1e-9), "hardly a worker");
+        let workers = share(400, 0, 3);
+        assert!((workers[0] - 0.1).abs() < 1e-9 && workers[1] < 0.15, "{workers:?}");
+        let both = share(400, 2, 2);
+        assert!((both[1] - 0.3).abs() < 1e-9 && both[0] < 0.28 && both[2] > 0.32, "{both:?}");
+    }
 
     #[test]
     fn latches_and_row_locks_add_up() {

@@ -154,6 +154,11 @@ fn started(pair: &Pair) -> f64 {
     pair.activity.value().map_or(0.0, |activity| activity.started as f64)
 }
 
+/// How many of these serve nobody: workers of parallel queries, for the most part.
+pub fn workers_started(pair: &Pair) -> f64 {
+    started(pair) * (1.0 - serving(pair))
+}
+
 /// The part (0..1) of these that serves a client, as far as the server tells: workers of parallel queries
 /// are started like any other process.
 fn serving(pair: &Pair) -> f64 {
