@@ -30,7 +30,8 @@ pub struct LabRun {
     pub dose: String,
     /// Length of each check's window.
     pub window_s: f64,
-    /// Whether the check named the cause; for `none`, whether it found anything above info.
+    /// Whether the check named the cause; for `none`, whether it found anything above info but for what
+    /// the hypervisor stole.
     pub found: bool,
     /// The cause's place among the findings with a tax: 1 is the dearest.
     pub rank: Option<u32>,
@@ -135,7 +136,7 @@ impl LabRun {
         let named = |seen: &Seen| {
             let mut findings = seen.findings();
             if is_none {
-                findings.any(|finding| finding.severity > Severity::Info)
+                findings.any(|f| f.severity > Severity::Info && f.rule != OF_THE_MACHINE)
             } else {
                 findings.any(|finding| finding.rule == cause)
             }
@@ -184,11 +185,15 @@ pub fn is_none(cause: &str) -> bool {
     cause.starts_with("none")
 }
 
-/// The place of a rule among the findings with a tax, the dearest being 1.
+/// What the hypervisor takes is there with a cause and without: no fault of a check that tells it.
+const OF_THE_MACHINE: &str = "vm-steal";
+
+/// The place of a rule among the findings with a tax that the lab could cause, the dearest being 1.
 fn rank(findings: &[Finding], rule: &str) -> Option<u32> {
     let share = |finding: &Finding| finding.tax.as_ref().map(|tax| tax.share);
     let mine = findings.iter().find(|finding| finding.rule == rule).and_then(share)?;
-    let dearer = findings.iter().filter_map(share).filter(|other| *other > mine).count();
+    let others = findings.iter().filter(|finding| finding.rule != OF_THE_MACHINE);
+    let dearer = others.filter_map(share).filter(|other| *other > mine).count();
     u32::try_from(dearer + 1).ok()
 }
 
@@ -363,5 +368,7 @@ mod tests {
         assert_eq!(rank(&findings, "b"), Some(1));
         assert_eq!(rank(&findings, "c"), Some(2));
         assert_eq!(rank(&findings, "d"), None);
+        let stolen = [finding(OF_THE_MACHINE, Some(0.5)), finding("b", Some(0.4))];
+        assert_eq!(rank(&stolen, "b"), Some(1), "nobody in the lab steals");
     }
 }

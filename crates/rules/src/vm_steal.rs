@@ -5,7 +5,7 @@ use crate::catalogue::Rule;
 use crate::stall::{self, percent};
 use untax_core::finding::Says;
 use untax_core::window::Pair;
-use untax_core::{Diagnosis, Evidence, Finding, Gain, Interval, Reading, Severity, Tax, Window};
+use untax_core::{Diagnosis, Evidence, Finding, Gain, Interval, Reading, Tax, Window};
 
 pub const RULE: Rule = Rule {
     id: "vm-steal",
@@ -31,6 +31,9 @@ pub const RULE: Rule = Rule {
 /// Less than this share of the CPUs is what the hypervisor itself needs now and then.
 const WORTH: f64 = 0.01;
 
+/// `/proc/stat` counts in ticks of a hundredth of a second.
+const TICK_S: f64 = 0.01;
+
 fn evaluate(window: &Window) -> Vec<Diagnosis> {
     stall::per_database(window, RULE.id, |pair| evaluate_one(window, pair))
 }
@@ -46,11 +49,15 @@ fn evaluate_one(window: &Window, pair: &Pair) -> Reading<Option<Says>> {
             return Reading::Present(None);
         }
         Demand::of(window, pair).map(|demand| {
-            let taken = Interval::exact(demand.on_cpu_s * stolen);
+            let per_stolen_s = demand.on_cpu_s / wanted_s;
+            let taken_s = |stolen_s: f64| per_stolen_s * stolen_s;
+            let ticks = [(steal_s - TICK_S).max(0.0), steal_s, steal_s + TICK_S];
+            let [low, mid, high] = ticks.map(taken_s);
+            let taken = Interval::new(low, mid, high);
             let (share, gain) = (demand.share_of(taken), demand.gain_of(taken));
             Some(Says::Found(Finding {
                 rule: RULE.id.to_owned(),
-                severity: if stolen < 0.05 { Severity::Low } else { Severity::High },
+                severity: stall::severity(share.mid),
                 summary: format!("the hypervisor took {} of the CPU time wanted", percent(stolen)),
                 fix: "dedicated CPUs, or a less crowded host".to_owned(),
                 evidence: vec![
@@ -72,7 +79,8 @@ fn evaluate_one(window: &Window, pair: &Pair) -> Reading<Option<Says>> {
 mod tests {
     use super::*;
     use crate::test_window::{self, found};
-    use untax_core::Seconds;
+    use untax_core::activity::Doing;
+    use untax_core::{Seconds, Severity};
 
     fn stolen(seconds: f64) -> Window {
         let mut window = test_window::postgres();
@@ -91,6 +99,23 @@ mod tests {
         let tax = finding.tax.as_ref().unwrap();
         assert!(tax.share > 0.1 && tax.share < 0.3, "{tax:?}");
         assert!(finding.gain.unwrap().factor > 1.0);
+    }
+
+    #[test]
+    fn a_tick_of_an_idle_machine_is_hardly_worth_a_word() {
+        let mut window = stolen(0.02);
+        for snapshot in [&mut window.start, &mut window.end] {
+            if let Reading::Present(time) = &mut snapshot.host.cpu_time {
+                time.busy_s = Seconds(time.busy_s.0 * 0.02);
+            }
+        }
+        let trace = [(Doing::OnCpu, 0.1), (Doing::Disk, 9.0)];
+        test_window::trace(&mut window, &trace);
+        let findings = found(evaluate(&window));
+        let [finding] = &findings[..] else { panic!("{findings:?}") };
+        let tax = finding.tax.as_ref().unwrap();
+        assert!(tax.low < tax.share && tax.share < tax.high, "{tax:?}");
+        assert_eq!(finding.severity, Severity::Info);
     }
 
     #[test]
