@@ -10,23 +10,23 @@ scripts/needs.sh build
 cargo build --release --package untax
 untax=$CARGO_TARGET_DIR/release/untax
 
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
+# For a look that nobody asked for; the check itself is kept, so that untax plan finds it.
+aside=$(mktemp -d)
+trap 'rm -rf "$aside"' EXIT
 
 # Runs a check that writes the report; findings are a success too.
 check() {
     "$@" || [ $? -eq 1 ]
 }
 
-"$untax" --state-dir "$scratch" check --window 0s --json >"$scratch/look.json" || [ $? -eq 1 ]
-if grep -q '"databases": *\[\]' "$scratch/look.json"; then
+"$untax" --state-dir "$aside" check --window 0s --json >"$aside/look.json" || [ $? -eq 1 ]
+if grep -q '"databases": *\[\]' "$aside/look.json"; then
     echo "No database runs here: starting a scratch PostgreSQL with load." >&2
     scripts/needs.sh check
     cargo build --release --package untax-lab --example scratch
     check "$CARGO_TARGET_DIR/release/examples/scratch" \
-        "$untax" --state-dir "$scratch" check --pid '{pid}' --window 10s --html "$report"
+        "$untax" check --pid '{pid}' --window 10s --html "$report"
 else
-    # Kept, so that untax plan finds it.
     check "$untax" check --all --window 10s --html "$report"
 fi
 echo
