@@ -45,6 +45,14 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
             let stall = stall.map(|stall| without_workers(stall, pair));
             let stall = stall.filter(|stall| stall.share.mid >= WORTH)?;
             let mut evidence = pair.activity.value().map(|a| parts(a, pair)).unwrap_or_default();
+            evidence.extend(for_locks(pair).map(|part| {
+                Evidence::new(
+                    "of waits for peers, for locks",
+                    part.mid,
+                    "share",
+                    "pg_stat_activity",
+                )
+            }));
             evidence.extend(scaling(window, pair).iter().flat_map(law));
             Some(stall::finding(RULE.id, &stall, Words {
                 summary: format!(

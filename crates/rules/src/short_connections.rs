@@ -21,7 +21,8 @@ pub const RULE: Rule = Rule {
                started in the window, or of threads that began to serve a client in it, until they \
                waited for their first request and after their last one; and of the main process \
                while it started them. A PostgreSQL that counts its sessions (14 or later) starts \
-               processes for parallel queries too: these are left out in proportion. The first requests of a new process fill its caches too. Of \
+               processes for parallel queries too: these are left out in proportion. The first \
+               requests of a new process fill its caches too. Of \
                PostgreSQL's first four requests the part counts that accesses to catalogs are of \
                their accesses to blocks, as if later requests made none, when one database has \
                nearly all; the lower bound leaves it out. Clients on this machine are taken to \

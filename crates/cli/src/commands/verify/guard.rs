@@ -6,6 +6,7 @@
 
 use super::shell;
 use crate::commands::apply;
+use crate::screen::say;
 use crate::state::State;
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
@@ -121,15 +122,26 @@ fn keep() -> anyhow::Result<()> {
     pipe.read_to_end(&mut words)?;
     match words.last() {
         Some(&DONE) => Ok(()),
-        Some(&CHANGED) => restore(&duty).and(clean(&duty)),
+        Some(&CHANGED) => both(restore(&duty), clean(&duty)),
         _ => clean(&duty),
+    }
+}
+
+/// Neither error hides the other.
+fn both(first: anyhow::Result<()>, second: anyhow::Result<()>) -> anyhow::Result<()> {
+    match (first, second) {
+        (Err(first), Err(second)) => Err(anyhow::anyhow!("{first:#}; {second:#}")),
+        (first, second) => first.and(second),
     }
 }
 
 /// Undoes what is applied of the plan, wholly or half way, and applies it anew if it was before.
 fn restore(duty: &Duty) -> anyhow::Result<()> {
     let state = State::new(Some(duty.state.clone()));
-    let (receipts, _) = Receipt::all(&state.receipts()?);
+    let (receipts, damaged) = Receipt::all(&state.receipts()?);
+    for error in damaged {
+        say(&format!("untax: {error}"));
+    }
     let of_plan = receipts.into_iter().filter(|receipt| receipt.header().plan == duty.plan.plan);
     for mut receipt in of_plan.filter(|receipt| receipt.status() != Status::Reverted) {
         super::undo(&mut receipt)?;
