@@ -43,8 +43,11 @@ fetch() {
     depmod --basedir "$cache/modules" "$version"
 }
 
+# Guests that start together fetch it once.
+mkdir -p "$cache"
+exec 9>"$cache/lock"
+flock 9
 if [ -z "$(newest)" ]; then
-    mkdir -p "$cache"
     work=$(mktemp -d "$cache/fetch.XXXXXX")
     trap 'rm -rf "$work"' EXIT
     echo "fetching a guest kernel from $suite" >&2
