@@ -60,6 +60,14 @@ impl Disk {
     fn name(&self) -> &str {
         self.device.trim_start_matches("/dev/")
     }
+
+    /// Reads that ended and the seconds that they took, as the kernel counts them for the device.
+    fn reads(&self) -> (f64, f64) {
+        let stat = fs::read_to_string(format!("/sys/block/{}/stat", self.name())).unwrap();
+        let fields: Vec<f64> =
+            stat.split_whitespace().map(|field| field.parse().unwrap()).collect();
+        (fields[0], fields[3] / 1000.0)
+    }
 }
 
 impl Drop for Disk {
@@ -102,54 +110,70 @@ fn flow<'a>(io: &'a Value, device: &str, is: &[(&str, &str)]) -> &'a Value {
 }
 
 fn near(what: &str, seen: f64, told: f64, off: f64) {
-    assert!((seen / told - 1.0).abs() <= off, "{what}: {seen} seen, {told} told by fio");
+    assert!((seen / told - 1.0).abs() <= off, "{what}: {seen} seen, {told} told");
 }
 
 #[test]
 fn requests_and_latencies_are_those_that_fio_reports() {
     support::real(|| {
         let disk = Disk::new()?;
-        let mut report = Value::Null;
         let file = disk.mount().join("file");
         let file = format!("--filename={}", file.display());
         // The file is laid out before, so that no request but those of the test goes to it.
         let layout = ["--name=x", &file, "--size=64m", "--rw=write", "--bs=1m", "--end_fsync=1"];
         run("fio", &layout)?;
-        let io = watched(
-            || {
-                let job = [
-                    "--name=x",
-                    &file,
-                    "--size=64m",
-                    "--rw=randread",
-                    "--bs=8k",
-                    "--direct=1",
-                    "--ioengine=psync",
-                    "--runtime=3",
-                    "--time_based",
-                    "--output-format=json",
-                ];
-                report = serde_json::from_str(&run("fio", &job).unwrap()).unwrap();
-            },
-            std::process::id(),
-        );
-        let told = &report["jobs"][0]["read"];
-        let number = |value: &Value| value.as_f64().unwrap();
-        let flow = flow(&io, disk.name(), &[("direction", "read")]);
-        let requests = number(&told["total_ios"]);
-        near("requests", number(&flow["requests"]), requests, 0.01);
-        near("bytes", number(&flow["bytes"]), requests * 8192.0, 0.01);
-        // fio's completion latency holds the system call as well: some microseconds.
-        let mean_s = number(&flow["latency"]["mean_s"]) + number(&flow["queued_s"]);
-        let told_s = number(&told["clat_ns"]["mean"]) / 1e9;
-        println!("mean: {mean_s} s seen, {told_s} s told; {flow:#}");
-        assert!(mean_s <= told_s && told_s - mean_s <= 0.05 * told_s + 20e-6, "{mean_s} {told_s}");
-        assert!(number(&flow["sequential"]) < 0.05, "random");
-        let devices = io["devices"].as_array().unwrap().iter();
-        let mut own = devices.filter(|device| device["name"] == disk.name());
-        assert_eq!(own.next().unwrap()["behind"], "loop");
+        // What fio waited after a request was done, until it ran again, is in its report alone: on a
+        // busy machine that may be more than is forgiven here.
+        support::one_of(3, || reads_agree(&disk, &file));
         Ok(())
     });
+}
+
+/// One run of random reads: what was seen of them, fio's own report, and what the kernel counts.
+fn reads_agree(disk: &Disk, file: &str) -> Result<(), String> {
+    let (mut report, mut counted) = (Value::Null, (0.0, 0.0));
+    let job = [
+        "--name=x",
+        file,
+        "--size=64m",
+        "--rw=randread",
+        "--bs=8k",
+        "--direct=1",
+        "--ioengine=psync",
+        "--runtime=3",
+        "--time_based",
+        "--output-format=json",
+    ];
+    let io = watched(
+        || {
+            let before = disk.reads();
+            report = serde_json::from_str(&run("fio", &job).unwrap()).unwrap();
+            let after = disk.reads();
+            counted = (after.0 - before.0, after.1 - before.1);
+        },
+        std::process::id(),
+    );
+    let told = &report["jobs"][0]["read"];
+    let number = |value: &Value| value.as_f64().unwrap();
+    let flow = flow(&io, disk.name(), &[("direction", "read")]);
+    let requests = number(&told["total_ios"]);
+    near("requests", number(&flow["requests"]), requests, 0.01);
+    near("bytes", number(&flow["bytes"]), requests * 8192.0, 0.01);
+    let mean_s = number(&flow["latency"]["mean_s"]) + number(&flow["queued_s"]);
+    let counted_s = counted.1 / counted.0;
+    // The kernel counts from where it makes the request: some microseconds as well.
+    assert!((counted_s - mean_s).abs() <= 0.05 * counted_s + 10e-6, "{mean_s} {counted_s}");
+    assert!(number(&flow["sequential"]) < 0.05, "random");
+    let devices = io["devices"].as_array().unwrap().iter();
+    let mut own = devices.filter(|device| device["name"] == disk.name());
+    assert_eq!(own.next().unwrap()["behind"], "loop");
+    // fio's completion latency holds the system call as well: some microseconds.
+    let told_s = number(&told["clat_ns"]["mean"]) / 1e9;
+    println!("mean: {mean_s} s seen, {counted_s} s counted, {told_s} s told; {flow:#}");
+    assert!(mean_s <= told_s, "{mean_s} seen, {told_s} told by fio");
+    support::demand(told_s - mean_s <= 0.05 * told_s + 20e-6, || {
+        format!("{mean_s} s seen, {told_s} s told by fio")
+    })
 }
 
 #[test]
