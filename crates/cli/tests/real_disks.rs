@@ -4,6 +4,7 @@
     clippy::disallowed_methods,
     clippy::expect_used,
     clippy::panic,
+    clippy::print_stdout,
     clippy::unwrap_used,
     reason = "a test looks at the machine by other ways than the code that it tests"
 )]

@@ -11,6 +11,7 @@ use crate::Host;
 pub use maps::{Mapping, parse as parse_maps};
 pub use stat::{Stat, parse as parse_stat};
 pub use status::{Status, parse as parse_status};
+pub use tcp::Sent;
 use untax_core::Reading::{self, Absent, Present};
 use untax_core::Seconds;
 use untax_core::database::TcpCounts;
@@ -35,12 +36,6 @@ pub fn stat(host: &Host, pid: u32) -> Reading<Stat> {
 /// `/proc/PID/status`.
 pub fn status(host: &Host, pid: u32) -> Reading<Status> {
     host.text(&format!("/proc/{pid}/status")).map(|text| status::parse(&text))
-}
-
-/// The TCP segments that were sent so far in the network namespace of a process.
-pub fn sent_segments(host: &Host, pid: u32) -> Reading<u64> {
-    let path = format!("/proc/{pid}/net/snmp");
-    host.text(&path).parse(&path, |snmp| tcp::sent_segments(snmp))
 }
 
 /// What TCP counts in the network namespace of a process.

@@ -16,6 +16,9 @@ pub(crate) struct Program {
     pub object: &'static [u8],
     /// Functions whose tracepoints some kernels lack.
     pub optional: &'static [&'static str],
+    /// Functions with another tracepoint each, which some kernels lack as well: looked at by the
+    /// verifier once for both.
+    pub twins: &'static [(&'static str, &'static str)],
 }
 
 /// A program that runs; its links are removed, and it with them, when this is dropped.
@@ -93,6 +96,7 @@ impl Program {
         let mut running = Running { object, counted, links: Vec::new(), billed: Seconds(0.0) };
         let at_events = |kind| !matches!(kind, ProgramType::Syscall | ProgramType::PerfEvent);
         running.attach(|program| at_events(program.prog_type()), self.optional)?;
+        running.attach_twins(self.twins)?;
         Ok(running)
     }
 }
@@ -158,12 +162,18 @@ impl Running {
     ) -> libbpf_rs::Result<()> {
         for program in self.object.progs_mut().filter(which) {
             let name = program.name().to_string_lossy().into_owned();
-            match program.attach() {
-                Ok(link) => self.links.push((name, link)),
-                Err(error)
-                    if error.kind() == ErrorKind::NotFound && optional.contains(&name.as_str()) => {
-                }
-                Err(error) => return Err(error),
+            let may_be_missing = optional.contains(&name.as_str());
+            self.links.extend(attached(name, program.attach(), may_be_missing)?);
+        }
+        Ok(())
+    }
+
+    fn attach_twins(&mut self, twins: &[(&str, &str)]) -> libbpf_rs::Result<()> {
+        for (name, tracepoint) in twins {
+            let program = self.object.progs_mut().find(|program| program.name() == *name);
+            if let Some(program) = program {
+                let link = program.attach_raw_tracepoint(tracepoint);
+                self.links.extend(attached((*name).to_owned(), link, true)?);
             }
         }
         Ok(())
@@ -200,6 +210,13 @@ impl Running {
         self.links.retain(|(name, _)| !names.contains(&name.as_str()));
     }
 
+    /// How often one of its functions ran so far, where that is counted.
+    pub fn runs(&self, name: &str) -> Option<u64> {
+        self.counted.as_ref()?;
+        let program = self.object.progs_mut().find(|program| program.name() == name)?;
+        run_time(&program).ok().map(|(_, count)| count)
+    }
+
     /// One of its maps.
     pub fn map(&self, name: &str) -> libbpf_rs::Result<impl MapCore + '_> {
         let found = self.object.maps().find(|map| map.name() == name);
@@ -232,6 +249,19 @@ impl Running {
             Ok(total_ns) => Reading::Present(Seconds::from_ns(total_ns)),
             Err(error) => Reading::Failed(format!("what tracing costs: {error}")),
         }
+    }
+}
+
+/// A link with the name of its function; none where its tracepoint is missing and may be.
+fn attached(
+    name: String,
+    link: libbpf_rs::Result<Link>,
+    may_be_missing: bool,
+) -> libbpf_rs::Result<Option<(String, Link)>> {
+    match link {
+        Ok(link) => Ok(Some((name, link))),
+        Err(error) if may_be_missing && error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
     }
 }
 

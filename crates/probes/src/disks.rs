@@ -14,8 +14,11 @@ use untax_core::io::{Bucket, Direction, Flow, Role, Spread, percentile};
 use untax_core::{Bytes, Database, Reading, Seconds};
 use untax_host::Host;
 
-static PROGRAM: Program =
-    Program { object: include_bytes!(concat!(env!("OUT_DIR"), "/disks.bpf.o")), optional: &[] };
+static PROGRAM: Program = Program {
+    object: include_bytes!(concat!(env!("OUT_DIR"), "/disks.bpf.o")),
+    optional: &[],
+    twins: &[],
+};
 
 /// Constants of disks.h.
 const LATENCIES: usize = 128;

@@ -88,7 +88,7 @@ impl Probes {
         if let Reading::Present(threads) = &mut self.threads {
             threads.tick();
         }
-        self.sending.tick(&self.host);
+        self.sending.tick();
         // At the middle of each of equal parts of the window.
         let due = self.window * (2 * self.sampled + 1) / (2 * SAMPLES);
         if self.sampled < SAMPLES && self.begun.elapsed() >= due {

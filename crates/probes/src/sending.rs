@@ -22,8 +22,7 @@ pub struct Sending {
 /// A network, with all that use it.
 struct Network {
     namespace: Reading<String>,
-    /// One that is in it.
-    pid: u32,
+    sent: Option<process::Sent>,
     databases: Vec<String>,
     segments_per_s: Vec<f64>,
     /// Segments so far.
@@ -40,30 +39,24 @@ impl Sending {
             if let Some(network) = networks.iter_mut().find(same) {
                 network.databases.push(id.clone());
             } else if networks.len() < MOST {
-                let segments = process::sent_segments(host, *pid).into_value();
+                let sent = process::Sent::from(*pid);
+                let segments = sent.as_ref().and_then(process::Sent::segments);
                 let (databases, segments_per_s) = (vec![id.clone()], Vec::new());
-                networks.push(Network {
-                    namespace,
-                    pid: *pid,
-                    databases,
-                    segments_per_s,
-                    segments,
-                });
+                networks.push(Network { namespace, sent, databases, segments_per_s, segments });
             }
         }
         Self { step: window / MOMENTS, last: Instant::now(), networks }
     }
 
     /// A moment ends, if it was long enough.
-    pub fn tick(&mut self, host: &Host) {
+    pub fn tick(&mut self) {
         let passed = self.last.elapsed();
         if passed < self.step || passed.is_zero() {
             return;
         }
         self.last = Instant::now();
         for network in &mut self.networks {
-            let now = process::sent_segments(host, network.pid).into_value();
-            // Of another namespace, or gone.
+            let now = network.sent.as_ref().and_then(process::Sent::segments);
             let grown = now.zip(network.segments).and_then(|(now, then)| now.checked_sub(then));
             let rate = grown.map(|grown| grown as f64 / passed.as_secs_f64());
             network.segments_per_s.extend(rate);
@@ -88,10 +81,9 @@ mod tests {
 
     #[test]
     fn a_moment_is_as_long_as_it_was() {
-        let host = Host::live();
         let database = |pid| Network {
             namespace: Reading::Absent(String::new()),
-            pid,
+            sent: process::Sent::from(pid),
             databases: vec!["redis:1".to_owned(), "redis:2".to_owned()],
             segments_per_s: Vec::new(),
             segments: Some(0),
@@ -103,9 +95,9 @@ mod tests {
             networks: vec![database(std::process::id()), database(u32::MAX)],
         };
         std::thread::sleep(Duration::from_millis(2));
-        sending.tick(&host);
+        sending.tick();
         sending.step = Duration::from_secs(60);
-        sending.tick(&host);
+        sending.tick();
         let counts: Vec<usize> = sending.end().iter().map(|s| s.segments_per_s.len()).collect();
         assert_eq!(counts, [1, 1, 0, 0]);
     }

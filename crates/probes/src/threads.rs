@@ -5,6 +5,7 @@
 //! cannot be loaded, what schedstat and the control groups count has to do.
 
 mod fresh;
+mod hot;
 mod pace;
 mod samples;
 mod syscalls;
@@ -13,7 +14,8 @@ mod total;
 use crate::bpf::{self, Program};
 use crate::slots::Slots;
 use fresh::Fresh;
-use libbpf_rs::{ErrorExt as _, ErrorKind, MapCore, MapFlags, OpenMapMut};
+use hot::Runs;
+use libbpf_rs::{ErrorExt as _, ErrorKind, MapCore, MapFlags, OpenMapMut, ProgramMut};
 use pace::Pace;
 use rustix::time::{ClockId, clock_gettime};
 use samples::Places;
@@ -29,13 +31,10 @@ use untax_host::Host;
 static PROGRAM: Program = Program {
     object: include_bytes!(concat!(env!("OUT_DIR"), "/threads.bpf.o")),
     // Some kernels lack these; what they tell apart is then part of time on CPU or of disk waits.
-    optional: &[
-        "on_reclaim_begin",
-        "on_reclaim_end",
-        "on_group_reclaim_begin",
-        "on_group_reclaim_end",
-        "on_dirty",
-        samples::ADDRESSES,
+    optional: &["on_reclaim_begin", "on_reclaim_end", "on_dirty", samples::ADDRESSES],
+    twins: &[
+        ("on_reclaim_begin", "mm_vmscan_memcg_reclaim_begin"),
+        ("on_reclaim_end", "mm_vmscan_memcg_reclaim_end"),
     ],
 };
 
@@ -58,6 +57,9 @@ pub struct Threads {
     /// For how many threads the table has room.
     room: u32,
     pace: Pace,
+    /// What the last resuming took of a CPU, and both that and the last pausing.
+    resuming_s: f64,
+    pausing_s: f64,
     begun_ns: u64,
     slice: Slice,
     /// When the last slice ended.
@@ -101,6 +103,7 @@ enum Slice {
         since_ns: u64,
         /// What tracing had cost by then, where that is counted.
         cost_s: Option<f64>,
+        runs: Runs,
     },
     Pause {
         until_ns: u64,
@@ -110,9 +113,6 @@ enum Slice {
 /// `enum moment` of threads.bpf.c.
 const RESUMED: u32 = 0;
 const SETTLED: u32 = 1;
-
-/// Functions at the scheduler's events, which a pause is without.
-const HOT: &[&str] = &["on_switch", "on_waking", "on_wakeup", samples::ADDRESSES];
 
 impl Threads {
     /// Opens a window of about this length. The gap says why that is not possible here.
@@ -130,6 +130,8 @@ impl Threads {
                 watched: BTreeMap::new(),
                 room,
                 pace: Pace::new(window),
+                resuming_s: 0.0,
+                pausing_s: 0.0,
                 begun_ns: now(),
                 slice: Slice::Unopened,
                 taken_ns: 0,
@@ -282,7 +284,7 @@ impl Threads {
     pub fn tick(&mut self) {
         let now = now();
         let result = match self.slice {
-            Slice::Traced { since_ns, cost_s } => {
+            Slice::Traced { since_ns, cost_s, .. } => {
                 let traced = Duration::from_nanos(now.saturating_sub(since_ns));
                 let over = self.pace.is_over(traced, grown_by(cost_s, self.cost_s()));
                 if over { self.end_slice(true) } else { Ok(()) }
@@ -337,17 +339,20 @@ impl Threads {
 
     /// Keeps what was traced, and pauses if that cost too much.
     fn end_slice(&mut self, go_on: bool) -> libbpf_rs::Result<()> {
-        let Slice::Traced { since_ns, cost_s } = self.slice else { return Ok(()) };
+        let Slice::Traced { since_ns, cost_s, runs } = self.slice else { return Ok(()) };
+        let begun_s = own_cpu_s();
         let cost_now_s = self.cost_s();
         let end_ns = self.take(since_ns)?;
         let traced_s = (end_ns - since_ns) as f64 / 1e9;
-        let pause = self.pace.pause_ns(traced_s, grown_by(cost_s, cost_now_s));
-        self.slice = Slice::Traced { since_ns: end_ns, cost_s: cost_now_s };
+        let pause = self.pace.pause_ns(traced_s, grown_by(cost_s, cost_now_s), self.pausing_s);
+        let runs_now = Runs::of(&self.bpf);
+        self.slice = Slice::Traced { since_ns: end_ns, cost_s: cost_now_s, runs: runs_now };
         if go_on && pause > 0 {
             self.bpf.call("pause")?;
-            self.bpf.detach(HOT);
+            self.bpf.detach(&runs_now.often(runs, traced_s));
             self.bpf.detach(&[samples::SAMPLER]);
             self.slice = Slice::Pause { until_ns: now() + pause };
+            self.pausing_s = self.resuming_s + own_cpu_s() - begun_s;
         }
         Ok(())
     }
@@ -375,16 +380,20 @@ impl Threads {
     }
 
     fn resume(&mut self) -> libbpf_rs::Result<()> {
-        self.bpf
-            .attach(|program| HOT.iter().any(|hot| program.name() == *hot), PROGRAM.optional)?;
+        let begun_s = own_cpu_s();
+        let detached = hot::detached(&self.bpf);
+        let again = |program: &ProgramMut| detached.iter().any(|name| program.name() == *name);
+        self.bpf.attach(again, PROGRAM.optional)?;
         self.samples = self.samples && samples::resume(&mut self.bpf, &self.host);
-        self.begin_slice()
+        let begun = self.begin_slice();
+        self.resuming_s = own_cpu_s() - begun_s;
+        begun
     }
 
     fn begin_slice(&mut self) -> libbpf_rs::Result<()> {
-        let cost_s = self.cost_s();
+        let (cost_s, runs) = (self.cost_s(), Runs::of(&self.bpf));
         self.bpf.call("resume")?;
-        self.slice = Slice::Traced { since_ns: self.moment(RESUMED)?, cost_s };
+        self.slice = Slice::Traced { since_ns: self.moment(RESUMED)?, cost_s, runs };
         Ok(())
     }
 
@@ -468,6 +477,12 @@ fn configure(map: &mut OpenMapMut, room: u32) -> libbpf_rs::Result<()> {
         map.set_initial_value(&syscalls::table())?;
     }
     Ok(())
+}
+
+/// Processor time of this thread.
+fn own_cpu_s() -> f64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
 /// Nanoseconds of the clock that BPF programs read.

@@ -1,5 +1,7 @@
 //! `/proc/PID/net/snmp` and `netstat`: what TCP counts in the network namespace of a process.
 
+use std::fs::File;
+use std::os::unix::fs::FileExt;
 use untax_core::database::TcpCounts;
 
 /// Parses both files: lines in pairs, names first, then numbers in the same order.
@@ -12,8 +14,26 @@ pub fn parse(snmp: &str, netstat: &str) -> Option<TcpCounts> {
     })
 }
 
-/// Parses the first file for the segments that were sent so far.
-pub fn sent_segments(snmp: &str) -> Option<u64> {
+/// What was sent so far in the network namespace of a process: asked so often on the running machine
+/// that its file stays open.
+pub struct Sent(File);
+
+impl Sent {
+    /// Nothing where the process has ended, or may not be looked into.
+    pub fn from(pid: u32) -> Option<Self> {
+        File::open(format!("/proc/{pid}/net/snmp")).ok().map(Self)
+    }
+
+    /// TCP segments.
+    pub fn segments(&self) -> Option<u64> {
+        // The kernel writes it anew for who reads from its beginning: some 2 KiB, all in one read.
+        let mut text = [0; 8192];
+        let bytes = self.0.read_at(&mut text, 0).ok()?;
+        sent_segments(&String::from_utf8_lossy(text.get(..bytes)?))
+    }
+}
+
+fn sent_segments(snmp: &str) -> Option<u64> {
     field(snmp, "Tcp:", "OutSegs")
 }
 
@@ -32,6 +52,14 @@ mod tests {
         Tcp: RtoMin MaxConn OutSegs RetransSegs\nTcp: 200 -1 105545 17\n";
     const NETSTAT: &str =
         "TcpExt: ListenOverflows TCPTimeouts\nTcpExt: 3 5\nIpExt: InOctets\nIpExt: 9\n";
+
+    #[test]
+    fn what_is_sent_is_asked_again_and_again() {
+        let sent = Sent::from(std::process::id()).unwrap();
+        let first = sent.segments().unwrap();
+        assert!(sent.segments().unwrap() >= first);
+        assert!(Sent::from(u32::MAX).is_none());
+    }
 
     #[test]
     fn names_tell_which_number() {

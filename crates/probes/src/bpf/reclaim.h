@@ -34,6 +34,7 @@ static __always_inline int charge_cpu_to(u8 doing)
 	return 0;
 }
 
+/* Both also where a control group is at its limit: TWINS of threads.rs. */
 SEC("raw_tp/mm_vmscan_direct_reclaim_begin")
 int BPF_PROG(on_reclaim_begin)
 {
@@ -42,18 +43,6 @@ int BPF_PROG(on_reclaim_begin)
 
 SEC("raw_tp/mm_vmscan_direct_reclaim_end")
 int BPF_PROG(on_reclaim_end)
-{
-	return charge_cpu_to(ON_CPU);
-}
-
-SEC("raw_tp/mm_vmscan_memcg_reclaim_begin")
-int BPF_PROG(on_group_reclaim_begin)
-{
-	return charge_cpu_to(RECLAIM_ON_CPU);
-}
-
-SEC("raw_tp/mm_vmscan_memcg_reclaim_end")
-int BPF_PROG(on_group_reclaim_end)
 {
 	return charge_cpu_to(ON_CPU);
 }

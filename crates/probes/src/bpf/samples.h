@@ -14,6 +14,39 @@ struct {
 	__type(value, struct range);
 } ranges SEC(".maps");
 
+/* The reader names them, and asks by find_functions. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, FUNCTIONS);
+	__type(key, u32);
+	__type(value, struct function);
+} functions SEC(".maps");
+
+static const char WHERE[] SEC(".rodata.where") = "%pS";
+
+static long find_one(struct bpf_map *map, const u32 *index, struct function *sought, void *context)
+{
+	u64 address = 0;
+
+	if (bpf_kallsyms_lookup_name(sought->name, sizeof(sought->name), 0, &address))
+		return 0;
+	bpf_snprintf(sought->told, sizeof(sought->told), WHERE, &address, sizeof(address));
+	sought->address = address;
+	return 0;
+}
+
+/*
+ * Run by the reader: kernels that sort their symbols find them at once. It is far slower to have all
+ * of them written out, as others must.
+ */
+SEC("syscall")
+int find_functions(void *context)
+{
+	if (LINUX_KERNEL_VERSION >= KERNEL_VERSION(6, 2, 0))
+		bpf_for_each_map_elem(&functions, find_one, NULL, 0);
+	return 0;
+}
+
 struct stack {
 	u64 addresses[MAX_DEPTH];
 };

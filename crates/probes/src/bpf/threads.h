@@ -182,6 +182,15 @@ struct range {
 #define KERNEL_READS (KERNEL_LOOKS + 1)
 #define RANGES (MAX_DATABASES + 5)
 
+/* A function of the kernel: its name, where it is and what that address is called, with its size. */
+struct function {
+	char name[40];
+	char told[64];
+	u64 address;
+};
+
+#define FUNCTIONS (RANGES - MAX_DATABASES)
+
 /* The deepest stack that is searched for them. */
 #define MAX_DEPTH 48
 

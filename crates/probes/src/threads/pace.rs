@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-/// The share of one CPU that tracing may take in the kernel; beyond it, only parts of the window
-/// are traced. With what this process and the answers of a server take beside it, a check that goes on
-/// and on stays below two percent of one CPU.
+/// The share of one CPU that tracing may take, with its pauses; beyond it, only parts of the window are
+/// traced. With what this process and the answers of a server take beside it, a check that goes on and
+/// on stays below two percent of one CPU.
 const BUDGET: f64 = 0.007_5;
 
 /// What tracing is taken to cost of a CPU where the kernel does not count it. Not measured: it is to be
@@ -45,16 +45,16 @@ impl Pace {
         self.owed = (self.owed + short).min(self.window);
     }
 
-    /// After a slice of `traced_s` that cost `cost_s` of a CPU. Random, so as not to fall into
-    /// step with anything periodic.
-    pub fn pause_ns(&mut self, traced_s: f64, cost_s: Option<f64>) -> u64 {
+    /// After a slice of `traced_s` that cost `cost_s` of a CPU, where a pause costs `pausing_s` of it.
+    /// Random, so as not to fall into step with anything periodic.
+    pub fn pause_ns(&mut self, traced_s: f64, cost_s: Option<f64>, pausing_s: f64) -> u64 {
         let cost_s = cost_s.unwrap_or(UNCOUNTED * traced_s);
         let owed = std::mem::take(&mut self.owed);
         let needed_s = cost_s / BUDGET - traced_s + owed.as_secs_f64();
         if needed_s <= 0.0 {
             return 0;
         }
-        (needed_s * (0.5 + self.rng.f64()) * 1e9) as u64
+        ((needed_s + pausing_s / BUDGET) * (0.5 + self.rng.f64()) * 1e9) as u64
     }
 }
 
@@ -67,22 +67,24 @@ mod tests {
         let mut pace = Pace::new(Duration::from_secs(10));
         let over = |ms, cost_s| pace.is_over(Duration::from_millis(ms), Some(cost_s));
         assert!(!over(99, 1.0) && over(100, 0.002) && !over(249, 0.001) && over(250, 0.0));
-        assert_eq!(pace.pause_ns(0.25, Some(0.25 * BUDGET)), 0);
-        // Four times the budget: three quarters of the time are pauses.
-        let pauses: Vec<u64> = (0..1000).map(|_| pace.pause_ns(0.25, Some(BUDGET))).collect();
+        assert_eq!(pace.pause_ns(0.25, Some(0.25 * BUDGET), 0.1), 0, "no pause costs nothing");
+        // Three times the budget, and as much for the pause as for a third of that: three quarters of
+        // the time are pauses.
+        let mut pause = || pace.pause_ns(0.25, Some(0.75 * BUDGET), 0.25 * BUDGET);
+        let pauses: Vec<u64> = (0..1000).map(|_| pause()).collect();
         let mean = pauses.iter().sum::<u64>() as f64 / 1000.0;
         assert!((mean / 0.75e9 - 1.0).abs() < 0.05, "{mean}");
         assert!(pauses.iter().all(|pause| (374_000_000..=1_126_000_000).contains(pause)));
-        assert!(pace.pause_ns(0.25, None) > 0, "what is not counted is not free");
+        assert!(pace.pause_ns(0.25, None, 0.0) > 0, "what is not counted is not free");
     }
 
     #[test]
     fn a_pause_cut_short_is_made_up_for() {
         let mut pace = Pace::new(Duration::from_secs(2));
         pace.owe(Duration::from_millis(800));
-        assert!(pace.pause_ns(0.2, Some(0.2 * BUDGET)) >= 400_000_000);
-        assert_eq!(pace.pause_ns(0.2, Some(0.2 * BUDGET)), 0, "once");
+        assert!(pace.pause_ns(0.2, Some(0.2 * BUDGET), 0.0) >= 400_000_000);
+        assert_eq!(pace.pause_ns(0.2, Some(0.2 * BUDGET), 0.0), 0, "once");
         pace.owe(Duration::from_secs(60));
-        assert!(pace.pause_ns(0.2, Some(0.2 * BUDGET)) <= 3_000_000_000, "an old debt lapses");
+        assert!(pace.pause_ns(0.2, Some(0.2 * BUDGET), 0.0) <= 3_000_000_000, "an old debt lapses");
     }
 }

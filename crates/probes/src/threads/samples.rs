@@ -68,8 +68,11 @@ impl Range {
 /// Says where the kernel does what is to be told apart, and gives what can be: it must show where its
 /// functions are, and tell the address of a page fault.
 pub(super) fn prepare(bpf: &Running) -> libbpf_rs::Result<Places> {
-    let symbols = File::open("/proc/kallsyms").map(BufReader::new);
-    let mut found = symbols.map_or_else(|_| Vec::new(), |symbols| functions(symbols, &FUNCTIONS));
+    let mut found = found_by_kernel(bpf)?;
+    if found.is_empty() {
+        let symbols = File::open("/proc/kallsyms").map(BufReader::new);
+        found = symbols.map_or_else(|_| Vec::new(), |symbols| functions(symbols, &FUNCTIONS));
+    }
     let has = |found: &[(&str, Range)], any: &[&str]| found.iter().any(|(f, _)| any.contains(f));
     // It looks for pages too, which is no reading: where that is not a function of its own, the
     // others have to do.
@@ -83,6 +86,37 @@ pub(super) fn prepare(bpf: &Running) -> libbpf_rs::Result<Places> {
     }
     let faults = has(&found, &[ENTRY]) && bpf.has(ADDRESSES);
     Ok(Places { faults, reading: has(&found, &READS) })
+}
+
+/// What the kernel finds of these functions itself: nothing where it would take long.
+fn found_by_kernel(bpf: &Running) -> libbpf_rs::Result<Vec<(&'static str, Range)>> {
+    let map = bpf.map("functions")?;
+    for (index, name) in (0_u32..).zip(FUNCTIONS) {
+        let mut function = [0; FUNCTION];
+        function[..name.len()].copy_from_slice(name.as_bytes());
+        map.update(&index.to_ne_bytes(), &function, MapFlags::ANY)?;
+    }
+    bpf.call("find_functions")?;
+    let mut found = Vec::new();
+    for (index, name) in (0_u32..).zip(FUNCTIONS) {
+        let function = map.lookup(&index.to_ne_bytes(), MapFlags::ANY)?.unwrap_or_default();
+        found.extend(told(&function).map(|range| (name, range)));
+    }
+    Ok(found)
+}
+
+/// Bytes of `struct function` of threads.h, and where in it are the text and the address.
+const FUNCTION: usize = 112;
+const TOLD: usize = 40;
+const ADDRESS: usize = 104;
+
+/// Where a function is that the kernel calls `name+0x0/0x30` there: so many bytes, to the next one.
+fn told(function: &[u8]) -> Option<Range> {
+    let from = u64::from_ne_bytes(function.get(ADDRESS..FUNCTION)?.try_into().ok()?);
+    let text = function.get(TOLD..ADDRESS)?.split(|byte| *byte == 0).next()?;
+    let (_, bytes) = std::str::from_utf8(text).ok()?.split_once("+0x0/0x")?;
+    let bytes = u64::from_str_radix(bytes, 16).ok()?;
+    (from > 0 && bytes > 0).then(|| Range { from, to: from.saturating_add(bytes) })
 }
 
 /// Samples, also after a pause; gives whether that is possible: the kernel's clock must drive a program.
@@ -165,6 +199,18 @@ mod tests {
         let hidden = "0000000000000000 T f\n0000000000000000 T g\n";
         assert_eq!(functions(hidden.as_bytes(), &["f"]), []);
         assert_eq!(functions("garbage\n\nzz T f\n".as_bytes(), &["f"]), []);
+    }
+
+    #[test]
+    fn what_the_kernel_calls_an_address_tells_the_size() {
+        let mut function = [0; FUNCTION];
+        assert_eq!(told(&function), None, "not found");
+        function[TOLD..TOLD + 28].copy_from_slice(b"asm_exc_page_fault+0x0/0x30\0");
+        assert_eq!(told(&function), None, "hidden");
+        function[ADDRESS..].copy_from_slice(&0x1000_u64.to_ne_bytes());
+        assert_eq!(told(&function), Some(Range { from: 0x1000, to: 0x1030 }));
+        function[TOLD..TOLD + 8].copy_from_slice(b"0x1000\0\0");
+        assert_eq!(told(&function), None, "a kernel that names nothing");
     }
 
     #[test]

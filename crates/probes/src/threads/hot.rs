@@ -1,0 +1,50 @@
+//! The functions at events that may be frequent: a pause is without those that are.
+
+use super::samples::ADDRESSES;
+use crate::bpf::Running;
+
+const HOT: [&str; 4] = ["on_switch", "on_waking", "on_wakeup", ADDRESSES];
+
+/// One that runs no more often than this (a second) stays in a pause: each time some 0.13 us, where
+/// detaching and attaching take 0.6 ms of a CPU, because the kernel rewrites its code.
+const SELDOM_PER_S: f64 = 2000.0;
+
+/// How often each of them had run at a moment, where that is counted.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Runs([Option<u64>; HOT.len()]);
+
+impl Runs {
+    /// So far.
+    pub fn of(bpf: &Running) -> Self {
+        Self(HOT.map(|name| bpf.runs(name)))
+    }
+
+    /// Those that ran often in so many seconds since `before`, or may have.
+    pub fn often(self, before: Self, seconds: f64) -> Vec<&'static str> {
+        let seldom = |(now, before): (Option<u64>, Option<u64>)| {
+            let ran = now.zip(before).map(|(now, before)| now.saturating_sub(before) as f64);
+            ran.is_some_and(|ran| ran <= SELDOM_PER_S * seconds)
+        };
+        let each = HOT.into_iter().zip(self.0.into_iter().zip(before.0));
+        each.filter(|(_, runs)| !seldom(*runs)).map(|(name, _)| name).collect()
+    }
+}
+
+/// Those that are not attached.
+pub(super) fn detached(bpf: &Running) -> Vec<&'static str> {
+    HOT.into_iter().filter(|name| !bpf.has(name)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_runs_seldom_is_not_worth_detaching() {
+        let before = Runs([Some(100); HOT.len()]);
+        let after = Runs([Some(100 + 2000), Some(100 + 201), Some(100 + 200), Some(100)]);
+        assert_eq!(after.often(before, 0.1), ["on_switch", "on_waking"]);
+        let uncounted = Runs([None; HOT.len()]);
+        assert_eq!(uncounted.often(uncounted, 0.1), HOT);
+    }
+}
