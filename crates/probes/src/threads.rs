@@ -286,7 +286,8 @@ impl Threads {
         let result = match self.slice {
             Slice::Traced { since_ns, cost_s, .. } => {
                 let traced = Duration::from_nanos(now.saturating_sub(since_ns));
-                let over = self.pace.is_over(traced, grown_by(cost_s, self.cost_s()));
+                let over =
+                    self.pace.is_over(traced, grown_by(cost_s, self.cost_s()), self.pausing_s);
                 if over { self.end_slice(true) } else { Ok(()) }
             }
             Slice::Pause { until_ns } if now >= until_ns => self.resume(),

@@ -5,7 +5,7 @@ use std::time::Duration;
 /// The share of one CPU that tracing may take, with its pauses; beyond it, only parts of the window are
 /// traced. With what this process and the answers of a server take beside it, a check that goes on and
 /// on stays below two percent of one CPU.
-const BUDGET: f64 = 0.007_5;
+const BUDGET: f64 = 0.01;
 
 /// What tracing is taken to cost of a CPU where the kernel does not count it. Not measured: it is to be
 /// more than most servers make it cost, so that their budget holds.
@@ -32,12 +32,14 @@ impl Pace {
         Self { least, most, owed: Duration::ZERO, window, rng: fastrand::Rng::new() }
     }
 
-    /// Whether a slice is long enough that cost so much of a CPU so far. One that costs little goes
-    /// on: who asks seldom is to be seen asking.
-    pub fn is_over(&self, traced: Duration, cost_s: Option<f64>) -> bool {
+    /// Whether a slice is long enough that cost so much of a CPU so far, where a pause costs `pausing_s`
+    /// of it. One that costs little goes on: who asks seldom is to be seen asking. And most of the
+    /// budget is for what is seen.
+    pub fn is_over(&self, traced: Duration, cost_s: Option<f64>, pausing_s: f64) -> bool {
         let traced_s = traced.as_secs_f64();
         let cost_s = cost_s.unwrap_or(UNCOUNTED * traced_s);
-        traced >= self.most || traced >= self.least && cost_s > BUDGET * traced_s
+        let dear = cost_s > BUDGET * traced_s && cost_s > 2.0 * pausing_s;
+        traced >= self.most || traced >= self.least && dear
     }
 
     /// A pause was cut short by so much.
@@ -65,8 +67,12 @@ mod tests {
     #[test]
     fn pauses_keep_the_budget() {
         let mut pace = Pace::new(Duration::from_secs(10));
-        let over = |ms, cost_s| pace.is_over(Duration::from_millis(ms), Some(cost_s));
-        assert!(!over(99, 1.0) && over(100, 0.002) && !over(249, 0.001) && over(250, 0.0));
+        let over = |ms, cost_s, pausing_s| {
+            pace.is_over(Duration::from_millis(ms), Some(cost_s), pausing_s)
+        };
+        assert!(!over(99, 1.0, 0.0) && over(100, 0.002, 0.0), "not too short");
+        assert!(!over(249, 0.001, 0.0) && over(250, 0.0, 0.0), "not too long");
+        assert!(!over(150, 0.003, 0.002) && over(150, 0.005, 0.002), "for more than its pause");
         assert_eq!(pace.pause_ns(0.25, Some(0.25 * BUDGET), 0.1), 0, "no pause costs nothing");
         // Three times the budget, and as much for the pause as for a third of that: three quarters of
         // the time are pauses.
