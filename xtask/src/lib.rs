@@ -5,6 +5,7 @@
 #![allow(clippy::disallowed_methods, clippy::print_stdout)]
 
 mod bench;
+mod child;
 mod docs;
 mod place;
 mod tidy;

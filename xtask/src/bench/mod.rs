@@ -12,6 +12,7 @@ mod snapshot;
 mod trials;
 mod verdicts;
 
+use crate::child::mortal;
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
@@ -87,9 +88,9 @@ impl Untax {
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(&self.program);
+        let mut command = mortal(&self.program);
         command.arg("--state-dir").arg(self.state.path()).args(arguments);
-        command.stdin(Stdio::null()).stderr(Stdio::null());
+        command.stderr(Stdio::null());
         command
     }
 

@@ -1,6 +1,7 @@
 //! What one look costs: a live host with many backends, and a captured one with many processes.
 
 use super::{Output, Untax};
+use crate::child::mortal;
 use anyhow::{Context, bail};
 use clap::Args;
 use std::io::Write;
@@ -89,7 +90,8 @@ fn sessions(postgres: &Postgres, backends: u32) -> anyhow::Result<Child> {
     let mut pgbench = mortal("pgbench");
     pgbench.args(["-h", &postgres.socket_directory(), "-p", &port, "-U", postgres.user()]);
     pgbench.args(["-n", "-t", "1", "-c", &clients, "-f", "-", "postgres"]);
-    let mut child = pgbench.stdin(Stdio::piped()).spawn()?;
+    pgbench.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut child = pgbench.spawn()?;
     child.stdin.take().context("pgbench takes no script")?.write_all(SCRIPT.as_bytes())?;
     Ok(child)
 }
@@ -105,14 +107,6 @@ fn wait_until_idle(postgres: &Postgres, backends: u32) -> anyhow::Result<()> {
         std::thread::sleep(Duration::from_secs(1));
     }
     bail!("{backends} sessions were not there after 20 minutes")
-}
-
-/// A command that the kernel ends with this process.
-fn mortal(program: &str) -> Command {
-    let mut command = Command::new("setpriv");
-    command.args(["--pdeathsig", "KILL", program]);
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    command
 }
 
 fn captured(options: &Options, untax: &Untax, tree: &Path) -> anyhow::Result<String> {

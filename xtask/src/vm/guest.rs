@@ -1,6 +1,7 @@
 //! A running guest: the emulator, the server of its root, and the lines between us and it.
 
 use super::Run;
+use crate::child::mortal;
 use anyhow::{Context, Result, bail};
 use rustix::io::{FdFlags, fcntl_setfd};
 use std::fs;
@@ -9,7 +10,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
-use std::process::{Child, Command, ExitCode, Stdio};
+use std::process::{Child, ExitCode, Stdio};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
@@ -118,13 +119,6 @@ fn remove_stale(runs: &Path) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// A child that the kernel ends with us, also when we are killed.
-fn mortal(program: &str) -> Command {
-    let mut command = Command::new("setpriv");
-    command.args(["--pdeathsig", "KILL", program]).stdin(Stdio::null());
-    command
 }
 
 fn serve_root(directory: &Path, socket: &Path) -> Result<Child> {
