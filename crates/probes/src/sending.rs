@@ -6,7 +6,7 @@ use untax_core::window::Sent;
 use untax_core::{Database, Reading};
 use untax_host::{Host, process};
 
-/// Networks beyond so many are not looked at, to bound what it costs: some 20 us for each moment.
+/// Networks beyond so many are not looked at, to bound what it costs.
 const MOST: usize = 8;
 
 /// A window has so many moments at most, of 50 ms at least.

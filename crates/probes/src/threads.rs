@@ -107,6 +107,7 @@ enum Slice {
     },
     Pause {
         until_ns: u64,
+        cost_s: Option<f64>,
     },
 }
 
@@ -130,8 +131,8 @@ impl Threads {
                 watched: BTreeMap::new(),
                 room,
                 pace: Pace::new(window),
-                resuming_s: 0.0,
-                pausing_s: 0.0,
+                resuming_s: hot::PAUSING_S / 2.0,
+                pausing_s: hot::PAUSING_S,
                 begun_ns: now(),
                 slice: Slice::Unopened,
                 taken_ns: 0,
@@ -158,7 +159,7 @@ impl Threads {
         self.bpf.call("forget_longest")?;
         match self.slice {
             Slice::Unopened => self.begin_slice()?,
-            Slice::Pause { until_ns } => {
+            Slice::Pause { until_ns, .. } => {
                 self.pace.owe(Duration::from_nanos(until_ns.saturating_sub(now())));
                 self.resume()?;
             }
@@ -290,7 +291,7 @@ impl Threads {
                     self.pace.is_over(traced, grown_by(cost_s, self.cost_s()), self.pausing_s);
                 if over { self.end_slice(true) } else { Ok(()) }
             }
-            Slice::Pause { until_ns } if now >= until_ns => self.resume(),
+            Slice::Pause { until_ns, .. } if now >= until_ns => self.resume(),
             Slice::Unopened | Slice::Pause { .. } => Ok(()),
         };
         if let Err(error) = result {
@@ -342,17 +343,18 @@ impl Threads {
     fn end_slice(&mut self, go_on: bool) -> libbpf_rs::Result<()> {
         let Slice::Traced { since_ns, cost_s, runs } = self.slice else { return Ok(()) };
         let begun_s = own_cpu_s();
-        let cost_now_s = self.cost_s();
+        let (cost_now_s, runs_now) = (self.cost_s(), Runs::of(&self.bpf));
         let end_ns = self.take(since_ns)?;
         let traced_s = (end_ns - since_ns) as f64 / 1e9;
         let pause = self.pace.pause_ns(traced_s, grown_by(cost_s, cost_now_s), self.pausing_s);
-        let runs_now = Runs::of(&self.bpf);
         self.slice = Slice::Traced { since_ns: end_ns, cost_s: cost_now_s, runs: runs_now };
-        if go_on && pause > 0 {
+        if !go_on {
+            self.pace.owe(Duration::from_nanos(pause));
+        } else if pause > 0 {
             self.bpf.call("pause")?;
             self.bpf.detach(&runs_now.often(runs, traced_s));
             self.bpf.detach(&[samples::SAMPLER]);
-            self.slice = Slice::Pause { until_ns: now() + pause };
+            self.slice = Slice::Pause { until_ns: now() + pause, cost_s: self.cost_s() };
             self.pausing_s = self.resuming_s + own_cpu_s() - begun_s;
         }
         Ok(())
@@ -382,6 +384,10 @@ impl Threads {
 
     fn resume(&mut self) -> libbpf_rs::Result<()> {
         let begun_s = own_cpu_s();
+        // What ran in the pause was to be seldom, but nobody looked.
+        if let Slice::Pause { cost_s, .. } = self.slice {
+            self.pace.charge(grown_by(cost_s, self.cost_s()).unwrap_or_default());
+        }
         let detached = hot::detached(&self.bpf);
         let again = |program: &ProgramMut| detached.iter().any(|name| program.name() == *name);
         self.bpf.attach(again, PROGRAM.optional)?;
@@ -392,8 +398,8 @@ impl Threads {
     }
 
     fn begin_slice(&mut self) -> libbpf_rs::Result<()> {
-        let (cost_s, runs) = (self.cost_s(), Runs::of(&self.bpf));
         self.bpf.call("resume")?;
+        let (cost_s, runs) = (self.cost_s(), Runs::of(&self.bpf));
         self.slice = Slice::Traced { since_ns: self.moment(RESUMED)?, cost_s, runs };
         Ok(())
     }

@@ -12,7 +12,7 @@ mod snapshot;
 mod trials;
 mod verdicts;
 
-use crate::child::mortal;
+use crate::child::asked_to_end;
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
@@ -88,7 +88,7 @@ impl Untax {
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = mortal(&self.program);
+        let mut command = asked_to_end(&self.program);
         command.arg("--state-dir").arg(self.state.path()).args(arguments);
         command.stderr(Stdio::null());
         command

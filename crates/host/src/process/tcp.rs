@@ -15,7 +15,7 @@ pub fn parse(snmp: &str, netstat: &str) -> Option<TcpCounts> {
 }
 
 /// What was sent so far in the network namespace of a process: asked so often on the running machine
-/// that its file stays open.
+/// that its file stays open, and with it the namespace, should the process end meanwhile.
 pub struct Sent(File);
 
 impl Sent {

@@ -8,7 +8,6 @@
 
 #include <linux/bpf.h>
 #include <linux/types.h>
-#include <linux/version.h>
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
@@ -94,8 +93,6 @@ struct pt_regs {
 #endif
 
 #pragma clang attribute pop
-
-extern int LINUX_KERNEL_VERSION __kconfig;
 
 /* Since Linux 6.2. */
 extern struct task_struct *bpf_task_from_pid(s32 pid) __ksym __weak;

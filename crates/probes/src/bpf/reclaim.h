@@ -34,7 +34,7 @@ static __always_inline int charge_cpu_to(u8 doing)
 	return 0;
 }
 
-/* Both also where a control group is at its limit: TWINS of threads.rs. */
+/* Both also where a control group is at its limit: the twins of threads.rs. */
 SEC("raw_tp/mm_vmscan_direct_reclaim_begin")
 int BPF_PROG(on_reclaim_begin)
 {

@@ -42,7 +42,8 @@ static long find_one(struct bpf_map *map, const u32 *index, struct function *sou
 SEC("syscall")
 int find_functions(void *context)
 {
-	if (LINUX_KERNEL_VERSION >= KERNEL_VERSION(6, 2, 0))
+	/* As old as sorted symbols. */
+	if (bpf_ksym_exists(bpf_task_from_pid))
 		bpf_for_each_map_elem(&functions, find_one, NULL, 0);
 	return 0;
 }

@@ -51,7 +51,7 @@ int forget_longest(void *context)
 	return 0;
 }
 
-/* Run by the reader, before the scheduler's events stop. */
+/* Run by the reader, before the scheduler's events stop, or most of them. */
 SEC("syscall")
 int pause(void *context)
 {
@@ -113,7 +113,7 @@ static long resume_one(struct bpf_map *map, const u32 *pid, struct thread *threa
 	return 0;
 }
 
-/* Run by the reader, when the scheduler's events come again. */
+/* Run by the reader, when they all come again. */
 SEC("syscall")
 int resume(void *context)
 {

@@ -5,8 +5,14 @@ use crate::bpf::Running;
 
 const HOT: [&str; 4] = ["on_switch", "on_waking", "on_wakeup", ADDRESSES];
 
-/// One that runs no more often than this (a second) stays in a pause: each time some 0.13 us, where
-/// detaching and attaching take 0.6 ms of a CPU, because the kernel rewrites its code.
+/// What it takes of a CPU to detach one and to attach it again, about: the kernel rewrites its code.
+const ATTACHING_S: f64 = 0.000_6;
+
+/// What a pause takes of a CPU before one was measured.
+pub(super) const PAUSING_S: f64 = ATTACHING_S * HOT.len() as f64;
+
+/// One that runs no more often than this (a second) stays in a pause: it takes some 0.13 us each time,
+/// less than `ATTACHING_S` in a pause of two seconds.
 const SELDOM_PER_S: f64 = 2000.0;
 
 /// How often each of them had run at a moment, where that is counted.

@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 /// The share of one CPU that tracing may take, with its pauses; beyond it, only parts of the window are
-/// traced. With what this process and the answers of a server take beside it, a check that goes on and
-/// on stays below two percent of one CPU.
+/// traced. With what this process takes beside it, a watch stays below two percent of one CPU.
 const BUDGET: f64 = 0.01;
 
 /// What tracing is taken to cost of a CPU where the kernel does not count it. Not measured: it is to be
@@ -22,8 +21,8 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// Some forty slices in a window, or a hundred of those that keep no budget: what comes and goes
-    /// is in some of them, and none is so short that attaching would count.
+    /// Some forty slices in a window, or up to a hundred of those that cost more than the budget: what
+    /// comes and goes is in some of them.
     pub fn new(window: Duration) -> Self {
         let slice = |count, least_ms| {
             (window / count).clamp(Duration::from_millis(least_ms), Duration::from_secs(1))
@@ -40,6 +39,11 @@ impl Pace {
         let cost_s = cost_s.unwrap_or(UNCOUNTED * traced_s);
         let dear = cost_s > BUDGET * traced_s && cost_s > 2.0 * pausing_s;
         traced >= self.most || traced >= self.least && dear
+    }
+
+    /// So much of a CPU was spent without a slice.
+    pub fn charge(&mut self, cost_s: f64) {
+        self.owe(Duration::try_from_secs_f64(cost_s / BUDGET).unwrap_or_default());
     }
 
     /// A pause was cut short by so much.
@@ -90,6 +94,8 @@ mod tests {
         pace.owe(Duration::from_millis(800));
         assert!(pace.pause_ns(0.2, Some(0.2 * BUDGET), 0.0) >= 400_000_000);
         assert_eq!(pace.pause_ns(0.2, Some(0.2 * BUDGET), 0.0), 0, "once");
+        pace.charge(0.8 * BUDGET);
+        assert!(pace.pause_ns(0.2, Some(0.2 * BUDGET), 0.0) >= 400_000_000, "as much as a slice");
         pace.owe(Duration::from_secs(60));
         assert!(pace.pause_ns(0.2, Some(0.2 * BUDGET), 0.0) <= 3_000_000_000, "an old debt lapses");
     }

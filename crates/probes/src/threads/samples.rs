@@ -68,7 +68,7 @@ impl Range {
 /// Says where the kernel does what is to be told apart, and gives what can be: it must show where its
 /// functions are, and tell the address of a page fault.
 pub(super) fn prepare(bpf: &Running) -> libbpf_rs::Result<Places> {
-    let mut found = found_by_kernel(bpf)?;
+    let mut found = found_by_kernel(bpf).unwrap_or_default();
     if found.is_empty() {
         let symbols = File::open("/proc/kallsyms").map(BufReader::new);
         found = symbols.map_or_else(|_| Vec::new(), |symbols| functions(symbols, &FUNCTIONS));
@@ -160,6 +160,10 @@ fn functions<'a>(mut symbols: impl BufRead, names: &[&'a str]) -> Vec<(&'a str, 
     };
     while next(&mut line) {
         let Some((address, symbol)) = function(&line) else { continue };
+        // Hidden, as all of them are then.
+        if address == 0 {
+            return Vec::new();
+        }
         let begun = found.iter_mut().map(|(_, range)| range);
         let ended = begun.filter(|range| range.to == 0 && range.from < address);
         ended.for_each(|range| range.to = address);
@@ -174,10 +178,10 @@ fn functions<'a>(mut symbols: impl BufRead, names: &[&'a str]) -> Vec<(&'a str, 
     found
 }
 
-/// Address and name, if it is the symbol of a function and may be known.
+/// Address and name, if it is the symbol of a function.
 fn function(line: &str) -> Option<(u64, &str)> {
     let mut words = line.split_ascii_whitespace();
-    let address = u64::from_str_radix(words.next()?, 16).ok().filter(|address| *address > 0)?;
+    let address = u64::from_str_radix(words.next()?, 16).ok()?;
     matches!(words.next()?, "t" | "T").then_some(())?;
     Some((address, words.next()?))
 }
