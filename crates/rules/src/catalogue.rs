@@ -82,8 +82,8 @@ mod tests {
     fn every_rule_is_complete_and_found_by_its_id() {
         for rule in RULES {
             assert!(std::ptr::eq(find(rule.id).unwrap(), rule), "{} twice", rule.id);
-            let file =
-                format!("{}/src/{}.rs", env!("CARGO_MANIFEST_DIR"), rule.id.replace('-', "_"));
+            // From the crate's folder, where tests run: one that was built in another clone has its path.
+            let file = format!("src/{}.rs", rule.id.replace('-', "_"));
             assert!(std::path::Path::new(&file).exists(), "{file}");
             for text in [rule.summary, rule.what, rule.measured, rule.fix, rule.privilege] {
                 assert!(!text.is_empty(), "{}", rule.id);
