@@ -223,5 +223,8 @@ mod tests {
         assert!(header.contains("#define KERNEL_FAULTS MAX_DATABASES\n"));
         let ranges = format!("#define RANGES (MAX_DATABASES + {})\n", FUNCTIONS.len());
         assert!(header.contains(&ranges));
+        let named = format!("char name[{TOLD}];\n\tchar told[{}];\n\tu64 address;", ADDRESS - TOLD);
+        assert!(header.contains(&named) && FUNCTION == ADDRESS + 8);
+        assert!(FUNCTIONS.iter().all(|name| name.len() < TOLD), "with a zero at the end");
     }
 }
