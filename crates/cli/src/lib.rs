@@ -6,6 +6,7 @@ mod hidden;
 mod observe;
 mod own_cost;
 mod progress;
+mod rest;
 mod screen;
 mod session;
 mod state;

@@ -1,8 +1,9 @@
 //! One window after the other over the live host: each begins where the one before it ended.
 
 use crate::observe::{Observed, Watching};
+use crate::rest::Rest;
 use crate::state::State;
-use anyhow::bail;
+use anyhow::{Context, bail};
 use std::time::{Duration, Instant};
 use untax_core::window::{Loads, Pair};
 use untax_core::{Calibration, Reading, Snapshot, Window};
@@ -10,8 +11,10 @@ use untax_engines::{Asker, Selection};
 use untax_host::Host;
 use untax_probes::{Probes, Seen};
 
-/// How often the probes do what is due.
-const STEP: Duration = Duration::from_millis(50);
+/// How often the probes do what is due: a hundred times in a window, as far as that is in these bounds.
+const STEPS: u32 = 100;
+const SHORTEST_STEP: Duration = Duration::from_millis(50);
+const LONGEST_STEP: Duration = Duration::from_millis(100);
 
 /// How many windows' loads are kept of each database: some minutes of watching.
 const REMEMBERED: usize = 200;
@@ -29,12 +32,14 @@ pub struct Session<'a> {
     calibration: Option<Calibration>,
     /// None for a window without length.
     probes: Option<Probes>,
+    rest: Rest,
 }
 
 impl<'a> Session<'a> {
     /// Takes the first snapshot and opens the first window. A window's length is the time between
     /// what its two snapshots count; servers are asked after that.
     pub fn open(watching: &'a Watching, state: &'a State, start: &Host) -> anyhow::Result<Self> {
+        let rest = Rest::by_signal().context("cannot listen for signals")?;
         let asker = Asker::this_program();
         let selection = watching.selection(start)?;
         // Part of a capture: it replays what was asked for, a program that is no database too.
@@ -46,25 +51,30 @@ impl<'a> Session<'a> {
         let window = watching.window;
         let probes = (!window.is_zero()).then(|| Probes::begin(&opening.databases, window));
         let (loads, calibration) = (Vec::new(), None);
-        Ok(Self { watching, state, asker, selection, opening, loads, calibration, probes })
+        Ok(Self { watching, state, asker, selection, opening, loads, calibration, probes, rest })
     }
 
-    /// Lets the window pass. `go_on` hears every 50 ms or so how much of it has passed, and may
+    /// Lets the window pass. `go_on` hears every 50 to 100 ms how much of it has passed, and may
     /// end it early; then this is false.
     pub fn pass(&mut self, mut go_on: impl FnMut(Duration) -> bool) -> bool {
         let Some(probes) = &mut self.probes else { return true };
-        let begun = Instant::now();
+        let (mut begun, window) = (Instant::now(), self.watching.window);
+        let step = (window / STEPS).clamp(SHORTEST_STEP, LONGEST_STEP);
         loop {
             let passed = begun.elapsed();
-            let left = self.watching.window.saturating_sub(passed);
+            let left = window.saturating_sub(passed);
             if left.is_zero() {
                 return true;
             }
             probes.tick();
+            if self.rest.is_wanted() {
+                // One that cannot stop goes on.
+                begun += probes.rest(|| Rest::take().unwrap_or_default());
+            }
             if !go_on(passed) {
                 return false;
             }
-            std::thread::sleep(left.min(STEP));
+            std::thread::sleep(left.min(step));
         }
     }
 

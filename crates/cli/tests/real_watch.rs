@@ -268,6 +268,13 @@ impl Stream {
         Self { child, lines }
     }
 
+    /// The program itself, not what ends it should it hang.
+    fn program(&self) -> Pid {
+        let pid = self.child.id();
+        let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();
+        Pid::from_raw(children.trim().parse().unwrap()).unwrap()
+    }
+
     /// The next result.
     fn next(&mut self) -> Value {
         let line = self.lines.next().expect("a line for every window").unwrap();
@@ -368,6 +375,55 @@ fn a_stream_ends_when_interrupted_or_read_no_more() {
         assert!([0, 1].contains(&end_of(&mut child).code().unwrap()));
         Ok(())
     });
+}
+
+#[test]
+fn one_that_is_stopped_traces_no_switches_and_goes_on() {
+    support::real(|| {
+        let postgres = Postgres::start(Place::Host, &BUFFERS)?;
+        postgres.pgbench_fill(10, 100)?;
+        let _load = postgres.pgbench(&LOAD)?;
+        let pid = postgres.pid().unwrap();
+        let (untax, text) = (Untax::new(), pid.to_string());
+        let mut stream = Stream::start(&untax, &["--pid", &text]);
+        stream.next();
+        let watch = stream.program();
+        // It does at times, or this test sees nothing.
+        until(|| traces_switches(watch));
+        for _ in 0..3 {
+            kill_process(watch, Signal::TSTP).unwrap();
+            until(|| is_stopped(watch));
+            assert!(!traces_switches(watch));
+            kill_process(watch, Signal::CONT).unwrap();
+            until(|| traces_switches(watch));
+        }
+        stream.until(|check| {
+            let active_s = database(check, pid).map(|found| &found["time"]["active_s"]);
+            active_s.and_then(Value::as_f64).is_some_and(|active_s| active_s > 0.1)
+        });
+        Ok(())
+    });
+}
+
+fn until(is: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !is() {
+        assert!(begun.elapsed() < HUNG);
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+fn is_stopped(pid: Pid) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", pid.as_raw_nonzero())).unwrap();
+    status.contains("State:\tT")
+}
+
+/// Whether a program in the kernel that is attached to the scheduler's switches is this process's.
+fn traces_switches(pid: Pid) -> bool {
+    let files = std::fs::read_dir(format!("/proc/{}/fdinfo", pid.as_raw_nonzero())).unwrap();
+    // It may close one meanwhile.
+    let texts = files.filter_map(|file| std::fs::read_to_string(file.ok()?.path()).ok());
+    texts.into_iter().any(|text| text.contains("tp_name:\tsched_switch"))
 }
 
 #[test]

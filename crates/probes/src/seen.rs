@@ -10,8 +10,8 @@ use untax_core::window::{FaultSample, Loads, Sent};
 use untax_core::{Activity, Calibration, Database, Io, Reading, Seconds, Snapshot, Window};
 use untax_host::Host;
 
-/// How often faults are sampled inside a window: for 300 backends some 10 ms each time.
-const SAMPLES: u32 = 9;
+/// How often faults are sampled inside a window: for 300 backends some 20 ms each time.
+const SAMPLES: u32 = 5;
 
 /// The probes: they see one window after the other, until this value is dropped.
 pub struct Probes {
@@ -83,7 +83,7 @@ impl Probes {
         Self { databases, threads, io, sending, samples: Vec::new(), sampled: 0, begun, ..self }
     }
 
-    /// Does what is due; to be called every 50 ms or so.
+    /// Does what is due; to be called every 50 to 100 ms.
     pub fn tick(&mut self) {
         if let Reading::Present(threads) = &mut self.threads {
             threads.tick();
@@ -96,6 +96,20 @@ impl Probes {
             self.io.sample(&self.host);
             self.sampled += 1;
         }
+    }
+
+    /// Traces nothing that happens often while `sleep` sleeps, for as long as it says. The window is to be
+    /// so much longer.
+    pub fn rest(&mut self, sleep: impl FnOnce() -> Duration) -> Duration {
+        if let Reading::Present(threads) = &mut self.threads {
+            threads.rest();
+        }
+        let slept = sleep();
+        if let Reading::Present(threads) = &mut self.threads {
+            threads.rested(slept);
+        }
+        self.begun += slept;
+        slept
     }
 
     /// Closes the window.

@@ -4,6 +4,7 @@
 //! It keeps one total for each database in the kernel; nothing is copied for an event. Where it
 //! cannot be loaded, what schedstat and the control groups count has to do.
 
+mod clients;
 mod fresh;
 mod hot;
 mod pace;
@@ -19,7 +20,6 @@ use libbpf_rs::{ErrorExt as _, ErrorKind, MapCore, MapFlags, OpenMapMut, Program
 use pace::Pace;
 use rustix::time::{ClockId, clock_gettime};
 use samples::Places;
-use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use total::{CONNECTING, FIRST, LOST, STARTED, grown, hung, longest, numbers, sampled, spent};
@@ -281,7 +281,7 @@ impl Threads {
         }
     }
 
-    /// Goes on with the next slice when this one is over. To be called every 50 ms or so.
+    /// Goes on with the next slice when this one is over. To be called every 50 to 100 ms.
     pub fn tick(&mut self) {
         let now = now();
         let result = match self.slice {
@@ -323,7 +323,7 @@ impl Threads {
         }
         let cost = self.bpf.bill();
         let window_s = Seconds::from_ns(now() - self.begun_ns);
-        let clients = match self.clients() {
+        let clients = match clients::taken(&self.bpf) {
             Ok(clients) => clients,
             Err(error) => return Reading::Failed(format!("who its clients are: {error}")),
         };
@@ -351,35 +351,36 @@ impl Threads {
         if !go_on {
             self.pace.owe(Duration::from_nanos(pause));
         } else if pause > 0 {
-            self.bpf.call("pause")?;
-            self.bpf.detach(&runs_now.often(runs, traced_s));
-            self.bpf.detach(&[samples::SAMPLER]);
-            self.slice = Slice::Pause { until_ns: now() + pause, cost_s: self.cost_s() };
+            self.pause(pause, &runs_now.often(runs, traced_s))?;
             self.pausing_s = self.resuming_s + own_cpu_s() - begun_s;
         }
         Ok(())
     }
 
-    /// Who sent to the databases in this window, the busiest first; the next one begins without.
-    fn clients(&self) -> libbpf_rs::Result<Vec<Client>> {
-        let map = self.bpf.map("clients")?;
-        let mut clients = Vec::new();
-        let keys: Vec<Vec<u8>> = map.keys().collect();
-        for key in keys {
-            // An entry may give way to a newer one meanwhile.
-            let Some(count) = map.lookup(&key, MapFlags::ANY)? else { continue };
-            let number = |bytes: &[u8]| Some(u32::from_ne_bytes(bytes.try_into().ok()?));
-            if let (Some(database), Some(pid), Some(&[count])) = (
-                key.get(0..4).and_then(number),
-                key.get(4..8).and_then(number),
-                numbers(&count).get(..1),
-            ) {
-                clients.push(Client { database, pid, count });
-            }
-            let _ = map.delete(&key);
+    /// Pauses for so long, without what runs often.
+    fn pause(&mut self, pause_ns: u64, often: &[&str]) -> libbpf_rs::Result<()> {
+        self.bpf.call("pause")?;
+        self.bpf.detach(often);
+        self.bpf.detach(&[samples::SAMPLER]);
+        self.slice = Slice::Pause { until_ns: now() + pause_ns, cost_s: self.cost_s() };
+        Ok(())
+    }
+
+    /// Pauses at once, until [`rested`](Self::rested) is called.
+    pub fn rest(&mut self) {
+        let ended = self.end_slice(false);
+        let paused = match self.slice {
+            Slice::Traced { .. } => self.pause(0, &hot::HOT),
+            Slice::Unopened | Slice::Pause { .. } => Ok(()),
+        };
+        self.failed = ended.and(paused).err().or(self.failed.take());
+    }
+
+    /// A pause that was longer by so much is over when it would have been.
+    pub fn rested(&mut self, slept: Duration) {
+        if let Slice::Pause { until_ns, .. } = &mut self.slice {
+            *until_ns += slept.as_nanos() as u64;
         }
-        clients.sort_by_key(|client| Reverse(client.count));
-        Ok(clients)
     }
 
     fn resume(&mut self) -> libbpf_rs::Result<()> {
@@ -456,13 +457,6 @@ fn grown_by(before: Option<f64>, now: Option<f64>) -> Option<f64> {
 fn is_limited(database: &Database) -> bool {
     let cgroup = database.cgroup.value();
     cgroup.and_then(|cgroup| cgroup.cpu.value()).is_none_or(|limits| !limits.is_empty())
-}
-
-/// `struct client` of threads.h, and how many of its sends were counted.
-struct Client {
-    database: u32,
-    pid: u32,
-    count: u64,
 }
 
 /// How many threads these databases have.

@@ -35,7 +35,7 @@ pub const RULE: Rule = Rule {
     ],
     privilege: "root (CAP_BPF and CAP_PERFMON)",
     minimum_kernel: "5.15 (bpf_task_pt_regs)",
-    cost: "part of the tracing of threads, which aims at 1 % of one CPU",
+    cost: "part of the tracing of threads, which aims at 0.5 % of one CPU, 1 % in windows of 5 s",
     evaluate,
 };
 

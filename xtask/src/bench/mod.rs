@@ -12,7 +12,7 @@ mod snapshot;
 mod trials;
 mod verdicts;
 
-use crate::child::asked_to_end;
+use crate::child::{asked_to_end, mortal};
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
@@ -88,7 +88,15 @@ impl Untax {
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = asked_to_end(&self.program);
+        self.command_of(asked_to_end(&self.program), arguments)
+    }
+
+    /// One that changes nothing on the host, so that it can be killed at any moment.
+    fn mortal_command(&self, arguments: &[&str]) -> Command {
+        self.command_of(mortal(&self.program), arguments)
+    }
+
+    fn command_of(&self, mut command: Command, arguments: &[&str]) -> Command {
         command.arg("--state-dir").arg(self.state.path()).args(arguments);
         command.stderr(Stdio::null());
         command

@@ -1,21 +1,21 @@
 //! What checks take from the throughput of databases, one after the other or in one program.
 //!
-//! A server and its load have each CPU for themselves, from beginning to end, and what may slow them
-//! comes and goes: arms alternate, A without, B with. Loads that begin anew with each trial, or that
-//! share CPUs, differ by more than what is sought: where the scheduler puts whom makes a tenth. What
-//! noise alone does comes from neighbouring trials of the same arm.
+//! A server and its load have each CPU for themselves, from beginning to end, and what may slow them is
+//! stopped and let go on, as Ctrl-Z and `fg` would, second by second. The speed of a virtual machine
+//! wanders: seconds that are next to each other differ by as much as longer times do, so many short ones
+//! tell most. What such seconds differ by when nothing is beside them is told too.
 
 use super::trials::{Trial, Trials, order};
 use super::{Output, Untax};
-use anyhow::Context;
+use anyhow::{Context, bail};
 use clap::Args;
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::fmt::Write as _;
-use std::process::{Child, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::process::Stdio;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
-use untax_lab::{Load, Pgbench, Place, Postgres, Redis, RedisBenchmark, Turn};
+use untax_lab::{Load, Network, Pgbench, Postgres, Redis, RedisBenchmark, Setup, Turn};
 
 /// What to measure.
 #[derive(Debug, Args)]
@@ -23,37 +23,38 @@ pub struct Options {
     /// Pairs of trials
     #[arg(long, default_value_t = 30)]
     pairs: u32,
-    /// Length of one trial, seconds; a check with its window of 10 s fits into the shortest
-    #[arg(long, default_value_t = 11, value_parser = clap::value_parser!(u32).range(11..))]
-    seconds: u32,
     /// Connections to each server
     #[arg(long, default_value_t = 4)]
     clients: u32,
+    /// Measure this load alone: the beginning of its name
+    #[arg(long, value_name = "NAME", default_value = "")]
+    only: String,
     #[command(flatten)]
     output: Output,
 }
 
-/// What runs beside the load in arm B.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Beside {
-    /// One `untax check` after the other.
-    Checks,
-    /// One `untax watch --json`.
-    Watch,
-}
-
-const LOADS: [(&str, Beside); 3] = [
-    ("pgbench -S, checks one after the other", Beside::Checks),
-    ("pgbench -S, one watch", Beside::Watch),
-    ("redis-benchmark, one watch", Beside::Watch),
+/// The loads, and what is beside them in arm B: one after the other, where it ends.
+const LOADS: [(&str, &[&str]); 3] = [
+    ("pgbench -S, one watch", WATCH),
+    ("redis-benchmark, one watch", WATCH),
+    ("pgbench -S, checks one after the other", CHECK),
 ];
 
-/// From the beginning of an arm to the beginning of its trial: a watch loads its programs, and the
-/// second in which the arm began ends.
-const READY: Duration = Duration::from_secs(2);
+// A calibration is made once on a host and kept, so it is not part of this.
+const WATCH: &[&str] = &["watch", "--json", "--no-calibration"];
+const CHECK: &[&str] = &["check", "--no-calibration"];
 
-/// What Redis calls the requests that it answered.
-const COMMANDS: &str = "total_commands_processed:";
+/// Until a watch has loaded its programs, which it does once.
+const READY: Duration = Duration::from_secs(3);
+
+/// How long it is until what runs beside the loads is stopped or let go on.
+const ARM: Duration = Duration::from_secs(1);
+
+/// A trial is so many of these together: two windows.
+const ARMS: u32 = 20;
+
+/// How often it is looked whether a check has ended.
+const STEP: Duration = Duration::from_millis(20);
 
 /// More requests than any run makes, and as many as the program takes.
 const ENDLESS: u64 = i32::MAX as u64;
@@ -65,15 +66,16 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
     let untax = Untax::find()?;
     let path = options.output.out.join("overhead.json");
     let mut trials = Trials::open(&path)?;
-    for (name, beside) in LOADS {
-        let servers = on_each_cpu(|| Loaded::start(name, options))?;
+    for (name, words) in LOADS.into_iter().filter(|(name, _)| name.starts_with(&options.only)) {
+        let servers = on_each_cpu(|| Loaded::start(name, options.clients))?;
+        let mut beside = Beside::new(&untax, words);
+        beside.go_on()?;
+        beside.run(READY)?;
         for pair in 0..options.pairs {
-            for arm in order(pair) {
-                if trials.has(pair, name, arm) {
-                    continue;
-                }
-                let beside = (arm == "B").then_some(beside);
-                let tps = trial(&untax, &servers, beside, options)?;
+            if trials.has(pair, name, "B") {
+                continue;
+            }
+            for (arm, tps) in block(&mut beside, &servers)? {
                 let trial = Trial { pair, load: name.into(), arm: arm.into(), tps, check: None };
                 trials.add(trial, &path)?;
             }
@@ -98,152 +100,206 @@ fn on_each_cpu<T>(start: impl Fn() -> anyhow::Result<T>) -> anyhow::Result<Vec<T
     Ok(started)
 }
 
-/// A server under a load that does not end before it is dropped.
-enum Loaded {
-    Postgres { _server: Postgres, load: Load },
-    Redis { server: Redis, _load: Load },
+/// A server under a load that does not end before it is dropped, in a network of their own.
+struct Loaded {
+    _load: Load,
+    _server: Server,
+    _network: Network,
+    pid: u32,
+}
+
+/// A scratch server.
+enum Server {
+    Postgres { _server: Postgres },
+    Redis { _server: Redis },
 }
 
 impl Loaded {
-    fn start(name: &str, options: &Options) -> anyhow::Result<Self> {
-        if name.starts_with("redis") {
-            let server = Redis::start(Place::Host, &[])?;
-            let reads = RedisBenchmark {
-                clients: options.clients,
-                requests: ENDLESS,
-                keys: 100_000,
-                value_bytes: 64,
-                writes: false,
-            };
-            let fill = RedisBenchmark { requests: 500_000, writes: true, ..reads };
-            server.benchmark(&fill)?.finish()?;
-            let load = server.benchmark(&reads)?;
-            return Ok(Self::Redis { server, _load: load });
-        }
-        let server = Postgres::start(Place::Host, &[("shared_buffers", "256MB")])?;
-        server.pgbench_fill(10, 100)?;
-        let reads = Pgbench { clients: options.clients, ..Pgbench::default() };
-        // Warms the buffers.
-        server.pgbench(&reads)?.finish()?;
-        let load = server.pgbench(&Pgbench { seconds: i32::MAX as u32, ..reads })?;
-        Ok(Self::Postgres { _server: server, load })
+    fn start(name: &str, clients: u32) -> anyhow::Result<Self> {
+        let network = Network::make()?;
+        let setup = Setup { network: Some(&network), ..Setup::default() };
+        let (pid, load, server) = if name.starts_with("redis") {
+            redis(&setup, clients)
+        } else {
+            postgres(&setup, clients)
+        }?;
+        let pid = pid.context("the server has ended")?;
+        Ok(Self { _load: load, _server: server, _network: network, pid })
     }
 
-    /// Requests answered so far, and in how many seconds: by the load that tells of each second, or by
-    /// the server, whose own counter lags in PostgreSQL.
-    fn answered(&self, begun: Instant) -> anyhow::Result<(f64, f64)> {
-        match self {
-            Self::Postgres { load, .. } => {
-                let each = load.each_second();
-                Ok((each.iter().sum(), each.len() as f64))
-            }
-            Self::Redis { server, .. } => {
-                let (told, seconds) = (server.command(["INFO", "stats"])?, begun.elapsed());
-                let count = told.lines().find_map(|line| line.strip_prefix(COMMANDS));
-                let count = count.and_then(|count| count.trim().parse().ok());
-                Ok((count.context("Redis counts no commands")?, seconds.as_secs_f64()))
-            }
-        }
+    /// How many bytes went over its network so far. A transaction or a request takes always the same.
+    fn bytes(&self) -> anyhow::Result<u64> {
+        let devices = std::fs::read_to_string(format!("/proc/{}/net/dev", self.pid))?;
+        let loopback = devices.lines().find_map(|line| line.trim_start().strip_prefix("lo:"));
+        let received = loopback.and_then(|line| line.split_whitespace().next()?.parse().ok());
+        received.context("/proc/PID/net/dev tells nothing of the loopback interface")
     }
 }
 
-/// Requests a second of all servers while `beside` runs.
-fn trial(
-    untax: &Untax,
-    servers: &[Loaded],
-    beside: Option<Beside>,
-    options: &Options,
-) -> anyhow::Result<f64> {
-    let begun = Instant::now();
-    let answered = || -> anyhow::Result<Vec<(f64, f64)>> {
-        servers.iter().map(|server| server.answered(begun)).collect()
+fn redis(setup: &Setup, clients: u32) -> anyhow::Result<(Option<u32>, Load, Server)> {
+    let server = Redis::start_as(setup)?;
+    let reads = RedisBenchmark {
+        clients,
+        requests: ENDLESS,
+        keys: 100_000,
+        value_bytes: 64,
+        writes: false,
     };
-    let counted = || {
-        sleep(READY);
-        let before = answered()?;
-        sleep(Duration::from_secs(options.seconds.into()));
-        let rates = before.iter().zip(answered()?).map(|(before, after)| {
-            let (requests, seconds) = (after.0 - before.0, after.1 - before.1);
-            anyhow::ensure!(requests > 0.0 && seconds > 0.0, "a load ended early");
-            Ok(requests / seconds)
-        });
-        rates.sum()
-    };
-    match beside {
-        None => counted(),
-        Some(Beside::Checks) => checked(untax, counted),
-        Some(Beside::Watch) => watched(untax, counted),
+    let fill = RedisBenchmark { requests: 500_000, writes: true, ..reads };
+    server.benchmark(&fill)?.finish()?;
+    let load = server.benchmark(&reads)?;
+    Ok((server.pid(), load, Server::Redis { _server: server }))
+}
+
+fn postgres(setup: &Setup, clients: u32) -> anyhow::Result<(Option<u32>, Load, Server)> {
+    let server = Postgres::start_as(&Setup { settings: &[("shared_buffers", "256MB")], ..*setup })?;
+    server.pgbench_fill(10, 100)?;
+    let reads = Pgbench { clients, ..Pgbench::default() };
+    // Warms the buffers.
+    server.pgbench(&reads)?.finish()?;
+    let load = server.pgbench(&Pgbench { seconds: i32::MAX as u32, ..reads })?;
+    Ok((server.pid(), load, Server::Postgres { _server: server }))
+}
+
+/// A program that is stopped and let go on, and started anew where it has ended.
+struct Beside<'a> {
+    untax: &'a Untax,
+    words: &'static [&'static str],
+    pid: Option<Pid>,
+}
+
+impl<'a> Beside<'a> {
+    fn new(untax: &'a Untax, words: &'static [&'static str]) -> Self {
+        Self { untax, words, pid: None }
     }
-}
 
-/// Runs checks one after the other until `counted` has ended.
-fn checked(untax: &Untax, counted: impl FnOnce() -> anyhow::Result<f64>) -> anyhow::Result<f64> {
-    let (done, until) = channel();
-    std::thread::scope(|scope| {
-        let checks = scope.spawn(move || checks(untax, &until));
-        let result = counted();
-        drop(done);
-        checks.join().map_err(|_| anyhow::anyhow!("the checks ended early"))??;
-        result
-    })
-}
-
-/// One check after the other; the last one is cut short.
-fn checks(untax: &Untax, until: &Receiver<()>) -> anyhow::Result<()> {
-    loop {
-        // A calibration is made once on a host and kept, so it is not part of this.
-        let arguments = ["check", "--no-calibration"];
-        let mut check = Running(untax.command(&arguments).stdout(Stdio::null()).spawn()?);
-        while check.0.try_wait()?.is_none() {
-            let wait = until.recv_timeout(Duration::from_millis(20));
-            if wait != Err(RecvTimeoutError::Timeout) {
-                return Ok(());
-            }
+    fn go_on(&mut self) -> anyhow::Result<()> {
+        if let Some(pid) = self.pid {
+            return Ok(kill_process(pid, Signal::CONT)?);
         }
-        let code = check.0.wait()?.code();
-        anyhow::ensure!(code.is_some_and(|code| code <= 1), "a check ended with {code:?}");
+        let mut command = self.untax.mortal_command(self.words);
+        let child = command.stdout(Stdio::null()).spawn()?;
+        self.pid = Pid::from_raw(i32::try_from(child.id())?);
+        Ok(())
+    }
+
+    /// Lets it run for so long, and stops it.
+    fn run(&mut self, length: Duration) -> anyhow::Result<()> {
+        let begun = Instant::now();
+        while begun.elapsed() < length {
+            sleep(STEP.min(length));
+            self.wait(WaitOptions::NOHANG)?;
+            self.go_on_if_ended()?;
+        }
+        if let Some(pid) = self.pid {
+            kill_process(pid, Signal::TSTP)?;
+            self.wait(WaitOptions::UNTRACED)?;
+        }
+        Ok(())
+    }
+
+    fn go_on_if_ended(&mut self) -> anyhow::Result<()> {
+        if self.pid.is_none() { self.go_on() } else { Ok(()) }
+    }
+
+    /// Waits for it to end, or to stop, as `options` say.
+    fn wait(&mut self, options: WaitOptions) -> anyhow::Result<()> {
+        let Some((_, status)) = waitpid(self.pid, options)? else { return Ok(()) };
+        if status.stopped() {
+            return Ok(());
+        }
+        self.pid = None;
+        match status.exit_status() {
+            Some(0 | 1) if self.words == CHECK => Ok(()),
+            _ => bail!("untax {} ended early: {status:?}", self.words.join(" ")),
+        }
     }
 }
 
-/// Runs one watch from before `counted` to its end.
-fn watched(untax: &Untax, counted: impl FnOnce() -> anyhow::Result<f64>) -> anyhow::Result<f64> {
-    let arguments = ["watch", "--json", "--no-calibration"];
-    let mut watch = Running(untax.command(&arguments).stdout(Stdio::null()).spawn()?);
-    let result = counted()?;
-    anyhow::ensure!(watch.0.try_wait()?.is_none(), "the watch ended before the trial");
-    Ok(result)
-}
-
-/// A program that is ended when this is dropped.
-struct Running(Child);
-
-impl Drop for Running {
+impl Drop for Beside<'_> {
     fn drop(&mut self) {
-        // It changes nothing on the host, so that there is nothing to undo.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        if let Some(pid) = self.pid {
+            let _ = kill_process(pid, Signal::KILL);
+            let _ = waitpid(Some(pid), WaitOptions::empty());
+        }
     }
+}
+
+/// What went over the networks in some time.
+#[derive(Clone, Copy, Default)]
+struct Sum {
+    bytes: u64,
+    seconds: f64,
+}
+
+impl Sum {
+    fn add(&mut self, other: Self) {
+        self.bytes += other.bytes;
+        self.seconds += other.seconds;
+    }
+
+    fn rate(self) -> f64 {
+        self.bytes as f64 / self.seconds
+    }
+}
+
+/// A pair of trials and, of its first one, every other second: bytes a second.
+fn block(beside: &mut Beside, servers: &[Loaded]) -> anyhow::Result<[(&'static str, f64); 4]> {
+    let mut with = Sum::default();
+    let mut without = [Sum::default(); 2];
+    for arms in 0..ARMS {
+        for arm in order(arms) {
+            if arm == "B" {
+                with.add(counted(servers, || beside.go_on().and_then(|()| beside.run(ARM)))?);
+            } else {
+                without[(arms % 2) as usize].add(counted(servers, || {
+                    sleep(ARM);
+                    Ok(())
+                })?);
+            }
+        }
+    }
+    let [even, odd] = without;
+    let mut both = even;
+    both.add(odd);
+    Ok([("A", both.rate()), ("even A", even.rate()), ("odd A", odd.rate()), ("B", with.rate())])
+}
+
+/// What went over the networks while `run` ran.
+fn counted(servers: &[Loaded], run: impl FnOnce() -> anyhow::Result<()>) -> anyhow::Result<Sum> {
+    let bytes = || servers.iter().map(Loaded::bytes).sum::<anyhow::Result<u64>>();
+    let (before, begun) = (bytes()?, Instant::now());
+    run()?;
+    let seconds = begun.elapsed().as_secs_f64();
+    let bytes = bytes()?.saturating_sub(before);
+    anyhow::ensure!(bytes > 0, "a load ended early");
+    Ok(Sum { bytes, seconds })
 }
 
 fn report(trials: &Trials, options: &Options) -> anyhow::Result<()> {
     let mut rows = String::new();
-    for (name, _) in LOADS {
+    for (name, _) in LOADS.into_iter().filter(|(name, _)| name.starts_with(&options.only)) {
         let (ratio, floor) = trials
-            .ratio(name, "B", "A")
-            .zip(trials.floor(name))
+            .ratio_of_sums(name, "B", "A")
+            .zip(trials.ratio_of_sums(name, "even A", "odd A"))
             .context("there are no pairs yet")?;
         let [low, mid, high] = [ratio.low, ratio.mid, ratio.high];
-        let floor = floor * 100.0;
-        writeln!(rows, "| {name} | **{mid:.4}** | {low:.4} … {high:.4} | ±{floor:.1} % |")?;
+        let [least, same, most] = [floor.low, floor.mid, floor.high];
+        writeln!(
+            rows,
+            "| {name} | **{mid:.4}** | {low:.4} … {high:.4} | {same:.4} ({least:.4} … {most:.4}) |"
+        )?;
     }
     let text = format!(
         "# What checks cost the database\n\n\
-         A server on each CPU, under a load of {} connections that never ends. Throughput of all with `untax check` (windows of 10 s), one after the other, \
-         or one `untax watch --json` (windows of 5 s), over throughput without: {} pairs of {} s in ABBA order. Floor: the 95th \
-         percentile of the difference between neighbouring trials of the same arm.\n\n\
-         | load | with over without | 95 % interval | A/A floor |\n|---|---|---|---|\n{rows}\n\
+         A server on each CPU, under a load of {} connections that never ends. Throughput of all, as bytes over \
+         their loopback interfaces, beside one `untax watch --json` (windows of 10 s), or beside `untax check` \
+         (windows of 10 s) one after the other, over throughput without. Either is stopped and let go on, second \
+         by second, in ABBA order: {} pairs of trials, each of {ARMS} such seconds. A/A: every other second \
+         without over the rest of these.\n\n\
+         | load | with over without | 95 % interval | A/A |\n|---|---|---|---|\n{rows}\n\
          Machine: {}. Command: `{}`. Every trial: [overhead.json](overhead.json).\n",
-        options.clients, options.pairs, options.seconds, trials.machine, trials.command
+        options.clients, options.pairs, trials.machine, trials.command
     );
     options.output.write("overhead.md", &text)?;
     eprintln!("{text}");

@@ -76,6 +76,14 @@ impl Trials {
         stats::paired_ratio(&self.of(load, of), &self.of(load, over))
     }
 
+    /// The ratio of what two arms did over all trials: what is rare but dear counts as it should, where a
+    /// median would leave it out.
+    pub fn ratio_of_sums(&self, load: &str, of: &str, over: &str) -> Option<Interval> {
+        let pieces: Vec<(f64, f64)> =
+            self.of(load, of).into_iter().zip(self.of(load, over)).collect();
+        stats::bootstrap_ratio(&pieces)
+    }
+
     /// How far apart neighbours in time of one arm and load are: what noise alone does. Blocks
     /// alternate AB, BA, so that every second trial of an arm is next to one of the same arm.
     pub fn floor(&self, load: &str) -> Option<f64> {
@@ -130,6 +138,8 @@ mod tests {
             }
         }
         assert!((trials.ratio("-c 2", "B", "A").unwrap().mid - 1.5).abs() < 1e-9);
+        let of_sums = trials.ratio_of_sums("-c 2", "B", "A").unwrap();
+        assert!((of_sums.mid - 465.0 / 310.0).abs() < 1e-9);
         assert!((trials.floor("-c 2").unwrap() - 0.1).abs() < 1e-9);
         assert!(trials.ratio("-c 64", "B", "A").is_none());
     }

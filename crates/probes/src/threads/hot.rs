@@ -3,7 +3,7 @@
 use super::samples::ADDRESSES;
 use crate::bpf::Running;
 
-const HOT: [&str; 4] = ["on_switch", "on_waking", "on_wakeup", ADDRESSES];
+pub(super) const HOT: [&str; 4] = ["on_switch", "on_waking", "on_wakeup", ADDRESSES];
 
 /// What it takes of a CPU to detach one and to attach it again, about: the kernel rewrites its code.
 const ATTACHING_S: f64 = 0.000_6;

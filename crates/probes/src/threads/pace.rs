@@ -2,9 +2,13 @@
 
 use std::time::Duration;
 
-/// The share of one CPU that tracing may take, with its pauses; beyond it, only parts of the window are
-/// traced. With what this process takes beside it, a watch stays below two percent of one CPU.
-const BUDGET: f64 = 0.01;
+/// What tracing may take of a CPU in a window, with its pauses, to see enough of it (s); beyond that, only
+/// parts of the window are traced.
+const ENOUGH_S: f64 = 0.05;
+
+/// The share of one CPU that tracing may take in long windows and in short ones. With what this process
+/// takes beside it, a watch of ten seconds stays below one percent of two CPUs, with its servers' answers.
+const BUDGETS: [f64; 2] = [0.005, 0.01];
 
 /// What tracing is taken to cost of a CPU where the kernel does not count it. Not measured: it is to be
 /// more than most servers make it cost, so that their budget holds.
@@ -17,6 +21,8 @@ pub(super) struct Pace {
     /// Pauses that ended early with a window: they are made up for, up to a window's length.
     owed: Duration,
     window: Duration,
+    /// The share of one CPU that tracing may take.
+    budget: f64,
     rng: fastrand::Rng,
 }
 
@@ -28,7 +34,9 @@ impl Pace {
             (window / count).clamp(Duration::from_millis(least_ms), Duration::from_secs(1))
         };
         let (least, most) = (slice(100, 50), slice(40, 200));
-        Self { least, most, owed: Duration::ZERO, window, rng: fastrand::Rng::new() }
+        let [of_long, of_short] = BUDGETS;
+        let budget = (ENOUGH_S / window.as_secs_f64()).clamp(of_long, of_short);
+        Self { least, most, owed: Duration::ZERO, window, budget, rng: fastrand::Rng::new() }
     }
 
     /// Whether a slice is long enough that cost so much of a CPU so far, where a pause costs `pausing_s`
@@ -37,13 +45,13 @@ impl Pace {
     pub fn is_over(&self, traced: Duration, cost_s: Option<f64>, pausing_s: f64) -> bool {
         let traced_s = traced.as_secs_f64();
         let cost_s = cost_s.unwrap_or(UNCOUNTED * traced_s);
-        let dear = cost_s > BUDGET * traced_s && cost_s > 2.0 * pausing_s;
+        let dear = cost_s > self.budget * traced_s && cost_s > 2.0 * pausing_s;
         traced >= self.most || traced >= self.least && dear
     }
 
     /// So much of a CPU was spent without a slice.
     pub fn charge(&mut self, cost_s: f64) {
-        self.owe(Duration::try_from_secs_f64(cost_s / BUDGET).unwrap_or_default());
+        self.owe(Duration::try_from_secs_f64(cost_s / self.budget).unwrap_or_default());
     }
 
     /// A pause was cut short by so much.
@@ -56,11 +64,11 @@ impl Pace {
     pub fn pause_ns(&mut self, traced_s: f64, cost_s: Option<f64>, pausing_s: f64) -> u64 {
         let cost_s = cost_s.unwrap_or(UNCOUNTED * traced_s);
         let owed = std::mem::take(&mut self.owed);
-        let needed_s = cost_s / BUDGET - traced_s + owed.as_secs_f64();
+        let needed_s = cost_s / self.budget - traced_s + owed.as_secs_f64();
         if needed_s <= 0.0 {
             return 0;
         }
-        ((needed_s + pausing_s / BUDGET) * (0.5 + self.rng.f64()) * 1e9) as u64
+        ((needed_s + pausing_s / self.budget) * (0.5 + self.rng.f64()) * 1e9) as u64
     }
 }
 
@@ -77,10 +85,10 @@ mod tests {
         assert!(!over(99, 1.0, 0.0) && over(100, 0.002, 0.0), "not too short");
         assert!(!over(249, 0.001, 0.0) && over(250, 0.0, 0.0), "not too long");
         assert!(!over(150, 0.003, 0.002) && over(150, 0.005, 0.002), "for more than its pause");
-        assert_eq!(pace.pause_ns(0.25, Some(0.25 * BUDGET), 0.1), 0, "no pause costs nothing");
+        assert_eq!(pace.pause_ns(0.25, Some(0.25 * pace.budget), 0.1), 0, "no pause costs nothing");
         // Three times the budget, and as much for the pause as for a third of that: three quarters of
         // the time are pauses.
-        let mut pause = || pace.pause_ns(0.25, Some(0.75 * BUDGET), 0.25 * BUDGET);
+        let mut pause = || pace.pause_ns(0.25, Some(0.75 * pace.budget), 0.25 * pace.budget);
         let pauses: Vec<u64> = (0..1000).map(|_| pause()).collect();
         let mean = pauses.iter().sum::<u64>() as f64 / 1000.0;
         assert!((mean / 0.75e9 - 1.0).abs() < 0.05, "{mean}");
@@ -92,11 +100,17 @@ mod tests {
     fn a_pause_cut_short_is_made_up_for() {
         let mut pace = Pace::new(Duration::from_secs(2));
         pace.owe(Duration::from_millis(800));
-        assert!(pace.pause_ns(0.2, Some(0.2 * BUDGET), 0.0) >= 400_000_000);
-        assert_eq!(pace.pause_ns(0.2, Some(0.2 * BUDGET), 0.0), 0, "once");
-        pace.charge(0.8 * BUDGET);
-        assert!(pace.pause_ns(0.2, Some(0.2 * BUDGET), 0.0) >= 400_000_000, "as much as a slice");
+        assert!(pace.pause_ns(0.2, Some(0.2 * pace.budget), 0.0) >= 400_000_000);
+        assert_eq!(pace.pause_ns(0.2, Some(0.2 * pace.budget), 0.0), 0, "once");
+        pace.charge(0.8 * pace.budget);
+        assert!(
+            pace.pause_ns(0.2, Some(0.2 * pace.budget), 0.0) >= 400_000_000,
+            "as much as a slice"
+        );
         pace.owe(Duration::from_secs(60));
-        assert!(pace.pause_ns(0.2, Some(0.2 * BUDGET), 0.0) <= 3_000_000_000, "an old debt lapses");
+        assert!(
+            pace.pause_ns(0.2, Some(0.2 * pace.budget), 0.0) <= 3_000_000_000,
+            "an old debt lapses"
+        );
     }
 }

@@ -17,13 +17,11 @@ const SHORTEST: Duration = Duration::from_millis(500);
 /// Arguments of `untax watch`.
 #[derive(Debug, clap::Args)]
 #[command(
-    mut_arg("window", |window| window.default_value("5s").help(
-        "How long each window is: 5s, 500ms, 1m"
-    )),
+    mut_arg("window", |window| window.help("How long each window is: 10s, 500ms, 1m")),
     after_help = "Keys: q quit, p pause, s sort, arrows or j and k select, Enter open and back, \
                   ? help.\n\n\
-                  Examples:\n  untax watch                        every database, five seconds a window\n  \
-                  untax watch --pid 4012 --window 10s  one of them, at leisure\n  \
+                  Examples:\n  untax watch                        every database, ten seconds a window\n  \
+                  untax watch --pid 4012 --window 2s one of them, closely, which costs more\n  \
                   untax watch --json --count 30      thirty results, one on a line, for scripts"
 )]
 pub struct Args {
