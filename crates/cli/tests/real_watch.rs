@@ -50,8 +50,15 @@ impl Tty {
         let end = || Stdio::from(slave.try_clone().unwrap());
         resize(&master, columns, rows);
         let before = tcgetattr(&slave).unwrap();
-        let child = Command::new("setsid")
-            .args(["--ctty", env!("CARGO_BIN_EXE_untax"), "--state-dir"])
+        // A test that is run by `nohup` does not make it ignore SIGHUP.
+        let child = Command::new("env")
+            .args([
+                "--default-signal=HUP",
+                "setsid",
+                "--ctty",
+                env!("CARGO_BIN_EXE_untax"),
+                "--state-dir",
+            ])
             .arg(untax.path("state"))
             .args(arguments)
             .env("TERM", "xterm-256color")
@@ -263,7 +270,10 @@ impl Stream {
     fn start(untax: &Untax, arguments: &[&str]) -> Self {
         let words = ["watch", "--json", "--window", "1s", "--no-calibration"];
         let mut command = untax.command(&[&words, arguments].concat());
-        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        Self::of(command.stdout(Stdio::piped()).spawn().unwrap())
+    }
+
+    fn of(mut child: Child) -> Self {
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
         Self { child, lines }
     }
@@ -373,6 +383,24 @@ fn a_stream_ends_when_interrupted_or_read_no_more() {
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         drop(child.stdout.take());
         assert!([0, 1].contains(&end_of(&mut child).code().unwrap()));
+        Ok(())
+    });
+}
+
+#[test]
+fn one_that_is_to_outlive_its_terminal_does() {
+    support::real(|| {
+        let untax = Untax::new();
+        let mut command = Command::new("nohup");
+        command.args([env!("CARGO_BIN_EXE_untax"), "--state-dir"]).arg(untax.path("state"));
+        command.args(["watch", "--json", "--window", "1s"]);
+        let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut stream = Stream::of(child.spawn().unwrap());
+        stream.next();
+        kill_process(Pid::from_child(&stream.child), Signal::HUP).unwrap();
+        for _ in 0..2 {
+            stream.next();
+        }
         Ok(())
     });
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
+use untax_host::Host;
 
 /// How long a wish to stop may go unheard.
 const HEARING: Duration = Duration::from_millis(20);
@@ -17,7 +18,8 @@ pub struct Interrupt(Arc<AtomicBool>);
 pub struct Interrupted;
 
 impl Interrupt {
-    /// Raised by SIGINT, SIGTERM and SIGHUP of this process; a second SIGINT ends it at once.
+    /// Raised by SIGINT, SIGTERM and SIGHUP of this process; a second SIGINT ends it at once. SIGHUP stays
+    /// ignored where it is, as by `nohup`.
     pub fn by_signals() -> std::io::Result<Self> {
         use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
         use signal_hook::flag;
@@ -26,7 +28,9 @@ impl Interrupt {
         // finds it up.
         flag::register_conditional_shutdown(SIGINT, 130, Arc::clone(&interrupt.0))?;
         for signal in [SIGINT, SIGTERM, SIGHUP] {
-            flag::register(signal, Arc::clone(&interrupt.0))?;
+            if signal != SIGHUP || !is_ignored(SIGHUP) {
+                flag::register(signal, Arc::clone(&interrupt.0))?;
+            }
         }
         Ok(interrupt)
     }
@@ -53,4 +57,12 @@ impl Interrupt {
             std::thread::sleep(left.min(HEARING));
         }
     }
+}
+
+/// Whether this process was started so that it ignores a signal.
+fn is_ignored(signal: i32) -> bool {
+    let status = Host::live().text("/proc/self/status").into_value().unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
 }

@@ -1,9 +1,9 @@
 //! What checks take from the throughput of databases, one after the other or in one program.
 //!
 //! A server and its load have each CPU for themselves, from beginning to end, and what may slow them is
-//! stopped and let go on, as Ctrl-Z and `fg` would, second by second. The speed of a virtual machine
-//! wanders: seconds that are next to each other differ by as much as longer times do, so many short ones
-//! tell most. What such seconds differ by when nothing is beside them is told too.
+//! stopped and let go on, as Ctrl-Z and `fg` would, each half second. The speed of a virtual machine
+//! wanders: times that are next to each other differ by as much if they are short as if they are long, so
+//! many short ones tell most. What they differ by when nothing is beside them is told too.
 
 use super::trials::{Trial, Trials, order};
 use super::{Output, Untax};
@@ -47,11 +47,12 @@ const CHECK: &[&str] = &["check", "--no-calibration"];
 /// Until a watch has loaded its programs, which it does once.
 const READY: Duration = Duration::from_secs(3);
 
-/// How long it is until what runs beside the loads is stopped or let go on.
-const ARM: Duration = Duration::from_secs(1);
+/// How long it is until what runs beside the loads is stopped or let go on; with less, most slices of
+/// tracing would be cut short.
+const ARM: Duration = Duration::from_millis(500);
 
 /// A trial is so many of these together: two windows.
-const ARMS: u32 = 20;
+const ARMS: u32 = 40;
 
 /// How often it is looked whether a check has ended.
 const STEP: Duration = Duration::from_millis(20);
@@ -243,7 +244,7 @@ impl Sum {
     }
 }
 
-/// A pair of trials and, of its first one, every other second: bytes a second.
+/// A pair of trials and, of its first one, every other arm: bytes a second.
 fn block(beside: &mut Beside, servers: &[Loaded]) -> anyhow::Result<[(&'static str, f64); 4]> {
     let mut with = Sum::default();
     let mut without = [Sum::default(); 2];
@@ -278,28 +279,28 @@ fn counted(servers: &[Loaded], run: impl FnOnce() -> anyhow::Result<()>) -> anyh
 
 fn report(trials: &Trials, options: &Options) -> anyhow::Result<()> {
     let mut rows = String::new();
-    for (name, _) in LOADS.into_iter().filter(|(name, _)| name.starts_with(&options.only)) {
-        let (ratio, floor) = trials
-            .ratio_of_sums(name, "B", "A")
-            .zip(trials.ratio_of_sums(name, "even A", "odd A"))
-            .context("there are no pairs yet")?;
+    for (name, _) in LOADS {
+        let pairs = trials.pairs(name);
+        let ratios =
+            trials.ratio_of_sums(name, "B", "A").zip(trials.ratio_of_sums(name, "even A", "odd A"));
+        let Some((ratio, floor)) = ratios else { continue };
         let [low, mid, high] = [ratio.low, ratio.mid, ratio.high];
         let [least, same, most] = [floor.low, floor.mid, floor.high];
         writeln!(
             rows,
-            "| {name} | **{mid:.4}** | {low:.4} … {high:.4} | {same:.4} ({least:.4} … {most:.4}) |"
+            "| {name} | {pairs} | **{mid:.4}** | {low:.4} … {high:.4} | {same:.4} ({least:.4} … {most:.4}) |"
         )?;
     }
     let text = format!(
         "# What checks cost the database\n\n\
          A server on each CPU, under a load of {} connections that never ends. Throughput of all, as bytes over \
          their loopback interfaces, beside one `untax watch --json` (windows of 10 s), or beside `untax check` \
-         (windows of 10 s) one after the other, over throughput without. Either is stopped and let go on, second \
-         by second, in ABBA order: {} pairs of trials, each of {ARMS} such seconds. A/A: every other second \
-         without over the rest of these.\n\n\
-         | load | with over without | 95 % interval | A/A |\n|---|---|---|---|\n{rows}\n\
+         (windows of 10 s) one after the other, over throughput without. Either is stopped and let go on, each \
+         half second, in ABBA order; a trial is {ARMS} such halves. A/A: every other one without over the rest \
+         of these.\n\n\
+         | load | pairs of trials | with over without | 95 % interval | A/A |\n|---|---|---|---|---|\n{rows}\n\
          Machine: {}. Command: `{}`. Every trial: [overhead.json](overhead.json).\n",
-        options.clients, options.pairs, trials.machine, trials.command
+        options.clients, trials.machine, trials.command
     );
     options.output.write("overhead.md", &text)?;
     eprintln!("{text}");

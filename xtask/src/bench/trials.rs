@@ -71,6 +71,11 @@ impl Trials {
         fs::rename(unfinished(path), path).with_context(|| path.display().to_string())
     }
 
+    /// How many pairs there are of one load.
+    pub fn pairs(&self, load: &str) -> usize {
+        self.of(load, "A").len().min(self.of(load, "B").len())
+    }
+
     /// Pairs of throughputs of one load: the n-th of arm `of` with the n-th of arm `over`.
     pub fn ratio(&self, load: &str, of: &str, over: &str) -> Option<Interval> {
         stats::paired_ratio(&self.of(load, of), &self.of(load, over))
