@@ -1,34 +1,51 @@
-//! Ctrl-Z: while this program is stopped it traces nothing that happens often.
+//! Ctrl-Z: a check or a stream that is stopped traces no thread's switches and wakeups.
 
+use rustix::process::{Pid, getpgrp, getsid};
 use signal_hook::consts::SIGTSTP;
 use signal_hook::flag::{register, register_conditional_default};
 use signal_hook::low_level::emulate_default_handler;
-use std::sync::Arc;
+use std::io;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
+use untax_experiments::is_ignored;
+use untax_host::{Host, process};
 
 /// Listens for the wish to stop; when dropped, that stops this process at once again.
-pub struct Rest {
+pub struct Rest(Option<&'static Flags>);
+
+struct Flags {
     wanted: Arc<AtomicBool>,
     unheard: Arc<AtomicBool>,
 }
 
+/// Signals are listened for once in the life of a process.
+static FLAGS: LazyLock<io::Result<Flags>> = LazyLock::new(|| {
+    let flags = Flags { wanted: Arc::default(), unheard: Arc::default() };
+    register_conditional_default(SIGTSTP, Arc::clone(&flags.unheard))?;
+    register(SIGTSTP, Arc::clone(&flags.wanted))?;
+    Ok(flags)
+});
+
 impl Rest {
-    /// Listens from now on.
-    pub fn by_signal() -> std::io::Result<Self> {
-        let (wanted, unheard) = (Arc::default(), Arc::default());
-        register_conditional_default(SIGTSTP, Arc::clone(&unheard))?;
-        register(SIGTSTP, Arc::clone(&wanted))?;
-        Ok(Self { wanted, unheard })
+    /// Listens from now on, unless nobody could tell this process to go on.
+    pub fn by_signal() -> io::Result<Self> {
+        if is_ignored(SIGTSTP) || is_orphaned() {
+            return Ok(Self(None));
+        }
+        let flags = FLAGS.as_ref().map_err(|error| io::Error::from(error.kind()))?;
+        flags.wanted.store(false, Relaxed);
+        flags.unheard.store(false, Relaxed);
+        Ok(Self(Some(flags)))
     }
 
     /// Whether a stop was asked for since this was asked last.
     pub fn is_wanted(&self) -> bool {
-        self.wanted.swap(false, Relaxed)
+        self.0.is_some_and(|flags| flags.wanted.swap(false, Relaxed))
     }
 
     /// Stops this process until it is told to go on; gives for how long.
-    pub fn take() -> std::io::Result<Duration> {
+    pub fn take() -> io::Result<Duration> {
         let begun = Instant::now();
         emulate_default_handler(SIGTSTP)?;
         Ok(begun.elapsed())
@@ -37,6 +54,20 @@ impl Rest {
 
 impl Drop for Rest {
     fn drop(&mut self) {
-        self.unheard.store(true, Relaxed);
+        let Some(flags) = self.0 else { return };
+        flags.unheard.store(true, Relaxed);
+        if self.is_wanted() {
+            let _ = Self::take();
+        }
     }
+}
+
+/// Whether no shell looks after this process's group: then the kernel does not let Ctrl-Z stop it either.
+fn is_orphaned() -> bool {
+    let group = getpgrp();
+    let parent = process::stat(&Host::live(), group.as_raw_nonzero().get().cast_unsigned())
+        .into_value()
+        .and_then(|leader| Pid::from_raw(leader.parent.cast_signed()));
+    let session = |pid| getsid(pid).ok();
+    parent.is_none_or(|parent| session(Some(parent)) != session(None))
 }

@@ -33,6 +33,8 @@ pub struct Session<'a> {
     /// None for a window without length.
     probes: Option<Probes>,
     rest: Rest,
+    /// For how long this program was stopped within the window.
+    rested: Duration,
 }
 
 impl<'a> Session<'a> {
@@ -51,7 +53,18 @@ impl<'a> Session<'a> {
         let window = watching.window;
         let probes = (!window.is_zero()).then(|| Probes::begin(&opening.databases, window));
         let (loads, calibration) = (Vec::new(), None);
-        Ok(Self { watching, state, asker, selection, opening, loads, calibration, probes, rest })
+        Ok(Self {
+            watching,
+            state,
+            asker,
+            selection,
+            opening,
+            loads,
+            calibration,
+            probes,
+            rest,
+            rested: Duration::ZERO,
+        })
     }
 
     /// Lets the window pass. `go_on` hears every 50 to 100 ms how much of it has passed, and may
@@ -66,11 +79,14 @@ impl<'a> Session<'a> {
             if left.is_zero() {
                 return true;
             }
-            probes.tick();
+            // Before a slice may begin: one that ends at once would stand for all of the rest.
             if self.rest.is_wanted() {
                 // One that cannot stop goes on.
-                begun += probes.rest(|| Rest::take().unwrap_or_default());
+                let slept = probes.rest(|| Rest::take().unwrap_or_default());
+                begun += slept;
+                self.rested += slept;
             }
+            probes.tick();
             if !go_on(passed) {
                 return false;
             }
@@ -100,6 +116,7 @@ impl<'a> Session<'a> {
         self.loads = loads_with(&observed.window);
         self.calibration = observed.window.calibration.value().cloned();
         self.opening = observed.window.end.clone();
+        self.rested = Duration::ZERO;
         Ok(observed)
     }
 
@@ -117,6 +134,12 @@ impl<'a> Session<'a> {
         end: &Host,
         mut notes: Vec<String>,
     ) -> Observed {
+        if !self.rested.is_zero() {
+            notes.push(format!(
+                "this program was stopped for {:.0} s of the window; what was seen before and after stands for it",
+                self.rested.as_secs_f64().max(1.0)
+            ));
+        }
         let tracing_s = seen.tracing_s.clone();
         let kept = self.calibration.as_ref();
         let calibrated =

@@ -59,8 +59,8 @@ impl Interrupt {
     }
 }
 
-/// Whether this process was started so that it ignores a signal.
-fn is_ignored(signal: i32) -> bool {
+/// Whether this process was started so that it ignores a signal, or does by now.
+pub fn is_ignored(signal: i32) -> bool {
     let status = Host::live().text("/proc/self/status").into_value().unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());

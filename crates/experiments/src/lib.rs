@@ -14,7 +14,7 @@ mod smaps;
 
 pub use calibrate::{Budget, calibrate, calibrate_in_child};
 pub use child::Program;
-pub use interrupt::{Interrupt, Interrupted};
+pub use interrupt::{Interrupt, Interrupted, is_ignored};
 pub use progress::{Nobody, Observer, Progress};
 
 use pools::{BenchLock, Tree};

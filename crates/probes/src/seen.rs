@@ -98,7 +98,7 @@ impl Probes {
         }
     }
 
-    /// Traces nothing that happens often while `sleep` sleeps, for as long as it says. The window is to be
+    /// Traces no thread's switches and wakeups while `sleep` sleeps, for as long as it says. The window is to be
     /// so much longer.
     pub fn rest(&mut self, sleep: impl FnOnce() -> Duration) -> Duration {
         if let Reading::Present(threads) = &mut self.threads {

@@ -371,7 +371,11 @@ impl Threads {
         let ended = self.end_slice(false);
         let paused = match self.slice {
             Slice::Traced { .. } => self.pause(0, &hot::HOT),
-            Slice::Unopened | Slice::Pause { .. } => Ok(()),
+            Slice::Unopened | Slice::Pause { .. } => {
+                // What ran seldom so far may run often by and by.
+                self.bpf.detach(&hot::HOT);
+                Ok(())
+            }
         };
         self.failed = ended.and(paused).err().or(self.failed.take());
     }

@@ -12,6 +12,7 @@ use clap::Args;
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::fmt::Write as _;
+use std::os::unix::process::CommandExt as _;
 use std::process::Stdio;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -76,10 +77,14 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
             if trials.has(pair, name, "B") {
                 continue;
             }
-            for (arm, tps) in block(&mut beside, &servers)? {
-                let trial = Trial { pair, load: name.into(), arm: arm.into(), tps, check: None };
-                trials.add(trial, &path)?;
-            }
+            let trial = |(arm, tps): (&str, f64)| Trial {
+                pair,
+                load: name.into(),
+                arm: arm.into(),
+                tps,
+                check: None,
+            };
+            trials.add_all(block(&mut beside, &servers)?.map(trial), &path)?;
         }
     }
     Trials::finish(&path)?;
@@ -179,7 +184,8 @@ impl<'a> Beside<'a> {
             return Ok(kill_process(pid, Signal::CONT)?);
         }
         let mut command = self.untax.mortal_command(self.words);
-        let child = command.stdout(Stdio::null()).spawn()?;
+        // In a group of its own, which this process looks after as a shell would.
+        let child = command.process_group(0).stdout(Stdio::null()).spawn()?;
         self.pid = Pid::from_raw(i32::try_from(child.id())?);
         Ok(())
     }
@@ -253,17 +259,18 @@ fn block(beside: &mut Beside, servers: &[Loaded]) -> anyhow::Result<[(&'static s
             if arm == "B" {
                 with.add(counted(servers, || beside.go_on().and_then(|()| beside.run(ARM)))?);
             } else {
-                without[(arms % 2) as usize].add(counted(servers, || {
+                // As often after an arm with as after one without.
+                without[(arms / 2 % 2) as usize].add(counted(servers, || {
                     sleep(ARM);
                     Ok(())
                 })?);
             }
         }
     }
-    let [even, odd] = without;
-    let mut both = even;
-    both.add(odd);
-    Ok([("A", both.rate()), ("even A", even.rate()), ("odd A", odd.rate()), ("B", with.rate())])
+    let [one, other] = without;
+    let mut both = one;
+    both.add(other);
+    Ok([("A", both.rate()), ("A1", one.rate()), ("A2", other.rate()), ("B", with.rate())])
 }
 
 /// What went over the networks while `run` ran.
@@ -282,7 +289,7 @@ fn report(trials: &Trials, options: &Options) -> anyhow::Result<()> {
     for (name, _) in LOADS {
         let pairs = trials.pairs(name);
         let ratios =
-            trials.ratio_of_sums(name, "B", "A").zip(trials.ratio_of_sums(name, "even A", "odd A"));
+            trials.ratio_of_sums(name, "B", "A").zip(trials.ratio_of_sums(name, "A1", "A2"));
         let Some((ratio, floor)) = ratios else { continue };
         let [low, mid, high] = [ratio.low, ratio.mid, ratio.high];
         let [least, same, most] = [floor.low, floor.mid, floor.high];
@@ -296,8 +303,8 @@ fn report(trials: &Trials, options: &Options) -> anyhow::Result<()> {
          A server on each CPU, under a load of {} connections that never ends. Throughput of all, as bytes over \
          their loopback interfaces, beside one `untax watch --json` (windows of 10 s), or beside `untax check` \
          (windows of 10 s) one after the other, over throughput without. Either is stopped and let go on, each \
-         half second, in ABBA order; a trial is {ARMS} such halves. A/A: every other one without over the rest \
-         of these.\n\n\
+         half second, in ABBA order; a trial is {ARMS} such halves. A/A: every other pair of \
+         those without over the rest of these.\n\n\
          | load | pairs of trials | with over without | 95 % interval | A/A |\n|---|---|---|---|---|\n{rows}\n\
          Machine: {}. Command: `{}`. Every trial: [overhead.json](overhead.json).\n",
         options.clients, trials.machine, trials.command

@@ -27,7 +27,7 @@ pub struct Trial {
     pub load: String,
     /// The arm: `A` or `B`.
     pub arm: String,
-    /// Transactions per second.
+    /// Transactions per second; in the bench of overhead bytes per second.
     pub tps: f64,
     /// What a check said during the trial.
     pub check: Option<serde_json::Value>,
@@ -56,8 +56,19 @@ impl Trials {
 
     /// Adds a trial and saves all of them.
     pub fn add(&mut self, trial: Trial, path: &Path) -> anyhow::Result<()> {
-        eprintln!("pair {} {} {}: {:.0} tps", trial.pair, trial.load, trial.arm, trial.tps);
-        self.made.push(trial);
+        self.add_all([trial], path)
+    }
+
+    /// Adds trials that mean something together alone.
+    pub fn add_all<const N: usize>(
+        &mut self,
+        trials: [Trial; N],
+        path: &Path,
+    ) -> anyhow::Result<()> {
+        for trial in &trials {
+            eprintln!("pair {} {} {}: {:.0} tps", trial.pair, trial.load, trial.arm, trial.tps);
+        }
+        self.made.extend(trials);
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder)?;
         }

@@ -77,6 +77,13 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_window_needs_enough_but_not_more() {
+        let per_million =
+            |seconds| (1e6 * Pace::new(Duration::from_secs(seconds)).budget).round() as u32;
+        assert_eq!([1, 5, 8, 10, 60].map(per_million), [10_000, 10_000, 6_250, 5_000, 5_000]);
+    }
+
+    #[test]
     fn pauses_keep_the_budget() {
         let mut pace = Pace::new(Duration::from_secs(10));
         let over = |ms, cost_s, pausing_s| {
