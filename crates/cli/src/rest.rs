@@ -1,6 +1,5 @@
 //! Ctrl-Z: a check or a stream that is stopped traces no thread's switches and wakeups.
 
-use rustix::process::{Pid, getpgrp, getsid};
 use signal_hook::consts::SIGTSTP;
 use signal_hook::flag::{register, register_conditional_default};
 use signal_hook::low_level::emulate_default_handler;
@@ -62,12 +61,11 @@ impl Drop for Rest {
     }
 }
 
-/// Whether no shell looks after this process's group: then the kernel does not let Ctrl-Z stop it either.
+/// Whether no shell looks after this process's group, as far as can be seen: then the kernel does not let
+/// Ctrl-Z stop it either.
 fn is_orphaned() -> bool {
-    let group = getpgrp();
-    let parent = process::stat(&Host::live(), group.as_raw_nonzero().get().cast_unsigned())
-        .into_value()
-        .and_then(|leader| Pid::from_raw(leader.parent.cast_signed()));
-    let session = |pid| getsid(pid).ok();
-    parent.is_none_or(|parent| session(Some(parent)) != session(None))
+    let stat = |pid| process::stat(&Host::live(), pid).into_value();
+    let shell_session = |group| stat(stat(group)?.parent)?.session;
+    let own = stat(std::process::id());
+    own.and_then(|own| Some(shell_session(own.group?)? != own.session?)).unwrap_or(true)
 }

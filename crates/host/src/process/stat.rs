@@ -11,6 +11,10 @@ pub struct Stat {
     pub state: char,
     /// Its parent.
     pub parent: u32,
+    /// Its process group; 0 where that is not of this process's pid namespace.
+    pub group: Option<u32>,
+    /// Its session; 0 likewise.
+    pub session: Option<u32>,
     /// Minor faults of its own threads, ended ones included.
     pub minor_faults: u64,
     /// Minor faults of children it has waited for, and theirs.
@@ -51,6 +55,9 @@ pub fn parse(text: &str) -> Option<Stat> {
         comm,
         state: fields.first()?.chars().next()?,
         parent: fields.get(1)?.parse().ok()?,
+        // One that is ending has neither.
+        group: fields.get(2)?.parse().ok(),
+        session: fields.get(3)?.parse().ok(),
         minor_faults: number(10)?,
         children_minor_faults: number(11)?,
         major_faults: number(12)?,
@@ -78,6 +85,7 @@ mod tests {
         let stat = parse(LINE).unwrap();
         assert_eq!(stat.comm, "pg) R 1 (x\ny");
         assert_eq!((stat.state, stat.parent, stat.threads), ('S', 1, 1));
+        assert_eq!((stat.group, stat.session), (Some(4012), Some(4012)));
         assert_eq!((stat.minor_faults, stat.children_minor_faults), (1500, 90000));
         assert_eq!((stat.major_faults, stat.children_major_faults), (3, 4));
         assert_eq!((stat.user_ticks, stat.children_system_ticks), (250, 80));
