@@ -32,7 +32,8 @@ impl Rest {
         if is_ignored(SIGTSTP) || is_orphaned() {
             return Ok(Self(None));
         }
-        let flags = FLAGS.as_ref().map_err(|error| io::Error::from(error.kind()))?;
+        let flags =
+            FLAGS.as_ref().map_err(|error| io::Error::new(error.kind(), error.to_string()))?;
         flags.wanted.store(false, Relaxed);
         flags.unheard.store(false, Relaxed);
         Ok(Self(Some(flags)))

@@ -136,8 +136,8 @@ impl<'a> Session<'a> {
     ) -> Observed {
         if !self.rested.is_zero() {
             notes.push(format!(
-                "this program was stopped for {:.0} s of the window; what was seen before and after stands for it",
-                self.rested.as_secs_f64().max(1.0)
+                "stopped for {:.1?} of the window; what was seen before and after stands for it",
+                self.rested
             ));
         }
         let tracing_s = seen.tracing_s.clone();

@@ -21,7 +21,7 @@ use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use support::{Bystander, Untax, unmeasured};
-use untax_lab::{Pgbench, Place, Postgres};
+use untax_lab::{LabError, Load, Pgbench, Place, Postgres};
 
 /// Longer than anything here takes: ends what hangs, measures nothing.
 const HUNG: Duration = Duration::from_secs(120);
@@ -157,9 +157,7 @@ const LOAD: Pgbench = Pgbench { clients: 4, seconds: 180, writes: false, reconne
 #[test]
 fn a_database_is_shown_opened_and_left() {
     support::real(|| {
-        let postgres = Postgres::start(Place::Host, &BUFFERS)?;
-        postgres.pgbench_fill(10, 100)?;
-        let _load = postgres.pgbench(&LOAD)?;
+        let (postgres, _load) = loaded(10)?;
         let pid = postgres.pid().unwrap().to_string();
         let untax = Untax::new();
         let options = ["watch", "--pid", &pid, "--window", "1s", "--no-calibration"];
@@ -310,6 +308,14 @@ impl Drop for Stream {
     }
 }
 
+/// A server under load, so many times pgbench's smallest.
+fn loaded(scale: u32) -> Result<(Postgres, Load), LabError> {
+    let postgres = Postgres::start(Place::Host, &BUFFERS)?;
+    postgres.pgbench_fill(scale, 100)?;
+    let load = postgres.pgbench(&LOAD)?;
+    Ok((postgres, load))
+}
+
 fn database(check: &Value, pid: u32) -> Option<&Value> {
     check["databases"].as_array().unwrap().iter().find(|database| database["pid"] == pid)
 }
@@ -317,9 +323,7 @@ fn database(check: &Value, pid: u32) -> Option<&Value> {
 #[test]
 fn each_window_is_a_line_and_costs_less_than_the_first() {
     support::real(|| {
-        let postgres = Postgres::start(Place::Host, &BUFFERS)?;
-        postgres.pgbench_fill(10, 100)?;
-        let _load = postgres.pgbench(&LOAD)?;
+        let (postgres, _load) = loaded(10)?;
         let pid = postgres.pid().unwrap();
         let untax = Untax::new();
         let text = pid.to_string();
@@ -348,10 +352,8 @@ fn a_database_found_later_is_traced_and_its_end_is_said() {
         let untax = Untax::new();
         let mut stream = Stream::start(&untax, &[]);
         stream.next();
-        let postgres = Postgres::start(Place::Host, &BUFFERS)?;
-        postgres.pgbench_fill(1, 100)?;
+        let (postgres, load) = loaded(1)?;
         let pid = postgres.pid().unwrap();
-        let load = postgres.pgbench(&LOAD)?;
         stream.until(|check| {
             let active_s = database(check, pid).map(|found| &found["time"]["active_s"]);
             active_s.and_then(Value::as_f64).is_some_and(|active_s| active_s > 0.1)
@@ -408,9 +410,7 @@ fn one_that_is_to_outlive_its_terminal_does() {
 #[test]
 fn one_that_is_stopped_traces_no_switches_and_goes_on() {
     support::real(|| {
-        let postgres = Postgres::start(Place::Host, &BUFFERS)?;
-        postgres.pgbench_fill(10, 100)?;
-        let _load = postgres.pgbench(&LOAD)?;
+        let (postgres, _load) = loaded(10)?;
         let pid = postgres.pid().unwrap();
         let (untax, text) = (Untax::new(), pid.to_string());
         let mut stream = Stream::start(&untax, &["--pid", &text]);

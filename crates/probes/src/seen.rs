@@ -10,7 +10,7 @@ use untax_core::window::{FaultSample, Loads, Sent};
 use untax_core::{Activity, Calibration, Database, Io, Reading, Seconds, Snapshot, Window};
 use untax_host::Host;
 
-/// How often faults are sampled inside a window: for 300 backends some 20 ms each time.
+/// How often faults are sampled inside a window: for 300 backends some 10 ms each time.
 const SAMPLES: u32 = 5;
 
 /// The probes: they see one window after the other, until this value is dropped.
