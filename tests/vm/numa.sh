@@ -6,7 +6,7 @@
 #
 # A process with its CPUs on node 0 and its memory on node 1 must be found numa-remote, one with
 # both on node 0 must not. Memory whose node the threads leave again and again is moved by the
-# kernel's NUMA balancing: numa-churn, and not when balancing is off. All nodes are equally near in
+# kernel's NUMA balancing: numa-churn, and not while balancing is off. All nodes are equally near in
 # an emulated machine, so only what is found counts.
 . "$(dirname "$0")/guest.sh"
 
@@ -30,7 +30,6 @@ grep -q 'tax: what an access to another node costs' "$work/line.json" ||
 empty_group
 start --cpunodebind=0 --membind=0
 check "does not find" numa-remote "its CPUs and its memory are on node 0"
-check "does not find" numa-churn "balancing is off"
 empty_group
 
 # Moves the process between the nodes, so that its memory is always on the wrong one. Scans come
@@ -40,7 +39,6 @@ mount -t debugfs debugfs /sys/kernel/debug 2>/dev/null || true
 for file in scan_delay_ms scan_period_min_ms scan_period_max_ms; do
     echo 100 >"$scans/$file" || fail "no $scans/$file"
 done
-echo 1 >/proc/sys/kernel/numa_balancing
 # Without a policy for its memory: one would forbid the kernel to move it.
 start --cpunodebind=0
 all=$(sed 's/.*-//' /sys/devices/system/cpu/online)
@@ -49,6 +47,8 @@ say "moving it between CPUs ${nodes[0]} and ${nodes[1]} of 0-$all"
 (while :; do for cpus in "${nodes[@]}"; do taskset -pc "$cpus" "$pid" >/dev/null || exit; sleep 2; done; done) &
 mover=$!
 window=6s
+check "does not find" numa-churn "balancing is off"
+echo 1 >/proc/sys/kernel/numa_balancing
 check finds numa-churn "its threads are never where its memory is"
 kill "$mover"
 grep -o '"summary": *"NUMA balancing moves[^"]*"' "$work/line.json"

@@ -16,7 +16,7 @@ use std::path::PathBuf;
     name = "untax",
     version,
     arg_required_else_help = true,
-    after_help = "Exit codes: 0 clean, 1 findings, 2 could not do it, 3 bad usage.\n\n\
+    after_help = "Exit codes: 0 clean, 1 findings above info, 2 could not do it, 3 bad usage.\n\n\
                   Examples:\n  untax check                      every database on this host\n  \
                   untax check --pid 4012 --json    one of them, for scripts\n  \
                   untax explain small-pages        what a finding means and how to fix it\n  \

@@ -18,6 +18,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 use support::numbers::{gap, part, possible, sum, untraced};
+use support::threads::{Threads, built};
 use support::{Bystander, Ran, Untax, database, demand, one_of, rules, text, unmeasured};
 use untax_lab::{Disk, Group, Pgbench, Place, Postgres, Redis, RedisBenchmark, Setup, Thp};
 
@@ -208,61 +209,6 @@ fn a_control_group_that_is_removed_throttles_nobody() {
     });
 }
 
-/// A program or library made of a file of `support/`.
-fn built(untax: &Untax, source: &str, options: &[&str]) -> PathBuf {
-    let (file, made) = (untax.path("source.c"), untax.path("made"));
-    fs::write(&file, source).unwrap();
-    let mut compiler = Command::new("cc");
-    compiler.args(["-O1", "-Wall", "-Werror"]).args(options);
-    let output = compiler.arg("-o").arg(&made).arg(&file).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    made
-}
-
-/// A program of many threads; what it says goes to a file.
-struct Threads {
-    program: Bystander,
-    said: PathBuf,
-}
-
-impl Threads {
-    fn start(untax: &Untax, words: [&str; 3]) -> Self {
-        Self::start_reading(untax, words, Path::new("/dev/null"))
-    }
-
-    fn start_reading(untax: &Untax, words: [&str; 3], from: &Path) -> Self {
-        let program = built(untax, include_str!("support/threads.c"), &["-pthread"]);
-        let said = untax.path("said");
-        // `Bystander` lets nothing be said.
-        let mut shell = Command::new("sh");
-        shell.args(["-c", "to=$1 from=$2; shift 2; exec \"$@\" >\"$to\" <>\"$from\"", "sh"]);
-        shell.arg(&said).arg(from);
-        let program = Bystander::start({
-            shell.arg(program).args(words);
-            shell
-        });
-        Self { program, said }
-    }
-
-    /// The last line so far.
-    fn says(&self) -> String {
-        let said = text(self.said.to_str().unwrap());
-        // The last one may be half written.
-        let whole = said.rsplit_once('\n').map_or("", |(whole, _)| whole);
-        whole.lines().last().unwrap_or_default().to_owned()
-    }
-
-    /// How many there were so far.
-    fn count(&self) -> f64 {
-        self.says().parse().unwrap_or(0.0)
-    }
-
-    /// How many there are.
-    fn alive(&self) -> usize {
-        fs::read_dir(format!("/proc/{}/task", self.program.id())).map_or(0, Iterator::count)
-    }
-}
-
 /// What a check itself may take of a CPU, seconds: without the calibration it is a third of that.
 const OWN_S: f64 = 1.5;
 
@@ -310,6 +256,44 @@ fn threads_that_there_is_no_room_for_are_no_small_number() {
         let found = database(&check, pid);
         println!("{:#}", found["time"]);
         untraced(found, "no room for");
+        Ok(())
+    });
+}
+
+/// Switches of all threads of a process so far, as the kernel counts them.
+fn switches(pid: u32) -> f64 {
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
+    let of = |path: PathBuf| {
+        let status = text(path.join("status").to_str().unwrap());
+        let counts = status.lines().filter_map(|line| line.split_once("ctxt_switches:"));
+        counts.map(|(_, count)| count.trim().parse::<f64>().unwrap()).sum::<f64>()
+    };
+    threads.map(|thread| of(thread.path())).sum()
+}
+
+#[test]
+fn a_hundred_thousand_switches_a_second_cost_a_fiftieth_of_a_cpu_at_most() {
+    support::real(|| {
+        let untax = Untax::new();
+        let threads = Threads::start(&untax, ["pairs", "2", "0"]);
+        let pid = threads.program.id();
+        until("threads", || threads.says() == "ready");
+        let (since, before) = (Instant::now(), switches(pid));
+        let words = ["watch", "--json", "--count", "3", "--no-calibration", "--pid"];
+        let ran = untax.run(&[&words[..], &[&pid.to_string()]].concat());
+        let a_second = (switches(pid) - before) / since.elapsed().as_secs_f64();
+        assert!(a_second > 100_000.0, "{a_second:.0} switches a second: nothing is tested");
+        let checks = ran.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        let shares = checks.map(|check| {
+            let own = |name: &str| check["self"][name].as_f64().unwrap();
+            (own("cpu_s") + own("tracing_s")) / check["window_s"].as_f64().unwrap()
+        });
+        let shares: Vec<f64> = shares.collect();
+        println!("{a_second:.0} switches a second; of a CPU {shares:.4?}");
+        assert_eq!(shares.len(), 3);
+        // The first loads what the others find there, and takes twice as long for it as a build that
+        // is optimised.
+        assert!(shares[1..].iter().all(|share| *share < 0.02), "{shares:?}");
         Ok(())
     });
 }

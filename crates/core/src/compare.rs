@@ -60,6 +60,8 @@ pub enum Change {
     More,
     /// Found both times, and nothing more can be said.
     Same,
+    /// Found in one of them, and not measured in the other.
+    Unmeasured,
 }
 
 /// Compares two checks. Databases are the same when they have the same data directory, or, where
@@ -94,7 +96,11 @@ fn compared(before: &Checked, after: &Checked) -> Compared {
         let both = [before, after].map(|of| of.findings.iter().find(|f| f.rule == rule));
         let tax = both.map(|finding| finding.and_then(|finding| finding.tax.clone()));
         let found = both.map(|finding| finding.is_some());
-        let change = change(found, &tax);
+        let measured = [before, after].map(|of| {
+            let mut gaps = of.unmeasured.iter().map(|gap| gap.rule.as_str());
+            !gaps.any(|of| [rule, "all"].contains(&of))
+        });
+        let change = change(found, measured, &tax);
         Cause { rule: rule.to_owned(), found, tax, change }
     };
     Compared {
@@ -104,10 +110,11 @@ fn compared(before: &Checked, after: &Checked) -> Compared {
     }
 }
 
-fn change(found: [bool; 2], tax: &[Option<Tax>; 2]) -> Change {
+fn change(found: [bool; 2], measured: [bool; 2], tax: &[Option<Tax>; 2]) -> Change {
     match (found, tax) {
-        ([true, false], _) => Change::Gone,
-        ([false, true], _) => Change::New,
+        ([true, false], _) if measured[1] => Change::Gone,
+        ([false, true], _) if measured[0] => Change::New,
+        ([true, false] | [false, true], _) => Change::Unmeasured,
         (_, [Some(before), Some(after)]) if after.high < before.low => Change::Less,
         (_, [Some(before), Some(after)]) if after.low > before.high => Change::More,
         _ => Change::Same,
@@ -122,12 +129,16 @@ mod tests {
     #[test]
     fn only_intervals_apart_are_a_difference() {
         let tax = |low, mid, high| Some(Tax::new(Interval::new(low, mid, high), "test"));
-        let of = |before, after| change([true, true], &[before, after]);
+        let both = [true, true];
+        let of = |before, after| change(both, both, &[before, after]);
         assert_eq!(of(tax(0.2, 0.3, 0.4), tax(0.0, 0.1, 0.15)), Change::Less);
         assert_eq!(of(tax(0.0, 0.1, 0.15), tax(0.2, 0.3, 0.4)), Change::More);
         assert_eq!(of(tax(0.2, 0.3, 0.4), tax(0.1, 0.2, 0.3)), Change::Same);
         assert_eq!(of(tax(0.2, 0.3, 0.4), None), Change::Same, "not measured is not zero");
-        assert_eq!(change([true, false], &[tax(0.2, 0.3, 0.4), None]), Change::Gone);
-        assert_eq!(change([false, true], &[None, None]), Change::New);
+        let gone = |measured| change([true, false], measured, &[tax(0.2, 0.3, 0.4), None]);
+        assert_eq!(gone(both), Change::Gone);
+        assert_eq!(gone([true, false]), Change::Unmeasured);
+        assert_eq!(change([false, true], both, &[None, None]), Change::New);
+        assert_eq!(change([false, true], [false, true], &[None, None]), Change::Unmeasured);
     }
 }

@@ -33,7 +33,9 @@ pub struct HostFacts {
     /// The hypervisor or container that the host itself is, such as `kvm` or `docker on kvm`;
     /// `none` on bare metal.
     pub virtualization: Reading<String>,
-    /// Control groups.
+    /// Which control groups there are: `v1`, `v2` or `hybrid`.
+    pub cgroup_version: Reading<String>,
+    /// Where they are.
     pub cgroup: Reading<CgroupLayout>,
     /// Processor time of the machine since boot.
     pub cpu_time: Reading<CpuTime>,
@@ -239,11 +241,9 @@ pub struct Distribution {
     pub boot_loader: Reading<String>,
 }
 
-/// Which control groups there are.
+/// Where control groups are, and what they count.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CgroupLayout {
-    /// `v1`, `v2` or `hybrid`.
-    pub version: String,
     /// Where each v1 controller, and `unified` for v2, is mounted.
     pub mounts: Vec<CgroupMount>,
     /// Whether huge pages count in `memory.max` (mount option `memory_hugetlb_accounting`).

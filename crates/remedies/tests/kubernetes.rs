@@ -123,7 +123,6 @@ fn memory_is_the_limit_without_what_moves_into_huge_pages() {
     node.databases[0].cgroup = cgroup;
     node.databases[0].memory.page_size_bytes = Present(Bytes::KIB_4);
     node.host.cgroup = Present(untax_core::host::CgroupLayout {
-        version: "v2".to_owned(),
         mounts: Vec::new(),
         memory_hugetlb_accounting: true,
     });

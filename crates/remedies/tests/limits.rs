@@ -30,11 +30,7 @@ fn plan_for(cgroup: &str, rule: &str, remedy: &str) -> Plan {
         path: "/sys/fs/cgroup".to_owned(),
         root: "/".to_owned(),
     };
-    host.cgroup = Present(CgroupLayout {
-        version: "v2".to_owned(),
-        mounts: vec![mount],
-        memory_hugetlb_accounting: false,
-    });
+    host.cgroup = Present(CgroupLayout { mounts: vec![mount], memory_hugetlb_accounting: false });
     host.cpu = Present(Cpu {
         vendor: "test".to_owned(),
         model: "test".to_owned(),

@@ -42,9 +42,12 @@ pub fn host(host: &HostFacts) -> Vec<Fact> {
         fact("Virtualisation", host.virtualization.clone()),
         fact(
             "Control groups",
-            said(&host.cgroup, |c| {
-                let counted = if c.memory_hugetlb_accounting { "count" } else { "do not count" };
-                format!("{}; huge pages {counted} in memory limits", c.version)
+            host.cgroup_version.as_ref().and_then(|version| {
+                said(&host.cgroup, |c| {
+                    let counted =
+                        if c.memory_hugetlb_accounting { "count" } else { "do not count" };
+                    format!("{version}; huge pages {counted} in memory limits")
+                })
             }),
         ),
     ]

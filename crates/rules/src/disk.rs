@@ -14,6 +14,11 @@ use untax_core::io::{Behind, Direction, Flow, Role};
 use untax_core::window::Pair;
 use untax_core::{Evidence, Interval, Io, Reading, Window};
 
+/// Why nothing is charged where no request is known as the database's own: those of ZFS carry no pages of
+/// files, nor do writes of an encrypted device.
+const STRANGERS: &str = "its threads waited for disks, but no request was known as its own: the \
+                         filesystem or the device hides whose they are (ZFS, dm-crypt)";
+
 /// What an ordinary flash disk of the machine's own takes for a request, its queue included:
 /// data-centre flash is specified at 0.02 to 0.2 ms for a small read or write, and
 /// takes up to 0.5 ms under load. Waits within it are the price of durable or cold data anywhere.
@@ -87,7 +92,17 @@ impl Charged {
     /// How the waits of one database divide.
     pub fn of(window: &Window, pair: &Pair) -> Reading<Self> {
         let io = window.io.as_ref();
-        io.and_then(|io| io.flows.as_ref().map(|_| Self::divide(window, io, pair)))
+        io.and_then(|io| {
+            io.flows.as_ref().and_then(|_| {
+                let waiting = || waits(window, pair).into_value().flatten();
+                let known = waited_for(io, &pair.end.id).next().is_some();
+                if known || waiting().is_none_or(|stall| stall.share.mid < WORTH) {
+                    Reading::Present(Self::divide(window, io, pair))
+                } else {
+                    Reading::Absent(STRANGERS.to_owned())
+                }
+            })
+        })
     }
 
     fn divide(window: &Window, io: &Io, pair: &Pair) -> Self {
@@ -167,11 +182,12 @@ fn moving(io: &Io, pair: &Pair) -> f64 {
     }
 }
 
-/// How long the database's threads waited for block devices themselves while requests were counted, in
-/// the background too: those are counted without regard to who made them.
+/// How long the database's threads waited for block devices themselves while requests were counted, but
+/// for processes that nobody waits for: what these write back is not among the requests either.
 pub fn waited(io: &Io, pair: &Pair) -> Option<f64> {
     let activity = pair.activity.value()?;
-    let waits = |spent: &Spent| spent.part(pair.end.model) == Part::Disk;
+    let model = pair.end.model;
+    let waits = |s: &Spent| s.part(model) == Part::Disk && !s.in_background(model);
     let waited = activity.sum(|s| matches!(s.doing, Doing::Disk | Doing::AsyncIo) && waits(s));
     Some(waited.0 * io.window_s.0 / activity.window_s.0.max(f64::MIN_POSITIVE))
 }
@@ -221,6 +237,8 @@ mod tests {
     use super::*;
     use crate::test_io::{flow, io};
     use crate::test_window;
+    use untax_core::Seconds;
+    use untax_core::activity::Polling;
 
     fn charged(window: &Window) -> Charged {
         let pair = window.databases().next().unwrap();
@@ -253,6 +271,37 @@ mod tests {
         window.io = io(vec![flow(Some("postgres:7"), Role::Log, Direction::Write, 9000, 0.000_1)]);
         let c = charged(&window);
         assert!(c.device.high.abs() < 1e-12 && c.neighbours.high.abs() < 1e-12);
+    }
+
+    /// Five seconds of a database that waits for its disk, by threads that serve clients.
+    fn waiting(flows: Vec<Flow>) -> Window {
+        let mut window = test_window::postgres();
+        test_window::trace(&mut window, &[(Doing::OnCpu, 5.0), (Doing::Disk, 5.0)]);
+        window.io = io(flows);
+        window
+    }
+
+    #[test]
+    fn requests_of_nobody_price_nothing() {
+        let mut window = waiting(vec![flow(None, Role::Other, Direction::Write, 25_000, 0.000_2)]);
+        let of = |window: &Window| Charged::of(window, &window.databases().next().unwrap());
+        assert!(matches!(of(&window), Reading::Absent(why) if why.contains("dm-crypt")));
+        test_window::trace(&mut window, &[(Doing::OnCpu, 5.0), (Doing::Disk, 0.001)]);
+        assert!(of(&window).is_present(), "hardly any wait");
+    }
+
+    #[test]
+    fn what_a_checkpoint_waits_for_makes_no_disk_slow() {
+        let log = flow(Some("postgres:7"), Role::Log, Direction::Write, 25_000, 0.000_2);
+        let mut window = waiting(vec![log]);
+        if let Reading::Present(activities) = &mut window.activity {
+            let spent = &mut activities[0].slices[0].spent;
+            let checkpointer = Polling::Timed;
+            let time_s = Seconds(50.0);
+            spent.push(Spent { polling: checkpointer, doing: Doing::Disk, time_s });
+        }
+        assert!((charged(&window).request_s - 0.000_2).abs() < 1e-9);
+        assert!(charged(&window).device.high.abs() < 1e-12);
     }
 
     #[test]

@@ -9,11 +9,17 @@ use untax_core::window::Pair;
 
 /// Share (0..1) of the log that is images of whole pages; `None` when the server does not say.
 ///
-/// An image is at most a block of 8 KiB: less when it has a hole in the middle or is compressed.
+/// An image is at most a block of 8 KiB: less when it has a hole in the middle, and much less when it
+/// is compressed.
 pub fn of_log(pair: &Pair) -> Option<f64> {
     const BLOCK_BYTES: f64 = 8192.0;
     let (images, bytes) = (grown(pair, "wal_fpi")?, grown(pair, "wal_bytes")?);
     (bytes > 0.0).then(|| (images * BLOCK_BYTES / bytes).clamp(0.0, 1.0))
+}
+
+/// Whether images are compressed, so that their share of the log is not known.
+pub fn compressed(pair: &Pair) -> bool {
+    pair.end.setting("wal_compression").value().is_some_and(|value| value != "off")
 }
 
 /// Their share (0..1) of what is written to the log's files: each flush writes the page that it ends
@@ -37,9 +43,12 @@ pub fn freed(io: &Io, pair: &Pair, limit: &IoLimit) -> f64 {
 }
 
 /// Of so many bytes that were written to the log, those of images; none that anybody is charged for
-/// where the server does not say.
+/// where the server does not say, or not how small they are.
 fn bytes(io: &Io, pair: &Pair, written: f64) -> f64 {
     let part = io.window_s.0 / pair.seconds.max(f64::MIN_POSITIVE);
+    if compressed(pair) {
+        return 0.0;
+    }
     let images = || Some(of_log(pair)? * (grown(pair, "wal_bytes")? * part).min(written));
     images().unwrap_or(0.0)
 }

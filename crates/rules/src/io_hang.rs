@@ -5,7 +5,7 @@ use crate::memory;
 use crate::stall::{self, Stall, WORTH, Words, percent};
 use untax_core::activity::Doing;
 use untax_core::finding::Says;
-use untax_core::io::{Direction, Writer};
+use untax_core::io::{Behind, Direction, Role, Writer};
 use untax_core::window::Pair;
 use untax_core::{Diagnosis, Evidence, Io, Seconds, Severity, Window};
 
@@ -99,12 +99,16 @@ const FLOOD_BYTES: u64 = 256 << 20;
 
 fn suspect<'a>(io: &'a Io, pair: &Pair) -> Suspect<'a> {
     let id = pair.end.id.as_str();
-    let places = || io.places_of(id).filter_map(|place| place.filesystem.value());
-    let written = |device: &str| {
+    // Whether temporary files are written depends on the queries.
+    let places = || io.places_of(id).filter(|place| place.role != Role::Temp);
+    let silent = |device: &str| {
         let mut flows = io.flows.value().into_iter().flatten();
-        flows.any(|flow| flow.device == device && flow.direction == Direction::Write)
+        // A device made of others has no requests of its own.
+        io.device(device).is_some_and(|found| found.behind != Behind::Mapped)
+            && !flows.any(|flow| flow.device == device && flow.direction == Direction::Write)
     };
-    let silent = places().find(|f| f.device.as_deref().is_some_and(|device| !written(device)));
+    let mut filesystems = places().filter_map(|place| place.filesystem.value());
+    let silent = filesystems.find(|f| f.device.as_deref().is_some_and(silent));
     if let (Some(filesystem), true) = (silent, io.flows.is_present()) {
         return Suspect::Frozen(filesystem.point.clone());
     }
@@ -241,5 +245,10 @@ mod tests {
         assert!(found(evaluate(&window))[0].summary.contains("which wrote 1 GiB"));
         window.io = io(Vec::new());
         assert!(found(evaluate(&window))[0].summary.contains("maybe frozen"));
+        // Its requests are those of the devices that it is made of.
+        if let Reading::Present(io) = &mut window.io {
+            io.devices[0].behind = Behind::Mapped;
+        }
+        assert!(!found(evaluate(&window))[0].summary.contains("frozen"));
     }
 }

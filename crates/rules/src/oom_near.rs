@@ -16,7 +16,8 @@ pub const RULE: Rule = Rule {
     measured: "memory.current less the page cache of files (memory.stat), against memory.max, of \
                each group up to the root; the time left follows from how fast it grew in the \
                window. Found when less than 5 % is left, or when it lasts less than 15 minutes \
-               at that speed.",
+               at that speed: one of 2 % of the limit in the window and more, or any where less than \
+               a quarter is left.",
     fix: "Raise the limit, or give the database less: maxmemory, shared_buffers, work_mem, fewer \
           connections; let the application fail fast meanwhile.",
     sources: &[
@@ -31,6 +32,12 @@ pub const RULE: Rule = Rule {
 
 /// With less than this share left, a burst of work may take it.
 const TIGHT: f64 = 0.05;
+
+/// With less than this share left, growth of any speed counts.
+const LITTLE: f64 = 0.25;
+
+/// With more left, growth of less than this share of the limit in a window may be one query's.
+const NOTABLE: f64 = 0.02;
 
 /// A person can act within this.
 const SOON_S: f64 = 15.0 * 60.0;
@@ -48,8 +55,13 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
 fn of_group(pair: &Pair, group: &MemoryGroup) -> Option<Says> {
     let (limit, used) = (group.max_bytes.value()?.0 as f64, group.unreclaimable()?.0 as f64);
     let left = (limit - used).max(0.0);
-    let per_s = growth(pair, group).map(|growth| growth / pair.seconds);
-    let lasts_s = per_s.filter(|per_s| *per_s > 0.0).map_or(f64::INFINITY, |per_s| left / per_s);
+    let grown = growth(pair, group);
+    let per_s = grown.map(|grown| grown / pair.seconds);
+    let counts = |grown: f64| grown > 0.0 && (left < LITTLE * limit || grown >= NOTABLE * limit);
+    let lasts_s = match grown.filter(|grown| counts(*grown)) {
+        Some(grown) => left / grown * pair.seconds,
+        None => f64::INFINITY,
+    };
     if left >= TIGHT * limit && lasts_s >= SOON_S {
         return None;
     }
@@ -132,6 +144,8 @@ mod tests {
         assert_eq!(findings[0].severity, Severity::High);
         assert!(grown(500, 500).is_empty());
         assert!(grown(600, 500).is_empty(), "it shrinks");
+        assert!(grown(490, 500).is_empty(), "one query's, with half of it left");
+        assert_eq!(grown(890, 900).len(), 1);
     }
 
     #[test]

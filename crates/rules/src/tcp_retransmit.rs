@@ -20,11 +20,11 @@ pub const RULE: Rule = Rule {
            links and conntrack tables that are full do it.",
     measured: "RetransSegs, OutSegs and TCPTimeouts of the database's network namespace \
                (/proc/PID/net/snmp and netstat). Each time-out is charged with the least that it \
-               can take, 200 ms, over active time and these waits together: a lower bound. Where \
+               can take, 200 ms, over active time and these waits together; none of them may be the \
+               database's, as those of other programs in the namespace count too. Where \
                the window has ten moments of 50 ms or more in which no client stands still, the \
                gain is at most what is sent in these (OutSegs) over the mean of the window without \
-               what was sent again: the link may allow no more. All connections of the namespace \
-               count, those of other programs too.",
+               what was sent again: the link may allow no more.",
     fix: "Find the link or queue that drops (ethtool -S, tc -s qdisc, nstat); raise what limits \
           the rate, or shape instead of policing; check conntrack and MTU.",
     sources: &[
@@ -142,8 +142,8 @@ fn priced(window: &Window, pair: &Pair, lost: f64) -> Option<(Tax, Gain)> {
     }
     let share = stalled_s / (active + stalled_s);
     let method = "time-outs x 200 ms, the least that each takes, over active time and these waits; \
-                  a lower bound";
-    let tax = Tax::new(Interval::new(share, share, 1.0_f64.min(share * 2.0)), method);
+                  those of other programs in its network namespace among them";
+    let tax = Tax::new(Interval::new(0.0, share, 1.0_f64.min(share * 2.0)), method);
     let waited_s = between_s(pair, activity);
     let clients_s = (active + waited_s) * clients_of_thread(pair);
     let still_s = timeouts_s(pair)?.min(waited_s * clients_of_thread(pair));

@@ -33,6 +33,7 @@ fn unread_host() -> HostFacts {
         numa: gap(),
         distribution: gap(),
         virtualization: gap(),
+        cgroup_version: gap(),
         cgroup: gap(),
         cpu_time: gap(),
         sysctls: gap(),

@@ -18,7 +18,9 @@ use untax_remedies::{Receipt, Tree};
 /// Arguments of `untax apply`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  untax apply plan-20260101T101500000Z --dry-run\n  \
-                        untax apply fix/                       a plan written with -o fix")]
+                        untax apply fix/                       a plan written with -o fix\n\n\
+                        Exit codes: 0 applied, or it could be (--dry-run); 1 a step is refused \
+                        (--dry-run); 2 could not do it, and all that was done is undone; 3 bad usage.")]
 pub struct Args {
     /// The plan: its id, its file, or the directory that it was written to
     #[arg(value_name = "PLAN")]

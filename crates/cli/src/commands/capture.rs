@@ -2,9 +2,10 @@
 
 use crate::Outcome;
 use crate::observe::{Observed, Watching};
-use crate::screen::say;
+use crate::screen::{print_json, say};
 use crate::state::State;
-use std::path::PathBuf;
+use serde::Serialize;
+use std::path::{Path, PathBuf};
 use untax_host::{Capture, Host};
 
 /// Arguments of `untax capture`.
@@ -16,8 +17,19 @@ pub struct Args {
     /// Where to save it: an archive if the name ends in .tar.gz, a folder otherwise
     #[arg(value_name = "FILE")]
     file: PathBuf,
+    /// Print what was saved as JSON
+    #[arg(long)]
+    json: bool,
     #[command(flatten)]
     watching: Watching,
+}
+
+/// The result as JSON.
+#[derive(Serialize)]
+struct Captured<'a> {
+    schema: &'static str,
+    path: &'a Path,
+    databases: Vec<&'a str>,
 }
 
 /// Runs the command.
@@ -30,6 +42,10 @@ pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
         end = start.clone();
     }
     Capture::write(&args.file, &start, &end)?;
+    if args.json {
+        let databases = window.end.databases.iter().map(|database| database.id.as_str()).collect();
+        print_json(&Captured { schema: "untax.capture/1", path: &args.file, databases })?;
+    }
     say(&format!(
         "captured {} databases in {}; untax check --replay {} shows what it holds",
         window.end.databases.len(),

@@ -2,11 +2,11 @@
 
 use super::check::Saved;
 use crate::Outcome;
-use crate::screen::write_file;
+use crate::screen::{print_json, write_file};
 use crate::state::State;
 use anyhow::{Context, bail};
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::path::PathBuf;
 use untax_core::{bench, lab, verdict};
 use untax_report::html::{self, Run};
@@ -23,6 +23,9 @@ pub struct Args {
     /// The page
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
+    /// Print what was written as JSON
+    #[arg(long)]
+    json: bool,
 }
 
 /// Runs the command.
@@ -33,6 +36,10 @@ pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
     });
     let runs: Vec<Run> = runs.collect::<anyhow::Result<_>>()?;
     write_file(&args.output, &html::report(&runs))?;
+    if args.json {
+        let (schema, path) = ("untax.report/1", &args.output);
+        print_json(&json!({ "schema": schema, "path": path, "results": runs.len() }))?;
+    }
     Ok(Outcome::Clean)
 }
 

@@ -13,7 +13,9 @@ use untax_remedies::{Receipt, Tree, Undone};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  untax undo                             list the receipts\n  \
                         untax undo receipt-20260101T101500000Z\n  \
-                        untax undo --stale                     what a crash left half done")]
+                        untax undo --stale                     what a crash left half done\n\n\
+                        Exit codes: 0 all is back, 1 something is left, 2 could not do it, \
+                        3 bad usage.")]
 pub struct Args {
     /// The receipt: its id or its file; without one, all are listed
     #[arg(value_name = "RECEIPT")]

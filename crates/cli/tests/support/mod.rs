@@ -10,6 +10,7 @@
 pub mod limited;
 pub mod numbers;
 pub mod restarts;
+pub mod threads;
 
 use serde_json::Value;
 use std::fs;

@@ -4,6 +4,7 @@
  *
  *   crowd N B   N threads, of which B work a tenth of their time and the others sleep
  *   later N B   the same, started when a line is said to it
+ *   pairs N _   N pairs of threads that wake each other in turn
  *   storm N A   threads that live for a moment, N at a time at most, A of them a second if the
  *               machine can; says ten times a second how many there were so far
  */
@@ -57,7 +58,7 @@ static void *lives_briefly(void *nothing)
 	return nothing;
 }
 
-static void start(void *(*what)(void *))
+static void start(void *(*what)(void *), void *with)
 {
 	static pthread_attr_t small;
 	static int ready;
@@ -68,16 +69,46 @@ static void start(void *(*what)(void *))
 		pthread_attr_setstacksize(&small, 32 << 10);
 		pthread_attr_setdetachstate(&small, PTHREAD_CREATE_DETACHED);
 	}
-	if (pthread_create(&thread, &small, what, NULL)) {
+	if (pthread_create(&thread, &small, what, with)) {
 		perror("pthread_create");
 		exit(1);
+	}
+}
+
+static void *answers(void *ends)
+{
+	int *end = ends;
+	char byte;
+
+	while (read(end[0], &byte, 1) == 1 && write(end[1], &byte, 1) == 1)
+		;
+	exit(1);
+}
+
+static void pairs(long count)
+{
+	for (long i = 0; i < count; i++) {
+		int there[2], back[2], *ends = malloc(4 * sizeof(int));
+
+		if (!ends || pipe(there) || pipe(back)) {
+			perror("pipe");
+			exit(1);
+		}
+		ends[0] = there[0];
+		ends[1] = back[1];
+		ends[2] = back[0];
+		ends[3] = there[1];
+		start(answers, ends);
+		start(answers, ends + 2);
+		if (write(there[1], "", 1) != 1)
+			exit(1);
 	}
 }
 
 static void crowd(long count, long busy)
 {
 	for (long i = 0; i < count; i++)
-		start(i < busy ? works : sleeps);
+		start(i < busy ? works : sleeps, NULL);
 }
 
 static void storm(long most, long a_second)
@@ -88,7 +119,7 @@ static void storm(long most, long a_second)
 		while (atomic_load(&alive) >= most || now_ns() - begun < total * each_ns)
 			usleep(500);
 		atomic_fetch_add(&alive, 1);
-		start(lives_briefly);
+		start(lives_briefly, NULL);
 		if (now_ns() - told > 100000000) {
 			told = now_ns();
 			printf("%ld\n", total);
@@ -105,7 +136,10 @@ int main(int argc, char **argv)
 		storm(most, number);
 	if (!strcmp(argv[1], "later"))
 		getchar();
-	crowd(most, number);
+	if (!strcmp(argv[1], "pairs"))
+		pairs(most);
+	else
+		crowd(most, number);
 	puts("ready");
 	fflush(stdout);
 	sleeps(NULL);

@@ -38,7 +38,9 @@ const UNIFIED: &str = "unified";
 
 fn read(host: &Host, facts: &mut HostFacts) {
     let keep = |line: &str| parse_line(line).map(|_| line.to_owned());
-    facts.cgroup = host.kept("/proc/self/mountinfo", keep).and_then(|text| parse(&text));
+    let found = host.kept("/proc/self/mountinfo", keep).and_then(|text| parse(&text));
+    facts.cgroup_version = found.as_ref().map(|(version, _)| (*version).to_owned());
+    facts.cgroup = found.map(|(_, layout)| layout);
 }
 
 /// A cgroup mount with the options that matter.
@@ -47,7 +49,7 @@ struct Mount {
     counts_hugetlb: bool,
 }
 
-fn parse(text: &str) -> Reading<CgroupLayout> {
+fn parse(text: &str) -> Reading<(&'static str, CgroupLayout)> {
     let found: Vec<Mount> = text.lines().filter_map(parse_line).collect();
     let is_unified = |mount: &CgroupMount| mount.controllers == [UNIFIED];
     // A named hierarchy without controllers, as systemd's own, limits nothing.
@@ -63,11 +65,7 @@ fn parse(text: &str) -> Reading<CgroupLayout> {
         (false, false) => return Absent("no control groups are mounted".to_owned()),
     };
     let counts = found.iter().any(|found| is_unified(&found.mount) && found.counts_hugetlb);
-    Present(CgroupLayout {
-        version: version.to_owned(),
-        mounts: best(found),
-        memory_hugetlb_accounting: counts,
-    })
+    Present((version, CgroupLayout { mounts: best(found), memory_hugetlb_accounting: counts }))
 }
 
 /// One mount of each hierarchy: the one that shows most of it, the first where several do.
@@ -128,16 +126,20 @@ mod tests {
     const UNIFIED_TOO: &str = "41 31 0:38 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n";
 
     fn layout(text: &str) -> CgroupLayout {
-        parse(text).into_value().unwrap()
+        parse(text).into_value().unwrap().1
+    }
+
+    fn version(text: &str) -> &'static str {
+        parse(text).into_value().unwrap().0
     }
 
     #[test]
     fn the_three_versions() {
-        assert_eq!(layout(V2).version, "v2");
-        assert_eq!(layout(V1).version, "v1");
-        assert_eq!(layout(&format!("{V1}{UNIFIED_TOO}")).version, "hybrid");
+        assert_eq!(version(V2), "v2");
+        assert_eq!(version(V1), "v1");
+        assert_eq!(version(&format!("{V1}{UNIFIED_TOO}")), "hybrid");
         let named = "34 31 0:37 / /sys/fs/cgroup/elogind rw - cgroup cgroup rw,name=elogind\n";
-        assert_eq!(layout(&format!("{V2}{named}")).version, "v2");
+        assert_eq!(version(&format!("{V2}{named}")), "v2");
         assert!(matches!(parse("1 1 0:1 / / rw - ext4 /dev/sda rw\n"), Absent(_)));
     }
 

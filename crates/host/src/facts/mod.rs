@@ -92,6 +92,7 @@ fn unread() -> HostFacts {
         memory: not_read(),
         distribution: not_read(),
         virtualization: not_read(),
+        cgroup_version: not_read(),
         cgroup: not_read(),
         cpu_time: not_read(),
         sysctls: not_read(),

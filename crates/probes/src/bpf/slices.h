@@ -43,7 +43,7 @@ static long forget_one(struct bpf_map *map, const u32 *index, struct total *tota
 	return 0;
 }
 
-/* Run by the reader, when a window begins; a wait that goes on is still as long as it is. */
+/* Run by the reader, when a window begins. */
 SEC("syscall")
 int forget_longest(void *context)
 {
@@ -90,6 +90,8 @@ static __always_inline bool look(struct thread *thread, u32 pid, u64 now)
 static long resume_one(struct bpf_map *map, const u32 *pid, struct thread *thread, u64 *now)
 {
 	struct total *total = total_of(thread);
+	/* A thread that waits for its first client is as new as before. */
+	bool unasked = thread->threaded && thread->doing == FUTEX && !thread->polls;
 
 	/* It ended while nobody looked. */
 	if (thread->dying) {
@@ -99,6 +101,9 @@ static long resume_one(struct bpf_map *map, const u32 *pid, struct thread *threa
 	/* The clock of holders stood still; those that wait now set it going again. */
 	if (total && total->holds_since < *now)
 		total->holds_since = 0;
+	if (thread->born && thread->polls < POLLS && !unasked && *now > thread->since + BEGINNING_NS)
+		thread->missed = 1;
+	thread->client = 0;
 	thread->holds = 0;
 	thread->since = *now;
 	thread->on_cpu = ON_CPU;

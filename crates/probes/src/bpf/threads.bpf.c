@@ -102,11 +102,12 @@ static __always_inline void charge_stretch(struct thread *thread, bool dies)
 	/* A server process has read what its client says of itself by its first poll, a thread has not. */
 	u8 needed = thread->threaded ? 2 : 1;
 	/* Who never polled served nobody: it worked for another, or for the server. */
-	bool connects = thread->born && (dies ? thread->polls > 0 : thread->polls < needed);
+	bool known = thread->born && !thread->missed;
+	bool connects = known && (dies ? thread->polls > 0 : thread->polls < needed);
 
 	if (total && (thread->started || connects))
 		__sync_fetch_and_add(&total->connecting, thread->stretch);
-	else if (total && thread->born && !dies && thread->polls < POLLS)
+	else if (total && known && !dies && thread->polls < POLLS)
 		__sync_fetch_and_add(&total->first, thread->stretch);
 	thread->stretch = 0;
 }
@@ -114,8 +115,11 @@ static __always_inline void charge_stretch(struct thread *thread, bool dies)
 static __always_inline void end_stretch(struct thread *thread, bool dies)
 {
 	charge_stretch(thread, dies);
-	if (thread->polls < POLLS)
+	if (thread->missed)
+		thread->polls = POLLS;
+	else if (thread->polls < POLLS)
 		thread->polls++;
+	thread->missed = 0;
 	thread->started &= thread->forks;
 }
 
@@ -376,7 +380,7 @@ static __always_inline void hand_client_to(struct thread *idle)
 SEC("raw_tp/sched_waking")
 int BPF_PROG(on_waking, struct task_struct *task)
 {
-	u32 woken = BPF_CORE_READ(task, pid), waker;
+	u32 woken = BPF_CORE_READ(task, pid), waker, client;
 	struct thread *thread = bpf_map_lookup_elem(&threads, &woken), *by;
 	const volatile struct syscall *call;
 	bool idle;
@@ -393,15 +397,17 @@ int BPF_PROG(on_waking, struct task_struct *task)
 		hand_client_to(thread);
 	if (idle)
 		return 0;
+	waker = bpf_get_current_pid_tgid();
 	if (call->sends) {
 		woken_by_client(thread);
-		if (bpf_get_prandom_u32() % CLIENT_SAMPLING == 0)
+		client = bpf_get_current_pid_tgid() >> 32;
+		if (client != thread->client || bpf_get_prandom_u32() % CLIENT_SAMPLING == 0)
 			count_clients(thread->database);
+		thread->client = client;
 		return 0;
 	}
 	if (!call->wakes_peers)
 		return 0;
-	waker = bpf_get_current_pid_tgid();
 	by = bpf_map_lookup_elem(&threads, &waker);
 	if (by && by->database == thread->database)
 		woken_by_peer(thread);

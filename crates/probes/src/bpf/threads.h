@@ -53,6 +53,9 @@ enum call { CALL_CONNECTION, CALL_PAGES, CALL_RECEIVE, CALL_WAIT, CALLS };
  */
 #define POLLS 5
 
+/* A new process or thread may be on the way to its first request for so long: ns. */
+#define BEGINNING_NS 50000000
+
 #define MAX_DATABASES 64
 #define SYSCALLS 512
 
@@ -109,6 +112,10 @@ struct thread {
 	u8 threaded;
 	/* Or in a process: one that polls with a time-out alone serves none. */
 	u8 forks;
+	/* It may have polled while nobody looked: how often it did is not known. */
+	u8 missed;
+	/* The process that woke it last with a request. */
+	u32 client;
 	/* What it spent on a CPU and waiting for one (ns) since it polled last. */
 	u64 stretch;
 	/* When this wait began, and what its database's clocks of holders showed then: ns. */
@@ -200,7 +207,7 @@ struct client {
 	u32 pid;
 };
 
-/* One of so many sends is counted. */
+/* Of the sends of one process to a thread the first in a slice is counted, and one of so many. */
 #define CLIENT_SAMPLING 64
 #define MAX_CLIENTS 256
 

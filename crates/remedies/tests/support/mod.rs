@@ -67,6 +67,7 @@ pub fn host(id: &str, version: &str, loader: Reading<String>, cmdline: &str) -> 
             boot_loader: loader,
         }),
         virtualization: Present("none".to_owned()),
+        cgroup_version: gap(),
         cgroup: gap(),
         cpu_time: gap(),
         machine_id: Present("a digest".to_owned()),

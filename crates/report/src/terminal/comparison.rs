@@ -17,6 +17,7 @@ pub fn comparison(comparison: &Comparison, style: Style) -> String {
         screen.ends((Ink::Bold, &database.id), (Ink::Bold, &format!("{before} -> {after}")));
         for cause in &database.causes {
             let tax = |at: usize| match (cause.found[at], cause.tax[at].as_ref()) {
+                (false, _) if cause.change == Change::Unmeasured => "not measured".to_owned(),
                 (false, _) => "not found".to_owned(),
                 (true, tax) => format::tax_or_not(tax),
             };
@@ -25,6 +26,7 @@ pub fn comparison(comparison: &Comparison, style: Style) -> String {
                 Change::New => ("new", Ink::Red),
                 Change::Less => ("less", Ink::Green),
                 Change::More => ("more", Ink::Red),
+                Change::Unmeasured => ("cannot be compared", Ink::Yellow),
                 Change::Same => ("no difference shown", Ink::Dim),
             };
             screen.line(&[

@@ -43,8 +43,8 @@ pub fn host() -> HostFacts {
             boot_loader: Failed("no known boot loader configuration found".into()),
         }),
         virtualization: Present("kvm".into()),
+        cgroup_version: Present("v2".into()),
         cgroup: Present(CgroupLayout {
-            version: "v2".into(),
             mounts: vec![CgroupMount {
                 controllers: vec!["unified".into()],
                 path: "/sys/fs/cgroup".into(),

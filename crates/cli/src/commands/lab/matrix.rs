@@ -4,7 +4,7 @@ use super::trial::{self, Method};
 use super::{cause, dose, engine};
 use crate::Outcome;
 use crate::observe::duration;
-use crate::screen::{print, say, style, write_file};
+use crate::screen::{print, print_json, say, style, write_file};
 use crate::state::State;
 use anyhow::Context;
 use jiff::Timestamp;
@@ -44,6 +44,9 @@ pub struct Args {
     /// The directory for matrix.json and matrix.html
     #[arg(short, long, value_name = "DIR")]
     output: PathBuf,
+    /// Print the result as JSON
+    #[arg(long)]
+    json: bool,
 }
 
 /// One thing to do.
@@ -95,7 +98,11 @@ pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
     matrix.complete = true;
     save(&matrix, &args.output)?;
     write_file(&args.output.join("matrix.html"), &html::lab(&matrix))?;
-    print(&terminal::lab_matrix(&matrix, style()))?;
+    if args.json {
+        print_json(&matrix)?;
+    } else {
+        print(&terminal::lab_matrix(&matrix, style()))?;
+    }
     let expected = matrix.runs.iter().all(LabRun::as_expected);
     Ok(if expected { Outcome::Clean } else { Outcome::Findings })
 }
