@@ -156,8 +156,10 @@ fn bystanders(socket: &str) -> [Bystander; 2] {
 }
 
 fn capture(untax: &Untax) {
-    let captured = untax.run(&["capture", "capture", "--window", "1s", "--no-calibration"]);
-    assert_eq!(captured.code, 0, "{}", captured.stderr);
+    let words = ["capture", "capture", "--window", "1s", "--no-calibration", "--json"];
+    let captured = untax.run(&words).json();
+    assert_eq!(captured["path"], "capture");
+    assert!(captured["databases"].as_array().is_some_and(|all| !all.is_empty()), "{captured}");
 }
 
 /// Does something while a query with this text runs.

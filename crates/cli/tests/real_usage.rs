@@ -65,6 +65,8 @@ fn saved_results_become_one_page_and_others_are_refused() {
     let bench = saved("docs/results/pages-100m.json");
     let ran = untax.run(&["report", &check, &bench, "-o", "page.html"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (0, ""), "{}", ran.stderr);
+    let told = untax.run(&["report", &check, &bench, "-o", "page.html", "--json"]).json();
+    assert_eq!((&told["path"], &told["results"]), (&"page.html".into(), &2.into()));
     let page = fs::read_to_string(untax.path("page.html")).unwrap();
     assert!(page.contains("untax check") && page.contains("untax bench pages"));
 

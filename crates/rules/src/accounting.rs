@@ -18,7 +18,9 @@ pub struct Demand {
     pub active_s: f64,
     /// The whole machine's time on CPU.
     pub busy_s: f64,
-    /// What the machine's CPUs could have done: busy and idle time.
+    /// What the hypervisor took of its CPUs while they were wanted.
+    pub stolen_s: f64,
+    /// What the machine's CPUs could have done: busy, stolen and idle time.
     pub capacity_s: f64,
 }
 
@@ -32,11 +34,13 @@ impl Demand {
             };
             let start = window.start.host.cpu_time.clone().into_result()?;
             let end = window.end.host.cpu_time.clone().into_result()?;
+            let stolen_s = (end.steal_s - start.steal_s).0.max(0.0);
             // The machine cannot have been busy for less than one of its databases was: the two
-            // are counted by different clocks.
-            let busy_s = (end.busy_s - start.busy_s).0.max(on_cpu_s);
+            // are counted by different clocks, that of the trace goes on while a CPU is stolen.
+            let busy_s = (end.busy_s - start.busy_s).0.max(on_cpu_s - stolen_s);
             let idle_s = (end.idle_s - start.idle_s).0.max(0.0);
-            Ok(Self { on_cpu_s, contended_s, active_s, busy_s, capacity_s: busy_s + idle_s })
+            let capacity_s = busy_s + stolen_s + idle_s;
+            Ok(Self { on_cpu_s, contended_s, active_s, busy_s, stolen_s, capacity_s })
         };
         Reading::from(demand()).and_then(|demand| {
             if demand.on_cpu_s > 0.0 {
@@ -47,32 +51,40 @@ impl Demand {
         })
     }
 
+    /// For how long CPUs were occupied, by whomever: by other guests of the hypervisor too.
+    pub fn occupied_s(&self) -> f64 {
+        self.busy_s + self.stolen_s
+    }
+
     /// The share of the database's active time that `taken_s` seconds on CPU account for. Waiting
-    /// for a CPU is charged to what occupied the CPUs, in proportion: of every second that the
-    /// machine was busy, `taken_s / busy_s` was this cause.
+    /// for a CPU is charged to what occupied the CPUs, in proportion: of every second that one was
+    /// occupied, `taken_s / occupied_s` was this cause, but for what the hypervisor took of it.
     pub fn share_of(&self, taken_s: Interval) -> Interval {
-        taken_s.map(|taken| {
-            let taken = taken.min(self.on_cpu_s);
-            (taken + self.contended_s * taken / self.busy_s) / self.active_s
-        })
+        let ran = self.busy_s / self.occupied_s();
+        taken_s.map(|taken| ran * self.share_of_cpus(taken))
+    }
+
+    fn share_of_cpus(&self, taken_s: f64) -> f64 {
+        let taken_s = taken_s.min(self.on_cpu_s);
+        (taken_s + self.contended_s * taken_s / self.occupied_s()) / self.active_s
     }
 
     /// The share of the database's active time in which it waited for CPUs that somebody else had for
     /// `taken_s` seconds, in the same proportion.
     pub fn waited_for(&self, taken_s: Interval) -> Interval {
-        taken_s.map(|taken| self.contended_s * (taken / self.busy_s).min(1.0) / self.active_s)
+        taken_s.map(|taken| self.contended_s * (taken / self.occupied_s()).min(1.0) / self.active_s)
     }
 
     /// The throughput factor of a closed loop if `taken_s` seconds on CPU were not needed.
     ///
-    /// The middle takes the busy time as what limits the loop (true when the CPUs are saturated
+    /// The middle takes the occupied time as what limits the loop (true when the CPUs are saturated
     /// or clients and server take turns on them); the lower bound takes the whole capacity, the
     /// upper one the database's own demand, which is the most that removing a share can bring.
     pub fn gain_of(&self, taken_s: Interval) -> Interval {
         Interval::new(
             factor(taken_s.low / self.capacity_s),
-            factor(taken_s.mid.min(self.on_cpu_s) / self.busy_s),
-            factor(self.share_of(taken_s).high),
+            factor(taken_s.mid.min(self.on_cpu_s) / self.occupied_s()),
+            factor(self.share_of_cpus(taken_s.high)),
         )
     }
 }
@@ -88,10 +100,10 @@ pub fn neighbours<'a>(window: &'a Window, pair: &Pair) -> Vec<&'a Other> {
     others(window, pair).filter(|other| !clients.contains(&other.pid)).collect()
 }
 
-/// Their part of the machine's time on CPU, and so of what the database waited for CPUs.
+/// Their part of the time that CPUs were occupied, and so of what the database waited for CPUs.
 pub fn neighbours_part(window: &Window, pair: &Pair, demand: &Demand) -> f64 {
     let taken_s: f64 = neighbours(window, pair).iter().map(|other| other.cpu_s.0).sum();
-    (taken_s / demand.busy_s).min(1.0)
+    (taken_s / demand.occupied_s()).min(1.0)
 }
 
 /// The largest share of time that counts as saved. What is left is known to a percent at best, so no
@@ -156,6 +168,7 @@ mod tests {
         contended_s: 300.0,
         active_s: 312.0,
         busy_s: 20.0,
+        stolen_s: 0.0,
         capacity_s: 20.0,
     };
 
@@ -167,6 +180,10 @@ mod tests {
         let gain = SATURATED.gain_of(Interval::exact(4.0));
         assert!((gain.mid - 1.25).abs() < 1e-12);
         assert!(gain.high >= gain.mid && gain.high < 1.27);
+        // Where other guests had the CPUs as long as this machine did, half of it is theirs.
+        let stolen = Demand { stolen_s: 20.0, capacity_s: 40.0, ..SATURATED };
+        let share = stolen.share_of(Interval::exact(4.0));
+        assert!((share.mid - (2.0 + 15.0) / 312.0).abs() < 1e-12);
     }
 
     #[test]

@@ -47,9 +47,10 @@ fn evaluate_one(window: &Window, pair: &Pair) -> Reading<Option<Says>> {
         Demand::of(window, pair).map(|demand| {
             let part = neighbours_part(window, pair, &demand);
             // Where each thread can have a CPU of its own, none waits but for these.
-            let taken = part * demand.busy_s / pair.seconds;
+            let taken_s = part * demand.occupied_s();
+            let taken = taken_s / pair.seconds;
             let charged = if stall.fits(pair) { taken.min(1.0) } else { part };
-            let stall = stall.times(charged).freeing(part * demand.busy_s, pair.end.model);
+            let stall = stall.times(charged).freeing(taken_s, pair.end.model);
             (stall.share.mid >= WORTH).then(|| found(&stall, &neighbours(window, pair), pair))
         })
     })

@@ -49,12 +49,11 @@ fn evaluate_one(window: &Window, pair: &Pair) -> Reading<Option<Says>> {
             return Reading::Present(None);
         }
         Demand::of(window, pair).map(|demand| {
-            let per_stolen_s = demand.on_cpu_s / wanted_s;
-            let taken_s = |stolen_s: f64| per_stolen_s * stolen_s;
             let ticks = [(steal_s - TICK_S).max(0.0), steal_s, steal_s + TICK_S];
-            let [low, mid, high] = ticks.map(taken_s);
-            let taken = Interval::new(low, mid, high);
-            let (share, gain) = (demand.share_of(taken), demand.gain_of(taken));
+            let [low, mid, high] = ticks.map(|steal_s| steal_s / wanted_s);
+            let part = Interval::new(low, mid, high.min(1.0));
+            let share = part.scale((demand.on_cpu_s + demand.contended_s) / demand.active_s);
+            let gain = demand.gain_of(part.scale(demand.on_cpu_s));
             Some(Says::Found(Finding {
                 rule: RULE.id.to_owned(),
                 severity: stall::severity(share.mid),
@@ -66,7 +65,7 @@ fn evaluate_one(window: &Window, pair: &Pair) -> Reading<Option<Says>> {
                 ],
                 tax: Some(Tax::new(
                     share,
-                    "stolen share of the CPUs x its time on CPU, and as much of its waiting for a CPU",
+                    "stolen share of the CPUs x its time on CPU and waiting for one",
                 )),
                 gain: Some(Gain::from(gain)),
                 remedy: None,

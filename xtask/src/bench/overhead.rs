@@ -11,11 +11,14 @@ use anyhow::{Context, bail};
 use clap::Args;
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use serde_json::Value;
 use std::fmt::Write as _;
+use std::fs::File;
+use std::os::unix::fs::FileExt as _;
 use std::os::unix::process::CommandExt as _;
-use std::process::Stdio;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
+use untax_core::stats;
 use untax_lab::{Load, Network, Pgbench, Postgres, Redis, RedisBenchmark, Setup, Turn};
 
 /// What to measure.
@@ -43,7 +46,10 @@ const LOADS: [(&str, &[&str]); 3] = [
 
 // A calibration is made once on a host and kept, so it is not part of this.
 const WATCH: &[&str] = &["watch", "--json", "--no-calibration"];
-const CHECK: &[&str] = &["check", "--no-calibration"];
+const CHECK: &[&str] = &["check", "--json", "--no-calibration"];
+
+/// Windows of either are so long, without the time in which it is stopped.
+const WINDOW_S: f64 = 10.0;
 
 /// Until a watch has loaded its programs, which it does once.
 const READY: Duration = Duration::from_secs(3);
@@ -70,21 +76,23 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
     let mut trials = Trials::open(&path)?;
     for (name, words) in LOADS.into_iter().filter(|(name, _)| name.starts_with(&options.only)) {
         let servers = on_each_cpu(|| Loaded::start(name, options.clients))?;
-        let mut beside = Beside::new(&untax, words);
+        let mut beside = Beside::new(&untax, words)?;
         beside.go_on()?;
         beside.run(READY)?;
         for pair in 0..options.pairs {
             if trials.has(pair, name, "B") {
                 continue;
             }
+            let rates = block(&mut beside, &servers)?;
+            let own = Value::from(beside.own()?);
             let trial = |(arm, tps): (&str, f64)| Trial {
                 pair,
                 load: name.into(),
                 arm: arm.into(),
                 tps,
-                check: None,
+                check: (arm == "B").then(|| own.clone()),
             };
-            trials.add_all(block(&mut beside, &servers)?.map(trial), &path)?;
+            trials.add_all(rates.map(trial), &path)?;
         }
     }
     Trials::finish(&path)?;
@@ -172,11 +180,29 @@ struct Beside<'a> {
     untax: &'a Untax,
     words: &'static [&'static str],
     pid: Option<Pid>,
+    said: File,
+    heard: u64,
 }
 
 impl<'a> Beside<'a> {
-    fn new(untax: &'a Untax, words: &'static [&'static str]) -> Self {
-        Self { untax, words, pid: None }
+    fn new(untax: &'a Untax, words: &'static [&'static str]) -> anyhow::Result<Self> {
+        Ok(Self { untax, words, pid: None, said: tempfile::tempfile()?, heard: 0 })
+    }
+
+    /// What it counted of itself in the windows that ended since this was asked last.
+    fn own(&mut self) -> anyhow::Result<Vec<Value>> {
+        let length = self.said.metadata()?.len().saturating_sub(self.heard);
+        let mut text = vec![0; usize::try_from(length)?];
+        self.said.read_exact_at(&mut text, self.heard)?;
+        let mut results = serde_json::Deserializer::from_slice(&text).into_iter::<Value>();
+        let (mut own, mut heard) = (Vec::new(), 0);
+        // The last one may be half written.
+        while let Some(Ok(result)) = results.next() {
+            heard = results.byte_offset();
+            own.push(result["self"].clone());
+        }
+        self.heard += heard as u64;
+        Ok(own)
     }
 
     fn go_on(&mut self) -> anyhow::Result<()> {
@@ -185,7 +211,7 @@ impl<'a> Beside<'a> {
         }
         let mut command = self.untax.mortal_command(self.words);
         // In a group of its own, which this process looks after as a shell would.
-        let child = command.process_group(0).stdout(Stdio::null()).spawn()?;
+        let child = command.process_group(0).stdout(self.said.try_clone()?).spawn()?;
         self.pid = Pid::from_raw(i32::try_from(child.id())?);
         Ok(())
     }
@@ -284,6 +310,15 @@ fn counted(servers: &[Loaded], run: impl FnOnce() -> anyhow::Result<()>) -> anyh
     Ok(Sum { bytes, seconds })
 }
 
+/// What part of all CPUs it took by its own count, tracing included; the servers' answers are not in it.
+fn own_share(trials: &Trials, load: &str) -> Option<f64> {
+    let windows = trials.checks(load, "B").filter_map(Value::as_array).flatten();
+    let took_s = |own: &Value| Some(own["cpu_s"].as_f64()? + own["tracing_s"].as_f64()?);
+    let took_s: Vec<f64> = windows.filter_map(took_s).collect();
+    let cpus = std::thread::available_parallelism().ok()?.get() as f64;
+    Some(stats::mean(&took_s)? / WINDOW_S / cpus)
+}
+
 fn report(trials: &Trials, options: &Options) -> anyhow::Result<()> {
     let mut rows = String::new();
     for (name, _) in LOADS {
@@ -293,9 +328,11 @@ fn report(trials: &Trials, options: &Options) -> anyhow::Result<()> {
         let Some((ratio, floor)) = ratios else { continue };
         let [low, mid, high] = [ratio.low, ratio.mid, ratio.high];
         let [least, same, most] = [floor.low, floor.mid, floor.high];
+        let own = own_share(trials, name);
+        let own = own.map_or("not kept".to_owned(), |own| format!("{:.2} %", own * 100.0));
         writeln!(
             rows,
-            "| {name} | {pairs} | **{mid:.4}** | {low:.4} … {high:.4} | {same:.4} ({least:.4} … {most:.4}) |"
+            "| {name} | {pairs} | **{mid:.4}** | {low:.4} … {high:.4} | {same:.4} ({least:.4} … {most:.4}) | {own} |"
         )?;
     }
     let text = format!(
@@ -304,8 +341,10 @@ fn report(trials: &Trials, options: &Options) -> anyhow::Result<()> {
          their loopback interfaces, beside one `untax watch --json` (windows of 10 s), or beside `untax check` \
          (windows of 10 s) one after the other, over throughput without. Either is stopped and let go on, each \
          half second, in ABBA order; a trial is {ARMS} such halves. A/A: every other pair of \
-         those without over the rest of these.\n\n\
-         | load | pairs of trials | with over without | 95 % interval | A/A |\n|---|---|---|---|---|\n{rows}\n\
+         those without over the rest of these. Own count: its `self`, tracing included, of all CPUs; what the servers \
+         take to answer it is not in it.\n\n\
+         | load | pairs of trials | with over without | 95 % interval | A/A | own count |\n\
+         |---|---|---|---|---|---|\n{rows}\n\
          Machine: {}. Command: `{}`. Every trial: [overhead.json](overhead.json).\n",
         options.clients, trials.machine, trials.command
     );

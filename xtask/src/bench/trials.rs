@@ -113,6 +113,12 @@ impl Trials {
         stats::noise_floor(&ratios)
     }
 
+    /// What checks said during the trials of an arm.
+    pub fn checks(&self, load: &str, arm: &str) -> impl Iterator<Item = &serde_json::Value> {
+        let of_arm = move |t: &&Trial| t.load == load && t.arm == arm;
+        self.made.iter().filter(of_arm).filter_map(|trial| trial.check.as_ref())
+    }
+
     fn of(&self, load: &str, arm: &str) -> Vec<f64> {
         let mut chosen: Vec<&Trial> =
             self.made.iter().filter(|t| t.load == load && t.arm == arm).collect();

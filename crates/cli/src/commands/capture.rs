@@ -46,11 +46,10 @@ pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
         let databases = window.end.databases.iter().map(|database| database.id.as_str()).collect();
         print_json(&Captured { schema: "untax.capture/1", path: &args.file, databases })?;
     }
+    let (file, number) = (args.file.display(), window.end.databases.len());
+    let databases = if number == 1 { "database" } else { "databases" };
     say(&format!(
-        "captured {} databases in {}; untax check --replay {} shows what it holds",
-        window.end.databases.len(),
-        args.file.display(),
-        args.file.display()
+        "captured {number} {databases} in {file}; untax check --replay {file} shows what it holds"
     ));
     Ok(Outcome::Clean)
 }
