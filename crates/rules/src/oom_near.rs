@@ -16,8 +16,8 @@ pub const RULE: Rule = Rule {
     measured: "memory.current less the page cache of files (memory.stat), against memory.max, of \
                each group up to the root; the time left follows from how fast it grew in the \
                window. Found when less than 5 % is left, or when it lasts less than 15 minutes \
-               at that speed: one of 2 % of the limit in the window and more, or any where less than \
-               a quarter is left.",
+               at that speed. With a quarter and more left, growth by less than 2 % of the limit in \
+               the window may be one query's, and is of low severity.",
     fix: "Raise the limit, or give the database less: maxmemory, shared_buffers, work_mem, fewer \
           connections; let the application fail fast meanwhile.",
     sources: &[
@@ -33,10 +33,10 @@ pub const RULE: Rule = Rule {
 /// With less than this share left, a burst of work may take it.
 const TIGHT: f64 = 0.05;
 
-/// With less than this share left, growth of any speed counts.
-const LITTLE: f64 = 0.25;
+/// With this share left and more …
+const MUCH: f64 = 0.25;
 
-/// With more left, growth of less than this share of the limit in a window may be one query's.
+/// … growth by less than this share of the limit in a window may be one query's.
 const NOTABLE: f64 = 0.02;
 
 /// A person can act within this.
@@ -57,11 +57,8 @@ fn of_group(pair: &Pair, group: &MemoryGroup) -> Option<Says> {
     let left = (limit - used).max(0.0);
     let grown = growth(pair, group);
     let per_s = grown.map(|grown| grown / pair.seconds);
-    let counts = |grown: f64| grown > 0.0 && (left < LITTLE * limit || grown >= NOTABLE * limit);
-    let lasts_s = match grown.filter(|grown| counts(*grown)) {
-        Some(grown) => left / grown * pair.seconds,
-        None => f64::INFINITY,
-    };
+    let lasts_s = per_s.filter(|per_s| *per_s > 0.0).map_or(f64::INFINITY, |per_s| left / per_s);
+    let maybe_brief = left >= MUCH * limit && grown.is_some_and(|grown| grown < NOTABLE * limit);
     if left >= TIGHT * limit && lasts_s >= SOON_S {
         return None;
     }
@@ -69,6 +66,13 @@ fn of_group(pair: &Pair, group: &MemoryGroup) -> Option<Says> {
         format!("{lasts_s:.0} s from its limit at this speed")
     } else {
         format!("{} from its limit", Bytes(left as u64))
+    };
+    let severity = if maybe_brief {
+        Severity::Low
+    } else if lasts_s < NOW_S || left < 0.01 * limit {
+        Severity::High
+    } else {
+        Severity::Medium
     };
     let mut evidence = vec![
         Evidence::new("limit", limit as u64, "bytes", "memory.max or memory.limit_in_bytes"),
@@ -80,11 +84,7 @@ fn of_group(pair: &Pair, group: &MemoryGroup) -> Option<Says> {
     }
     Some(Says::Found(Finding {
         rule: RULE.id.to_owned(),
-        severity: if lasts_s < NOW_S || left < 0.01 * limit {
-            Severity::High
-        } else {
-            Severity::Medium
-        },
+        severity,
         summary: format!("{} of its memory cannot be freed, {when}", Bytes(used as u64)),
         fix: "raise the limit of the group, or give the database less; refuse work early"
             .to_owned(),
@@ -144,8 +144,8 @@ mod tests {
         assert_eq!(findings[0].severity, Severity::High);
         assert!(grown(500, 500).is_empty());
         assert!(grown(600, 500).is_empty(), "it shrinks");
-        assert!(grown(490, 500).is_empty(), "one query's, with half of it left");
-        assert_eq!(grown(890, 900).len(), 1);
+        assert_eq!(grown(490, 500)[0].severity, Severity::Low, "with half of it left");
+        assert_eq!(grown(890, 900)[0].severity, Severity::High);
     }
 
     #[test]
