@@ -24,7 +24,7 @@ pub(crate) const BUSIEST: &str = "busiest=";
 
 /// By how much longer a server may take that is to time something: the time that takes, and one
 /// statement at its own time-out.
-const TIMED: Duration = Duration::from_millis(2500);
+const TIMED: Duration = Duration::from_secs(4);
 
 /// The largest answer that is read. An honest one has about 2 KiB.
 const MOST_BYTES: u64 = 1 << 20;

@@ -1,5 +1,6 @@
 //! `lock-contended`: threads of the database wait for each other.
 
+use crate::accounting::Demand;
 use crate::catalogue::Rule;
 use crate::short_connections;
 use crate::stall::{self, Stall, WORTH, Words, percent};
@@ -23,7 +24,8 @@ pub const RULE: Rule = Rule {
                one or more of these a second, what its processes wait for at both ends of the \
                window tells the parts, roughly. What \
                clients wait for between their requests is no lock, nor what a thread sleeps whose \
-               client has gone (thread_cache_size). How it scales, by the universal scalability \
+               client has gone (thread_cache_size). A holder may wait for a CPU like all others: found \
+               where it is worth a word without that part. How it scales, by the universal scalability \
                law: requests at once against requests done, window after window; only when the \
                windows of untax watch differ enough.",
     fix: "Spread the hot rows or pages, shorten the transactions that hold them, and limit how \
@@ -43,7 +45,8 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
     let found = stall::per_database(window, RULE.id, |pair| {
         Stall::of(window, pair, |spent| stall::is_queued(spent, pair)).map(|stall| {
             let stall = stall.map(|stall| without_workers(stall, pair));
-            let stall = stall.filter(|stall| stall.share.mid >= WORTH)?;
+            let running = running(window, pair);
+            let stall = stall.filter(|stall| stall.share.mid * running >= WORTH)?;
             let mut evidence = pair.activity.value().map(|a| parts(a, pair)).unwrap_or_default();
             evidence.extend(for_locks(pair).map(|part| {
                 Evidence::new(
@@ -71,6 +74,13 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
     });
     let gaps = unfitted(window, &found);
     found.into_iter().chain(gaps).collect()
+}
+
+/// The part (0..1) of their time in which holders of locks run, as far as they wait for a CPU like all
+/// others: without the queue for the CPUs so much of the waiting for them would be left.
+fn running(window: &Window, pair: &Pair) -> f64 {
+    let part = |demand: &Demand| demand.on_cpu_s / (demand.on_cpu_s + demand.contended_s);
+    Demand::of(window, pair).value().map_or(1.0, part)
 }
 
 /// Takes off what may be waits for workers of parallel queries.
@@ -201,6 +211,18 @@ mod tests {
         assert!((workers[0] - 0.1).abs() < 1e-9 && workers[1] < 0.15, "{workers:?}");
         let both = share(400, 2, 2);
         assert!((both[1] - 0.3).abs() < 1e-9 && both[0] < 0.28 && both[2] > 0.32, "{both:?}");
+    }
+
+    #[test]
+    fn a_queue_for_the_cpus_is_no_lock() {
+        let found_of = |on_cpu_s, contended_s| {
+            let mut window = test_window::postgres();
+            let trace =
+                [(Doing::OnCpu, on_cpu_s), (Doing::Contended, contended_s), (Doing::Futex, 1.3)];
+            test_window::trace(&mut window, &trace);
+            found(evaluate(&window)).len()
+        };
+        assert_eq!([found_of(8.0, 30.0), found_of(37.0, 1.0)], [0, 1]);
     }
 
     #[test]

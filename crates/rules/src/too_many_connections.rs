@@ -25,7 +25,7 @@ pub const RULE: Rule = Rule {
                or waiting for one on average (traced), against the CPUs. Found where at least 16 \
                for each CPU take turns, and either as many want a CPU at once or cold caches cost \
                something. For PostgreSQL the tax is what cold caches cost. After the window, for \
-               0.6 s (up to 1.5 s, until it has answered nine times), such a server is asked the \
+               0.6 s (up to 3 s, until it has answered nine times), such a server is asked the \
                same small prepared statement three times in one go, after 10 ms in which others \
                had the CPU. Its own clock says how much longer the first takes than the third. \
                Charged is that part of its time on CPU outside of the kernel, or so much for each \

@@ -3,12 +3,13 @@
 use super::{Cause, Injected, Need, Plan};
 use crate::work::{Engine, Kind, Work};
 
-/// What is left under the limit: a minute or so of growth, so that it is seen and not met.
-const LEFT_BYTES: u64 = 768 << 20;
+/// What is left under the limit: a minute of growth, or ten where the machine is slow, so that it is seen and
+/// not met.
+const LEFT_BYTES: u64 = 512 << 20;
 
 pub(super) const CAUSE: Cause = Cause {
     id: "oom-near",
-    summary: "a Redis that keeps growing, 768 MiB below its memory limit",
+    summary: "a Redis that keeps growing, 512 MiB below its memory limit",
     mild: None,
     engines: &[Engine::Redis],
     needs: &[Need::Root],
