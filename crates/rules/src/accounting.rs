@@ -20,7 +20,7 @@ pub struct Demand {
     pub busy_s: f64,
     /// What the hypervisor took of its CPUs while they were wanted.
     pub stolen_s: f64,
-    /// What the machine's CPUs could have done: busy, stolen and idle time.
+    /// What the machine's CPUs could have done: busy and idle time.
     pub capacity_s: f64,
 }
 
@@ -39,7 +39,7 @@ impl Demand {
             // are counted by different clocks, that of the trace goes on while a CPU is stolen.
             let busy_s = (end.busy_s - start.busy_s).0.max(on_cpu_s - stolen_s);
             let idle_s = (end.idle_s - start.idle_s).0.max(0.0);
-            let capacity_s = busy_s + stolen_s + idle_s;
+            let capacity_s = busy_s + idle_s;
             Ok(Self { on_cpu_s, contended_s, active_s, busy_s, stolen_s, capacity_s })
         };
         Reading::from(demand()).and_then(|demand| {
@@ -82,7 +82,7 @@ impl Demand {
     /// upper one the database's own demand, which is the most that removing a share can bring.
     pub fn gain_of(&self, taken_s: Interval) -> Interval {
         Interval::new(
-            factor(taken_s.low / self.capacity_s),
+            factor(taken_s.low / (self.capacity_s + self.stolen_s)),
             factor(taken_s.mid.min(self.on_cpu_s) / self.occupied_s()),
             factor(self.share_of_cpus(taken_s.high)),
         )
@@ -181,7 +181,9 @@ mod tests {
         assert!((gain.mid - 1.25).abs() < 1e-12);
         assert!(gain.high >= gain.mid && gain.high < 1.27);
         // Where other guests had the CPUs as long as this machine did, half of it is theirs.
-        let stolen = Demand { stolen_s: 20.0, capacity_s: 40.0, ..SATURATED };
+        let stolen = Demand { stolen_s: 20.0, ..SATURATED };
+        let gain = stolen.gain_of(Interval::exact(4.0));
+        assert!(gain.low <= gain.mid && gain.mid <= gain.high, "{gain:?}");
         let share = stolen.share_of(Interval::exact(4.0));
         assert!((share.mid - (2.0 + 15.0) / 312.0).abs() < 1e-12);
     }

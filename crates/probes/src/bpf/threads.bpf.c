@@ -397,7 +397,6 @@ int BPF_PROG(on_waking, struct task_struct *task)
 		hand_client_to(thread);
 	if (idle)
 		return 0;
-	waker = bpf_get_current_pid_tgid();
 	if (call->sends) {
 		woken_by_client(thread);
 		client = bpf_get_current_pid_tgid() >> 32;
@@ -408,6 +407,7 @@ int BPF_PROG(on_waking, struct task_struct *task)
 	}
 	if (!call->wakes_peers)
 		return 0;
+	waker = bpf_get_current_pid_tgid();
 	by = bpf_map_lookup_elem(&threads, &waker);
 	if (by && by->database == thread->database)
 		woken_by_peer(thread);
