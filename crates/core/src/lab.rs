@@ -40,6 +40,9 @@ pub struct LabRun {
     pub takes: Option<String>,
     /// What the cause took, as the check measured it.
     pub tax: Option<Tax>,
+    /// Why the check has no tax of the cause, where it has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unmeasured: Option<String>,
     /// What removing it should bring: the medians of what the check and those during the trials
     /// with it predicted, and of their bounds. One that does not name the cause predicts no gain.
     pub predicted_gain: Option<Gain>,
@@ -146,6 +149,8 @@ impl LabRun {
         let predictions = predictions(said.collect());
         let mine = with.findings().find(|finding| finding.rule == cause).cloned();
         let rank = rank(&with.database.findings, &cause);
+        let gap = with.database.unmeasured.iter().find(|gap| gap.rule == cause);
+        let unmeasured = gap.map(|gap| gap.why.clone());
         let measured = stats::paired_ratio(&pairs.without_per_s, &pairs.with_per_s);
         let all = with.database.findings.into_iter().chain(with.host);
         let findings = all.filter(|f| !is_none || f.severity > Severity::Info).collect();
@@ -161,6 +166,7 @@ impl LabRun {
             rank,
             takes: takes.map(str::to_owned),
             tax: mine.and_then(|finding| finding.tax),
+            unmeasured,
             predicted_gain: median(&predictions),
             predictions,
             measured_gain: measured.map(Gain::from),

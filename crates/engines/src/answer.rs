@@ -73,7 +73,7 @@ pub fn answer_main() -> ExitCode {
 }
 
 /// Whoever started this process ends it sooner than this, unless it was killed meanwhile.
-const ORPHANED: Duration = Duration::from_secs(10);
+const ORPHANED: Duration = Duration::from_secs(30);
 
 /// Runs a conversation with a server to its end, on this one thread.
 pub(crate) fn converse<T>(conversation: impl Future<Output = Reading<T>>) -> Reading<T> {

@@ -2,6 +2,7 @@
 
 use crate::answer::Answer;
 use crate::engine::{Asking, Engine, Identity};
+use crate::queue;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -24,7 +25,7 @@ pub(crate) const BUSIEST: &str = "busiest=";
 
 /// By how much longer a server may take that is to time something: the time that takes, and one
 /// statement at its own time-out.
-const TIMED: Duration = Duration::from_secs(4);
+const TIMED: Duration = Duration::from_secs(8);
 
 /// The largest answer that is read. An honest one has about 2 KiB.
 const MOST_BYTES: u64 = 1 << 20;
@@ -36,7 +37,7 @@ pub struct Asker {
     pub program: PathBuf,
     /// Arguments before the three of `answer_main`.
     pub arguments: Vec<OsString>,
-    /// The longest that a server may take to answer: a hung server must not hang a check.
+    /// The longest that a server may take to answer on a free CPU: a hung server must not hang a check.
     pub deadline: Duration,
     /// Where in each server most was asked when it answered last, by its pid: whoever connects there
     /// first need not connect twice.
@@ -73,7 +74,9 @@ impl Asker {
         pid: u32,
     ) -> Option<Question<'a>> {
         let asking = engine.asking.as_ref().filter(|_| host.is_live())?;
-        let mut question = Question { asker: self, engine, asking, pid, next: 0, child: None };
+        let patience = self.deadline + queue::answer_waits(host);
+        let mut question =
+            Question { asker: self, patience, engine, asking, pid, next: 0, child: None };
         question.child = question.spawn();
         Some(question)
     }
@@ -82,6 +85,7 @@ impl Asker {
 /// A question that is being asked.
 pub(crate) struct Question<'a> {
     asker: &'a Asker,
+    patience: Duration,
     engine: &'static Engine,
     asking: &'static Asking,
     pid: u32,
@@ -118,9 +122,7 @@ impl Question<'_> {
             .stderr(Stdio::null())
             .spawn();
         match child {
-            Ok(child) => {
-                Present(Asked { child, started: Instant::now(), patience: self.asker.deadline })
-            }
+            Ok(child) => Present(Asked { child, started: Instant::now(), patience: self.patience }),
             Err(error) => Failed(format!("{}: {error}", self.asker.program.display())),
         }
     }

@@ -20,6 +20,7 @@ mod network;
 mod oracle;
 mod placement;
 mod postgres;
+mod queue;
 mod redis;
 mod scene;
 mod settings;

@@ -61,7 +61,8 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
         }),
         _ => Reading::Present(of_counts(window, pair)),
     });
-    unpriced::explained(found, "what connections cost it is too little to tell, or was not sampled")
+    let why = "what connections cost it is too little to tell, or was not sampled";
+    unpriced::explained(found, |_| why.to_owned())
 }
 
 /// What connections cost, when it is worth a finding.

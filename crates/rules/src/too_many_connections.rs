@@ -8,6 +8,7 @@ use crate::unpriced;
 use untax_core::activity::{Doing, Spent};
 use untax_core::database::Model;
 use untax_core::finding::Says;
+use untax_core::reading::Gap;
 use untax_core::window::{Pair, request_count};
 use untax_core::{
     Activity, Diagnosis, Evidence, Finding, Gain, Interval, Reading, Severity, Tax, Window,
@@ -25,7 +26,7 @@ pub const RULE: Rule = Rule {
                or waiting for one on average (traced), against the CPUs. Found where at least 16 \
                for each CPU take turns, and either as many want a CPU at once or cold caches cost \
                something. For PostgreSQL the tax is what cold caches cost. After the window, for \
-               0.6 s (up to 3 s, until it has answered nine times), such a server is asked the \
+               0.6 s (up to 6 s, until it has answered nine times), such a server is asked the \
                same small prepared statement three times in one go, after 10 ms in which others \
                had the CPU. Its own clock says how much longer the first takes than the third. \
                Charged is that part of its time on CPU outside of the kernel, or so much for each \
@@ -66,8 +67,10 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
         let traced = pair.activity.clone();
         traced.and_then(|activity| cpus.clone().map(|cpus| found(window, pair, activity, cpus)))
     });
-    let why = "what cold caches cost is timed by PostgreSQL alone, when it can be asked, and not for \
-               untax watch";
+    let why = |id: Option<&str>| {
+        let pair = window.databases().find(|pair| Some(pair.end.id.as_str()) == id);
+        pair.and_then(|pair| Reading::from(Coldness::of(window, &pair)).why()).unwrap_or_default()
+    };
     unpriced::explained(found, why)
 }
 
@@ -81,7 +84,7 @@ fn found(window: &Window, pair: &Pair, activity: &Activity, cpus: f64) -> Option
     if at_work < WORTH_EACH_CPU * cpus {
         return None;
     }
-    let priced = Coldness::of(window, pair);
+    let priced = Coldness::of(window, pair).ok();
     let tax = priced.as_ref().map(|coldness| coldness.demand.share_of(coldness.taken_s));
     // Where there is no queue it may be in front of the clients' own threads.
     let is_queue = at_once >= WORTH_EACH_CPU * cpus;
@@ -120,6 +123,11 @@ fn found(window: &Window, pair: &Pair, activity: &Activity, cpus: f64) -> Option
 const METHOD: &str = "time on CPU outside of the kernel x how much longer a statement takes with cold \
     caches, timed by the server, or that for each transaction if less, over active time";
 
+const NOT_TIMED: &str = "PostgreSQL alone times what cold caches cost, at the end of a check, where it \
+    answers nine times in 6 s";
+
+const NO_COLDER: &str = "a statement took no longer after others had had the CPU";
+
 /// What it costs that every process finds its memory in no cache.
 struct Coldness {
     demand: Demand,
@@ -129,24 +137,27 @@ struct Coldness {
 }
 
 impl Coldness {
-    /// `None` where the server did not time it, or it makes no difference.
-    fn of(window: &Window, pair: &Pair) -> Option<Self> {
-        let told = |name: &str| pair.end.counters.told(name).into_value();
-        let (cold_ns, warm_ns) = (told("cold_statement_ns")?, told("warm_statement_ns")?);
+    /// A gap where the server did not time it, or it makes no difference.
+    fn of(window: &Window, pair: &Pair) -> Result<Self, Gap> {
+        let timed = |name: &str| match pair.end.counters.told(name) {
+            Reading::Absent(_) => Err(Gap::Absent(NOT_TIMED.to_owned())),
+            timed => timed.into_result(),
+        };
+        let (cold_ns, warm_ns) = (timed("cold_statement_ns")?, timed("warm_statement_ns")?);
         if cold_ns <= warm_ns {
-            return None;
+            return Err(Gap::Absent(NO_COLDER.to_owned()));
         }
-        let requests = request_count(&pair.end.engine)?;
-        let requests = pair.growth(requests, |d| d.counters.told(requests)).into_value()?;
+        let requests = request_count(&pair.end.engine).unwrap_or_default();
+        let requests = pair.growth(requests, |d| d.counters.told(requests)).into_result()?;
         let system = pair.growth("system time", |d| d.counters.system_s.clone().map(|s| s.0));
-        let demand = Demand::of(window, pair).into_value()?;
-        let user_s = (demand.on_cpu_s - system.into_value()?).max(0.0);
+        let demand = Demand::of(window, pair).into_result()?;
+        let user_s = (demand.on_cpu_s - system.into_result()?).max(0.0);
         let part = 1.0 - warm_ns / cold_ns;
         let each_s = requests * (cold_ns - warm_ns) / 1e9;
         let charged_s = small_pages::charged_s(window, pair);
         let rest = |taken_s: f64| (taken_s.min(each_s) - charged_s).max(0.0);
         let taken_s = Interval::new(0.0, rest(user_s * part), rest(demand.on_cpu_s * part));
-        Some(Self { demand, taken_s, cold_ns, warm_ns })
+        Ok(Self { demand, taken_s, cold_ns, warm_ns })
     }
 
     /// What a pool saves of it.
@@ -179,7 +190,9 @@ mod tests {
         window.end.host.cpu = Reading::Present(test_window::cpus(2));
         test_window::trace(&mut window, &[(Doing::Contended, 2000.0)]);
         let says = evaluate(&window).pop().unwrap().says;
-        assert!(matches!(says, Says::Unmeasured(gap) if gap.why.contains("timed by PostgreSQL")));
+        assert!(
+            matches!(says, Says::Unmeasured(gap) if gap.why.contains("PostgreSQL alone times"))
+        );
         assert!(queue(65.0).is_empty());
         assert!(taking_turns(1_000_000, 10.0).is_empty(), "five are nobody's crowd");
     }

@@ -38,11 +38,15 @@ pub fn found(rule: &str, database: Option<&str>, words: Words) -> Vec<Diagnosis>
     says.map(|says| Diagnosis { database: database.map(str::to_owned), says }).into()
 }
 
-/// What was found, and of each finding without a tax why it has none.
-pub fn explained(mut found: Vec<Diagnosis>, why: &str) -> Vec<Diagnosis> {
+/// What was found, and of each finding without a tax why its database has none.
+pub fn explained(
+    mut found: Vec<Diagnosis>,
+    why: impl Fn(Option<&str>) -> String,
+) -> Vec<Diagnosis> {
     let gap = |diagnosis: &Diagnosis| match &diagnosis.says {
         Says::Found(finding) if finding.tax.is_none() => {
-            let says = Unmeasured { rule: finding.rule.clone(), why: format!("tax: {why}") };
+            let why = format!("tax: {}", why(diagnosis.database.as_deref()));
+            let says = Unmeasured { rule: finding.rule.clone(), why };
             Some(Diagnosis { says: Says::Unmeasured(says), ..diagnosis.clone() })
         }
         _ => None,

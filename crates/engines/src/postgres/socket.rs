@@ -3,6 +3,7 @@
 use super::{conf, warmth};
 use crate::answer::{Answer, converse};
 use crate::door::{Door, Entry};
+use futures_util::future::join_all;
 use std::collections::BTreeMap;
 use tokio::net::{TcpStream, UnixStream};
 use tokio_postgres::error::{DbError, SqlState};
@@ -16,7 +17,7 @@ const DATABASES: [&str; 2] = ["postgres", "template1"];
 const SUPERUSER: &str = "postgres";
 
 /// For this session only: never long, never changing anything.
-const OPTIONS: &str = "-c statement_timeout=1000 -c default_transaction_read_only=on";
+const OPTIONS: &str = "-c statement_timeout=2000 -c default_transaction_read_only=on";
 
 pub(super) fn ask(door: &Door) -> Reading<Answer> {
     converse(async {
@@ -47,12 +48,18 @@ async fn connect(door: &Door, role: &str, database: &str) -> Result<Answer, Refu
     let settings = format!(
         "SELECT name, current_setting(name) FROM pg_catalog.pg_settings WHERE name IN ('{names}')"
     );
-    let settings = rows(client.simple_query(&settings).await?)
+    // Sent in one go: each answer that is waited for costs a turn in the queue for a CPU.
+    let queries = queries(version.as_deref());
+    let (settings, mut counts, together) = tokio::join!(
+        client.simple_query(&settings),
+        counts(&client, &queries),
+        client.simple_query(DATABASES_TOGETHER)
+    );
+    let settings = rows(settings?)
         .filter_map(|row| Some((row.get(0)?.to_owned(), row.get(1)?.to_owned())))
         .collect();
-    let mut counts = counts(&client, &queries(version.as_deref())).await;
     let mut busiest: Option<String> = None;
-    let accesses = match client.simple_query(DATABASES_TOGETHER).await {
+    let accesses = match together {
         Ok(messages) => {
             let row = rows(messages).next();
             let column = |name: &str| row.as_ref().and_then(|row| row.get(name));
@@ -167,15 +174,13 @@ const OF_TABLES: &str = "SELECT blks_hit + blks_read AS accesses_of_busiest, \
 /// Numbers by the names of their columns. A query that fails leaves out its own alone.
 async fn counts(client: &Client, queries: &[&str]) -> BTreeMap<String, u64> {
     let mut counts = BTreeMap::new();
-    for query in queries {
-        let Ok(messages) = client.simple_query(query).await else { continue };
-        for row in rows(messages) {
-            let columns = row.columns().iter().enumerate();
-            let named = columns.filter_map(|(at, column)| {
-                Some((column.name().to_owned(), row.get(at)?.parse().ok()?))
-            });
-            counts.extend(named);
-        }
+    let answers = join_all(queries.iter().map(|query| client.simple_query(query))).await;
+    for row in answers.into_iter().flatten().flat_map(rows) {
+        let columns = row.columns().iter().enumerate();
+        let named = columns.filter_map(|(at, column)| {
+            Some((column.name().to_owned(), row.get(at)?.parse().ok()?))
+        });
+        counts.extend(named);
     }
     counts
 }

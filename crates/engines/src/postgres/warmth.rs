@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_millis(600);
 
 /// How long it may take where the queue for the CPUs is so long that fewer answers than are needed
 /// come in that time. `TIMED` of the one who asks has room for it.
-const MOST_PATIENCE: Duration = Duration::from_secs(3);
+const MOST_PATIENCE: Duration = Duration::from_secs(6);
 
 /// In which others have the CPU.
 const PAUSE: Duration = Duration::from_millis(10);

@@ -138,6 +138,7 @@ mod tests {
             found: true,
             rank: Some(1),
             takes: None,
+            unmeasured: None,
             tax: None,
             predicted_gain: None,
             predictions: Vec::new(),
