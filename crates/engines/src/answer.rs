@@ -1,14 +1,14 @@
 //! The child process that asks a server, and what it answers.
 
-use crate::ask::{BUSIEST, TIMING};
-use crate::door::Door;
+use crate::ask::{HINTS, TIMING};
+use crate::door::{Door, Hints};
 use crate::engine::{self, Identity};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::process::ExitCode;
 use std::time::Duration;
-use untax_core::Reading::{self, Absent, Failed};
+use untax_core::Reading::{self, Absent, Failed, Present};
 
 /// What a server told of itself. Only settings of the engine's list are in it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,9 +26,9 @@ pub(crate) struct Answer {
     pub counts: BTreeMap<String, u64>,
     /// Settings by name.
     pub settings: BTreeMap<String, String>,
-    /// Where in it most is asked, when that is not everywhere the same.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub busiest: Option<String>,
+    /// What makes the next question cheaper.
+    #[serde(default)]
+    pub hints: Hints,
 }
 
 impl Default for Answer {
@@ -40,7 +40,7 @@ impl Default for Answer {
             accesses: Absent("the server did not tell".to_owned()),
             counts: BTreeMap::new(),
             settings: BTreeMap::new(),
-            busiest: None,
+            hints: Hints::default(),
         }
     }
 }
@@ -50,7 +50,7 @@ impl Default for Answer {
 ///
 /// The last three arguments of the process are the engine's id, the pid of the main process, and
 /// whom to be: `server` (the OS user that runs it) or `root`; before them may be `timing` and
-/// `busiest=NAME`. Must be called while the process has a single thread.
+/// `hints=JSON`. Must be called while the process has a single thread.
 pub fn answer_main() -> ExitCode {
     let arguments: Vec<String> =
         std::env::args_os().filter_map(|argument| argument.into_string().ok()).collect();
@@ -62,10 +62,16 @@ pub fn answer_main() -> ExitCode {
         return ExitCode::from(3);
     };
     let timing = arguments.iter().any(|argument| argument == TIMING);
-    let busiest = arguments.iter().find_map(|argument| argument.strip_prefix(BUSIEST));
-    let busiest = busiest.map(str::to_owned);
-    let door = Door::open(asking, pid, identity).map(|door| Door { timing, busiest, ..door });
-    let answer = door.and_then(|door| (asking.ask)(&door));
+    let hints = arguments.iter().find_map(|argument| argument.strip_prefix(HINTS));
+    let hints = hints.and_then(|json| serde_json::from_str(json).ok()).unwrap_or_default();
+    let door = Door::open(asking, pid, identity, hints).map(|door| Door { timing, ..door });
+    let answer = door.and_then(|door| {
+        let mut answer = (asking.ask)(&door);
+        if let Present(answer) = &mut answer {
+            answer.hints.listening = door.hints.listening;
+        }
+        answer
+    });
     let written = serde_json::to_vec(&answer)
         .map_err(std::io::Error::from)
         .and_then(|json| std::io::stdout().write_all(&json));

@@ -1,6 +1,7 @@
 //! Asking a server from the main process: a child does it, under a deadline.
 
 use crate::answer::Answer;
+use crate::door::Hints;
 use crate::engine::{Asking, Engine, Identity};
 use crate::queue;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -20,8 +21,8 @@ const DEADLINE: Duration = Duration::from_secs(2);
 /// The argument of the child that is to time something.
 pub(crate) const TIMING: &str = "timing";
 
-/// What the argument begins with that names where in the server most is asked.
-pub(crate) const BUSIEST: &str = "busiest=";
+/// What the argument begins with that gives the hints of the last answer.
+pub(crate) const HINTS: &str = "hints=";
 
 /// By how much longer a server may take that is to time something: the time that takes, and one
 /// statement at its own time-out.
@@ -39,15 +40,14 @@ pub struct Asker {
     pub arguments: Vec<OsString>,
     /// The longest that a server may take to answer on a free CPU: a hung server must not hang a check.
     pub deadline: Duration,
-    /// Where in each server most was asked when it answered last, by its pid: whoever connects there
-    /// first need not connect twice.
-    busiest: RefCell<BTreeMap<u32, String>>,
+    /// What the last answer of each server told for the next question, by its pid.
+    hints: RefCell<BTreeMap<u32, Hints>>,
 }
 
 impl Asker {
     /// A program that is given these arguments and may take so long.
     pub fn new(program: impl Into<PathBuf>, arguments: Vec<OsString>, deadline: Duration) -> Self {
-        Self { program: program.into(), arguments, deadline, busiest: RefCell::default() }
+        Self { program: program.into(), arguments, deadline, hints: RefCell::default() }
     }
 
     /// This very program, which knows the hidden subcommand `__ask`. Works also when its file
@@ -110,11 +110,11 @@ impl Question<'_> {
     }
 
     fn spawn_as(&self, identity: Identity) -> Reading<Asked> {
-        let busiest = self.asker.busiest.borrow();
-        let busiest = busiest.get(&self.pid).map(|name| format!("{BUSIEST}{name}"));
+        let hints = self.asker.hints.borrow();
+        let hints = hints.get(&self.pid).and_then(|hints| serde_json::to_string(hints).ok());
         let child = Command::new(&self.asker.program)
             .args(&self.asker.arguments)
-            .args(busiest)
+            .args(hints.map(|json| format!("{HINTS}{json}")))
             .args([self.engine.id, &self.pid.to_string(), identity.name()])
             .env_clear()
             .stdin(Stdio::null())
@@ -138,9 +138,9 @@ impl Question<'_> {
                     self.child = self.spawn();
                 }
                 mut answer => {
-                    // A name that somebody chose: it is in no capture.
-                    let busiest = answer.as_mut().into_value().and_then(|a| a.busiest.take());
-                    self.asker.busiest.borrow_mut().extend(busiest.map(|name| (self.pid, name)));
+                    // They are in no capture.
+                    let hints = answer.as_mut().into_value().map(|a| std::mem::take(&mut a.hints));
+                    self.asker.hints.borrow_mut().extend(hints.map(|hints| (self.pid, hints)));
                     return match refused {
                         Some(refused) => refused.or_else(|| answer),
                         None => answer,
@@ -258,14 +258,15 @@ mod tests {
 
     #[test]
     fn where_most_was_asked_is_said_the_next_time() {
-        let script = r#"echo "{\"version\":\"$0\",\"product\":null,\"connections\":null,
-            \"accesses\":{\"absent\":\"x\"},\"settings\":{},\"busiest\":\"shop\"}""#;
+        let script = r#"said=$(echo "$0" | tr -d '"')
+            echo "{\"version\":\"$said\",\"product\":null,\"connections\":null,
+            \"accesses\":{\"absent\":\"x\"},\"settings\":{},\"hints\":{\"busiest\":\"shop\"}}""#;
         let asker = Asker::new("/bin/sh", vec!["-c".into(), script.into()], PATIENT);
         let told = || {
             let question = asker.start(&Host::live(), by_id("redis").unwrap(), 1).unwrap();
             question.finish().into_value().unwrap().version.unwrap()
         };
-        assert_eq!([told(), told()], ["redis", "busiest=shop"]);
+        assert_eq!([told(), told()], ["redis", "hints={busiest:shop}"]);
     }
 
     #[test]

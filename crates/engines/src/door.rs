@@ -6,10 +6,11 @@
 //! root before it speaks.
 
 use crate::engine::{Asking, Identity};
-use crate::listeners::{self, Listener};
+use crate::listeners::{self, Listener, Listening};
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 use rustix::process::{Gid, Uid};
 use rustix::thread::{self, LinkNameSpaceType};
+use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use untax_core::Reading::{self, Absent, Denied, Failed, Present};
@@ -24,8 +25,19 @@ pub(crate) struct Door {
     pub entry: Entry,
     /// Whether the server is to be asked for what takes long.
     pub timing: bool,
-    /// Where in the server most was asked when it was asked last.
+    /// What is known of the way from the last time, or from now on.
+    pub hints: Hints,
+}
+
+/// What an answer tells for the next question to the same process.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Hints {
+    /// Where in the server most was asked: a name that somebody chose.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub busiest: Option<String>,
+    /// The TCP socket to which its clients connect, where that was the way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub listening: Option<Listening>,
 }
 
 /// Where to connect.
@@ -49,23 +61,29 @@ impl Entry {
 
 impl Door {
     /// Opens the way to the server whose main process is `pid`, and becomes its user.
-    pub fn open(asking: &Asking, pid: u32, identity: Identity) -> Reading<Self> {
+    pub fn open(asking: &Asking, pid: u32, identity: Identity, mut hints: Hints) -> Reading<Self> {
         let host = Host::live();
         let status = match process::status(&host, pid) {
             Present(status) => status,
             gap => return gap.and_then(|_| Absent(format!("process {pid} ended"))),
         };
         let user = user(&host, pid, &status, identity);
-        listeners::of(&host, pid, asking)
-            .and_then(|listeners| entry(&host, pid, asking, &listeners))
+        listeners::of(&host, pid, asking, hints.listening.as_ref())
+            .and_then(|listeners| entry(&host, pid, asking, &listeners, &mut hints))
             .and_then(|entry| match become_server(&status, identity) {
-                Ok(()) => Present(Self { user, entry, timing: false, busiest: None }),
+                Ok(()) => Present(Self { user, entry, timing: false, hints }),
                 Err(errno) => Failed(format!("becoming the server's user: {errno}")),
             })
     }
 }
 
-fn entry(host: &Host, pid: u32, asking: &Asking, listeners: &[Listener]) -> Reading<Entry> {
+fn entry(
+    host: &Host,
+    pid: u32,
+    asking: &Asking,
+    listeners: &[Listener],
+    hints: &mut Hints,
+) -> Reading<Entry> {
     let unix = listeners.iter().find_map(|listener| match listener {
         // An abstract name starts with `@`.
         Listener::Unix(path) if !path.starts_with('@') => Some(path),
@@ -75,11 +93,14 @@ fn entry(host: &Host, pid: u32, asking: &Asking, listeners: &[Listener]) -> Read
         return absolute(host, pid, path).and_then(|path| open_socket(pid, &path));
     }
     let tcp = listeners.iter().find_map(|listener| match listener {
-        Listener::Tcp(address) if asking.over_tcp => Some(listeners::reachable(*address)),
+        Listener::Tcp(listening) if asking.over_tcp => Some(listening),
         _ => None,
     });
+    hints.listening = tcp.cloned();
     match tcp {
-        Some(address) => enter_network(host, pid).map(|()| Entry::Tcp(address)),
+        Some(Listening { address, .. }) => {
+            enter_network(host, pid).map(|()| Entry::Tcp(listeners::reachable(*address)))
+        }
         None => listeners::none(),
     }
 }

@@ -1,6 +1,7 @@
 //! The sockets on which a process listens, from `/proc`: exact whatever its configuration says.
 
 use crate::engine::Asking;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use untax_core::Reading::{self, Absent, Denied, Present};
@@ -12,7 +13,16 @@ pub(crate) enum Listener {
     /// A Unix socket, by its path as its process named it.
     Unix(String),
     /// A TCP socket.
-    Tcp(SocketAddr),
+    Tcp(Listening),
+}
+
+/// A TCP socket that a process listens on, for as long as it is among its descriptors.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Listening {
+    /// Its number, which no other socket has.
+    inode: String,
+    /// Where clients connect.
+    pub address: SocketAddr,
 }
 
 /// Descriptors that are looked at: listening sockets are opened early, so their numbers are low.
@@ -27,10 +37,15 @@ const LISTENING_TCP: &str = "0A";
 /// The sockets for clients that `pid` listens on. Where its descriptors may not be looked at, a
 /// Unix socket that looks like one of such a server, if it is the only one in that network
 /// namespace.
-pub(crate) fn of(host: &Host, pid: u32, asking: &Asking) -> Reading<Vec<Listener>> {
+pub(crate) fn of(
+    host: &Host,
+    pid: u32,
+    asking: &Asking,
+    known: Option<&Listening>,
+) -> Reading<Vec<Listener>> {
     let unix = listening(host, pid, "unix", parse_unix);
     match host.names(&format!("/proc/{pid}/fd")) {
-        Present(names) => Present(own(host, pid, asking, &names, &unix)),
+        Present(names) => Present(own(host, pid, asking, &names, &unix, known)),
         Denied(what) => {
             let fits = |l: &&Listener| matches!(l, Listener::Unix(p) if (asking.looks_so)(p));
             let mut fitting = unix.values().filter(fits).cloned();
@@ -44,13 +59,15 @@ pub(crate) fn of(host: &Host, pid: u32, asking: &Asking) -> Reading<Vec<Listener
 }
 
 /// Of the sockets that listen, those among a process's descriptors: Unix sockets, or TCP where
-/// there is none. The kernel walks all of its connections to tell which of them listen.
+/// there is none. The kernel walks a table of MiB, made for all connections of the machine, to tell
+/// which of them listen: not for what is known.
 fn own(
     host: &Host,
     pid: u32,
     asking: &Asking,
     descriptors: &[String],
     unix: &BTreeMap<String, Listener>,
+    known: Option<&Listening>,
 ) -> Vec<Listener> {
     let mut numbers: Vec<u32> = descriptors.iter().filter_map(|n| n.parse().ok()).collect();
     numbers.sort_unstable();
@@ -61,6 +78,10 @@ fn own(
     };
     let mut found = among(unix);
     found.retain(|l| matches!(l, Listener::Unix(path) if (asking.is_socket)(path)));
+    if found.is_empty() && asking.over_tcp {
+        let is_open = |known: &&Listening| links.iter().any(|l| inode(l) == Some(&known.inode));
+        found.extend(known.filter(is_open).cloned().map(Listener::Tcp));
+    }
     for kind in ["tcp", "tcp6"] {
         if found.is_empty() && asking.over_tcp {
             found = among(&listening(host, pid, kind, parse_tcp));
@@ -106,8 +127,9 @@ fn parse_tcp(line: &str) -> Option<(String, Listener)> {
     let (address, state, inode) = (fields.get(1)?, fields.get(3)?, fields.get(9)?);
     let (host, port) = address.split_once(':')?;
     let port = u16::from_str_radix(port, 16).ok()?;
-    (*state == LISTENING_TCP)
-        .then_some(((*inode).to_owned(), Listener::Tcp(SocketAddr::new(parse_ip(host)?, port))))
+    let inode = (*inode).to_owned();
+    let address = SocketAddr::new(parse_ip(host)?, port);
+    (*state == LISTENING_TCP).then(|| (inode.clone(), Listener::Tcp(Listening { inode, address })))
 }
 
 /// The kernel prints an address as 32-bit words in the byte order of the machine.
@@ -145,6 +167,7 @@ pub(crate) fn none<T>() -> Reading<T> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use std::net::TcpListener;
 
     #[test]
     fn listening_sockets_are_told_from_connected_ones() {
@@ -167,10 +190,40 @@ mod tests {
                     110        0 4242 1 0000000000000000 100 0 0 10 0";
         assert_eq!(
             parse_tcp(line),
-            Some(("4242".to_owned(), Listener::Tcp("127.0.0.1:6379".parse().unwrap())))
+            Some((
+                "4242".to_owned(),
+                Listener::Tcp(Listening {
+                    inode: "4242".to_owned(),
+                    address: "127.0.0.1:6379".parse().unwrap()
+                })
+            ))
         );
         assert_eq!(parse_ip("00000000000000000000000001000000"), Some("::1".parse().unwrap()));
         assert_eq!(reachable("[::]:1".parse().unwrap()), "[::1]:1".parse().unwrap());
+    }
+
+    #[test]
+    fn a_known_socket_is_believed_as_long_as_it_is_open() {
+        let (open, asking) = (TcpListener::bind("127.0.0.1:0").unwrap(), redis());
+        let address = open.local_addr().unwrap();
+        let found = |known: Option<&Listening>| -> Vec<Listening> {
+            let found = of(&Host::live(), std::process::id(), asking, known).into_value().unwrap();
+            let tcp = found.into_iter().filter_map(|listener| match listener {
+                Listener::Tcp(listening) => Some(listening),
+                Listener::Unix(_) => None,
+            });
+            tcp.collect()
+        };
+        let all = found(None);
+        let mut known = all.into_iter().find(|found| found.address == address).unwrap();
+        known.address.set_port(1);
+        assert_eq!(found(Some(&known)), [known.clone()], "nothing was looked up");
+        drop(open);
+        assert!(!found(Some(&known)).contains(&known));
+    }
+
+    fn redis() -> &'static Asking {
+        crate::engine::by_id("redis").unwrap().asking.as_ref().unwrap()
     }
 
     proptest! {

@@ -2,7 +2,7 @@
 
 use super::{COUNTER, files, options};
 use crate::answer::{Answer, converse};
-use crate::door::Door;
+use crate::door::{Door, Hints};
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Error, OptsBuilder};
 use std::collections::BTreeMap;
@@ -73,7 +73,7 @@ async fn talk(path: &str, user: &str) -> Result<Answer, Error> {
             .filter_map(|name| Some(((*name).to_owned(), number(name)?)))
             .collect(),
         settings: values,
-        busiest: None,
+        hints: Hints::default(),
     })
 }
 

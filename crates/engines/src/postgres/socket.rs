@@ -2,7 +2,7 @@
 
 use super::{conf, warmth};
 use crate::answer::{Answer, converse};
-use crate::door::{Door, Entry};
+use crate::door::{Door, Entry, Hints};
 use futures_util::future::join_all;
 use std::collections::BTreeMap;
 use tokio::net::{TcpStream, UnixStream};
@@ -23,7 +23,7 @@ pub(super) fn ask(door: &Door) -> Reading<Answer> {
     converse(async {
         let mut refused = None;
         for role in [door.user.as_str(), SUPERUSER] {
-            for database in door.busiest.as_deref().into_iter().chain(DATABASES) {
+            for database in door.hints.busiest.as_deref().into_iter().chain(DATABASES) {
                 match connect(door, role, database).await {
                     Ok(answer) => return Present(answer),
                     Err(error) => {
@@ -86,7 +86,8 @@ async fn connect(door: &Door, role: &str, database: &str) -> Result<Answer, Refu
     if door.timing && many {
         counts.extend(warmth::look(&client).await);
     }
-    Ok(Answer { version, product: None, connections: None, accesses, counts, settings, busiest })
+    let hints = Hints { busiest, listening: None };
+    Ok(Answer { version, product: None, connections: None, accesses, counts, settings, hints })
 }
 
 /// A connection, and the server's version.

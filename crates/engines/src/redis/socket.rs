@@ -2,7 +2,7 @@
 
 use super::{COUNTER, conf};
 use crate::answer::{Answer, converse};
-use crate::door::{Door, Entry};
+use crate::door::{Door, Entry, Hints};
 use redis::aio::MultiplexedConnection;
 use redis::{
     AsyncConnectionConfig, ErrorKind, RedisConnectionInfo, RedisError, RedisResult, ServerErrorKind,
@@ -105,7 +105,7 @@ fn answer(info: &BTreeMap<&str, &str>, settings: BTreeMap<String, String>) -> An
             .filter_map(|name| Some(((*name).to_owned(), number(name)?)))
             .collect(),
         settings,
-        busiest: None,
+        hints: Hints::default(),
     }
 }
 
