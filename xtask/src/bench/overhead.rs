@@ -216,14 +216,21 @@ impl<'a> Beside<'a> {
         Ok(())
     }
 
-    /// Lets it run for so long, and stops it.
-    fn run(&mut self, length: Duration) -> anyhow::Result<()> {
+    /// Lets so long pass, and looks after it: this program takes as much of the CPUs whether it runs or
+    /// is stopped.
+    fn pass(&mut self, length: Duration) -> anyhow::Result<()> {
         let begun = Instant::now();
         while begun.elapsed() < length {
             sleep(STEP.min(length));
             self.wait(WaitOptions::NOHANG)?;
             self.go_on_if_ended()?;
         }
+        Ok(())
+    }
+
+    /// Lets it run for so long, and stops it.
+    fn run(&mut self, length: Duration) -> anyhow::Result<()> {
+        self.pass(length)?;
         if let Some(pid) = self.pid {
             kill_process(pid, Signal::TSTP)?;
             self.wait(WaitOptions::UNTRACED)?;
@@ -286,10 +293,7 @@ fn block(beside: &mut Beside, servers: &[Loaded]) -> anyhow::Result<[(&'static s
                 with.add(counted(servers, || beside.go_on().and_then(|()| beside.run(ARM)))?);
             } else {
                 // As often after an arm with as after one without.
-                without[(arms / 2 % 2) as usize].add(counted(servers, || {
-                    sleep(ARM);
-                    Ok(())
-                })?);
+                without[(arms / 2 % 2) as usize].add(counted(servers, || beside.pass(ARM))?);
             }
         }
     }
