@@ -8,7 +8,7 @@ use untax_host::Host;
 const SLICE: Duration = Duration::from_millis(4);
 
 /// How often an answer waits for its turn: the process that asks begins, connects and reads; the server
-/// forks, its new process begins and answers. With 150 for each CPU at work it was 4 to 8 times.
+/// forks, its new process begins and answers. With 150 for each CPU at work it was 2 to 8 times.
 const TURNS: u32 = 12;
 
 /// A check that waits longer is not told from one that hangs.

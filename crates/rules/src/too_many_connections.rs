@@ -139,11 +139,12 @@ struct Coldness {
 impl Coldness {
     /// A gap where the server did not time it, or it makes no difference.
     fn of(window: &Window, pair: &Pair) -> Result<Self, Gap> {
-        let timed = |name: &str| match pair.end.counters.told(name) {
-            Reading::Absent(_) => Err(Gap::Absent(NOT_TIMED.to_owned())),
-            timed => timed.into_result(),
+        let told = pair.end.counters.told.as_ref().into_result()?;
+        let timed = |name: &str| told.get(name).map(|ns| *ns as f64);
+        let Some((cold_ns, warm_ns)) = timed("cold_statement_ns").zip(timed("warm_statement_ns"))
+        else {
+            return Err(Gap::Absent(NOT_TIMED.to_owned()));
         };
-        let (cold_ns, warm_ns) = (timed("cold_statement_ns")?, timed("warm_statement_ns")?);
         if cold_ns <= warm_ns {
             return Err(Gap::Absent(NO_COLDER.to_owned()));
         }
@@ -189,10 +190,16 @@ mod tests {
         let mut window = test_window::postgres();
         window.end.host.cpu = Reading::Present(test_window::cpus(2));
         test_window::trace(&mut window, &[(Doing::Contended, 2000.0)]);
-        let says = evaluate(&window).pop().unwrap().says;
-        assert!(
-            matches!(says, Says::Unmeasured(gap) if gap.why.contains("PostgreSQL alone times"))
-        );
+        let mut why = |told| {
+            window.end.databases[0].counters.told = told;
+            match evaluate(&window).pop().unwrap().says {
+                Says::Unmeasured(gap) => gap.why,
+                other @ Says::Found(_) => panic!("{other:?}"),
+            }
+        };
+        assert!(why(Reading::Present([].into())).contains("PostgreSQL alone times"));
+        assert!(why(Reading::Failed("no answer in 2s".to_owned())).contains("no answer in 2s"));
+        assert!(why(Reading::Absent("no local socket".to_owned())).contains("no local socket"));
         assert!(queue(65.0).is_empty());
         assert!(taking_turns(1_000_000, 10.0).is_empty(), "five are nobody's crowd");
     }
