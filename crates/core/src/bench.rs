@@ -68,7 +68,7 @@ pub struct Cell {
     pub table_bytes: Bytes,
     /// Reads per second of each trial, in order.
     pub trials: Vec<f64>,
-    /// Median of the trials with its 95 % bootstrap interval.
+    /// Median of the trials with its 95 % interval.
     pub reads_per_s: Estimate,
     /// Page tables of all readers, measured while they lived.
     pub page_table_bytes: Bytes,
@@ -104,7 +104,7 @@ pub struct Ratio {
     pub connections: u32,
     /// Median of the paired ratios.
     pub factor: f64,
-    /// Lower bound, 95 % bootstrap.
+    /// Lower bound of the 95 % interval.
     pub low: f64,
     /// Upper bound.
     pub high: f64,

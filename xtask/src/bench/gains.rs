@@ -6,7 +6,7 @@ use untax_core::Interval;
 /// What the columns mean.
 pub const LEGEND: &str = "Predicted: what `untax check` said with the cause, \
     median of its estimate and of its bounds. Measured: median of the paired ratios of throughput \
-    with its 95 % bootstrap interval. Floor: the 95th percentile of the difference between \
+    with its 95 % interval. Floor: the 95th percentile of the difference between \
     neighbouring trials of the same arm. Errors in points of the gain, and of the time that is \
     saved (1 - 1/factor), which is what a tax is a share of.";
 

@@ -57,7 +57,7 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
     if let Some(tree) = &options.tree {
         text += &captured(options, &untax, tree)?;
     }
-    text += "\nMedians with 95 % bootstrap intervals; whole processes, from start to end, replay \
+    text += "\nMedians with 95 % intervals; whole processes, from start to end, replay \
              and socket children included. The machine is shared: take the order of magnitude.\n";
     options.output.write("snapshot.md", &text)?;
     eprintln!("{text}");
@@ -154,7 +154,7 @@ fn measure(looks: u32, untax: &Untax, arguments: &[&str]) -> anyhow::Result<Cost
 }
 
 fn row(label: &str, costs: &Costs) -> String {
-    let cell = |values: &[f64]| match stats::bootstrap(values, stats::median) {
+    let cell = |values: &[f64]| match stats::median_interval(values) {
         Some(Interval { mid, low, high }) => format!("{mid:.0} ({low:.0} … {high:.0})"),
         None => "not measured".to_owned(),
     };

@@ -115,7 +115,7 @@ impl Bench {
             self.fault_in()?;
         }
         let writes = self.fault_writes()?;
-        let mean = |samples: &[f64]| stats::bootstrap(samples, stats::mean);
+        let mean = |samples: &[f64]| stats::mean_interval(samples);
         let no_faults = || io::Error::other("no minor fault was counted");
         let (touches, touches_missing) = match self.touches(budget) {
             Ok(touches) => (touches, None),
@@ -256,7 +256,7 @@ impl Bench {
                 self.touch_ns(small, start, between) - first
             }
         };
-        stats::bootstrap(&(0..PAIRS).map(extra).collect::<Vec<f64>>(), stats::median)
+        stats::median_interval(&(0..PAIRS).map(extra).collect::<Vec<f64>>())
     }
 }
 

@@ -30,7 +30,7 @@ pub(crate) fn sentences(request: &Request, together: bool) -> Vec<String> {
              no trial pays for minor faults."
         ),
         order.to_owned(),
-        "Ratios are medians of pairs of the same round with 95 % bootstrap intervals; a verdict \
+        "Ratios are medians of pairs of the same round with 95 % intervals; a verdict \
          needs the whole interval beyond the noise floor, which 95 % of medians of as many \
          identical pairs stay within."
             .to_owned(),

@@ -140,7 +140,7 @@ impl Results {
             model: self.request.model.id().to_owned(),
             rows: tally.rows,
             table_bytes: tally.table,
-            reads_per_s: stats::bootstrap(&trials, stats::median)?.into(),
+            reads_per_s: stats::median_interval(&trials)?.into(),
             trials,
             page_table_bytes: tally.page_tables,
         })
@@ -218,7 +218,7 @@ impl Results {
         let extra = |(small, larger): (&f64, &f64)| (small.recip() - larger.recip()) * 1e9;
         let extra: Vec<f64> =
             small.iter().zip(&larger).map(extra).filter(|e| e.is_finite()).collect();
-        let extra_ns: Interval = stats::bootstrap(&extra, stats::median)?;
+        let extra_ns: Interval = stats::median_interval(&extra)?;
         Some(TouchPenalty { working_set_bytes: self.chased_memory, taking_turns: false, extra_ns })
     }
 }

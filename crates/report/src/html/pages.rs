@@ -129,7 +129,7 @@ fn worth(bench: &PagesBench) -> Markup {
             h2 { "Times as fast as " (page(over)) " pages" }
             div.panels { @for panel in panels { (svg::panel(&panel)) } }
             p.quiet {
-                "Whiskers are 95 % bootstrap intervals of paired trials. The band is the noise "
+                "Whiskers are 95 % intervals of paired trials. The band is the noise "
                 "floor (" (tell::noise(bench)) "); hollow points touch it and prove nothing."
             }
         }

@@ -28,7 +28,7 @@ pub fn bench() -> PagesBench {
         seed: 42,
         method: vec![
             "Trials of all pages alternate; each reader verifies every row it reads.".into(),
-            "Intervals are 95 % bootstrap intervals of the median.".into(),
+            "Intervals are 95 % intervals of the median.".into(),
         ],
         cells: SHAPES.into_iter().flat_map(cells).collect(),
         ratios: SHAPES.into_iter().flat_map(ratios).collect(),
