@@ -17,6 +17,7 @@ use support::limited::Limited;
 use support::restarts::Restarts;
 use support::{Untax, apply, database, plan, rules, settings_of_host, settle, text};
 use untax_core::Bytes;
+use untax_core::plan::Target;
 use untax_lab::{
     DirtyLimits, Disk, Group, HugePages, LabError, Limit, MariaDb, PgBouncer, Pgbench, Place,
     Postgres, Redis, Setup,
@@ -279,6 +280,32 @@ fn a_plan_that_does_harm_is_disproven_and_offered_for_undo() {
         assert_ne!(offered, applied);
         assert_eq!(untax.run(&["undo", offered]).code, 0);
         assert_eq!(server.limit(), before);
+        Ok(())
+    });
+}
+
+#[test]
+fn what_somebody_changes_meanwhile_is_left_alone_and_nothing_is_applied_again() {
+    support::real(|| {
+        let server = Limited::start(0.3)?;
+        let untax = Untax::new();
+        let (id, made) = server.planned(&untax)?;
+        let theirs = wrong(&made);
+        let step = &theirs.steps[0];
+        let Target::Value { file } = &step.target else { panic!("{step:?}") };
+        let (from, theirs) = (step.from.as_deref().unwrap(), step.to.as_deref().unwrap());
+        let meddle =
+            format!("[ \"$(cat {file})\" = '{from}' ] || echo '{theirs}' >{file}; echo 100");
+        let words = ["verify", &id, "--workload", &meddle, "--warm-up", "0", "--pairs", "6"];
+        let verified = untax.run(&words);
+        let stderr = &verified.stderr;
+        assert!(verified.code == 2 && stderr.contains("could not be undone wholly"), "{stderr}");
+        assert_eq!(text(file).trim(), theirs);
+        let receipts = untax.run(&["undo", "--json"]).json();
+        assert_eq!(receipts.as_array().unwrap().len(), 1, "{receipts}");
+        let receipt = receipts[0]["receipt"].as_str().unwrap();
+        assert_eq!(untax.run(&["undo", receipt, "--force"]).code, 0);
+        assert_eq!(text(file).trim(), from);
         Ok(())
     });
 }

@@ -167,12 +167,9 @@ fn usage(error: BenchError) -> anyhow::Error {
 
 fn finish(args: &Args, state: &State, result: &PagesBench) -> anyhow::Result<Outcome> {
     let saved = state.save_run(&result.run, result);
-    if let (true, Some(calibration)) = (result.complete, &result.calibration) {
-        state.save(CALIBRATION, calibration)?;
-    }
-    if let Some(path) = &args.html {
-        write_file(path, &html::pages(result))?;
-    }
+    let calibration = result.calibration.as_ref().filter(|_| result.complete);
+    let kept = calibration.map_or(Ok(()), |calibration| state.save(CALIBRATION, calibration));
+    let page = args.html.as_ref().map_or(Ok(()), |path| write_file(path, &html::pages(result)));
     if args.json {
         print_json(result)?;
     } else {
@@ -180,6 +177,8 @@ fn finish(args: &Args, state: &State, result: &PagesBench) -> anyhow::Result<Out
     }
     // Last, so that a full disk does not cost the user the result.
     let path = saved?;
+    kept?;
+    page?;
     if !result.complete {
         bail!("interrupted; the trials done so far are saved as {}", path.display());
     }

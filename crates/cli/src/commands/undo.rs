@@ -44,19 +44,18 @@ struct Told<'a> {
 /// Runs the command.
 pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
     let (receipts, damaged) = Receipt::all(&state.receipts()?);
+    // What a damaged one tells of may be half done.
+    let mut whole = !args.stale || damaged.is_empty();
+    for error in damaged {
+        say(&format!("untax: {:#}", anyhow::Error::from(error)));
+    }
     let chosen: Vec<Receipt> = match &args.receipt {
         Some(id) => vec![find(id, receipts)?],
         None if args.stale => {
             receipts.into_iter().filter(|r| r.status() == Status::Interrupted).collect()
         }
-        None => {
-            for error in damaged {
-                say(&format!("untax: {error}"));
-            }
-            return list(args, &receipts);
-        }
+        None => return list(args, &receipts),
     };
-    let mut whole = true;
     for mut receipt in chosen {
         let undone = executor::undo(&Tree::live(), &mut receipt, args.force)?;
         whole &= undone.is_whole();
@@ -118,5 +117,22 @@ fn tell(receipt: &Receipt, undone: &Undone) {
     }
     if let Some(why) = unrecorded {
         say(&format!("the receipt does not say so: {why}"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_can_tell_that_all_is_back_while_a_receipt_is_damaged() {
+        let folder = tempfile::tempdir().unwrap();
+        let state = State::new(Some(folder.path().to_owned()));
+        let args = Args { receipt: None, stale: true, force: false, json: false };
+        assert_eq!(run(&args, &state).unwrap(), Outcome::Clean);
+        let receipts = state.receipts().unwrap();
+        std::fs::create_dir_all(&receipts).unwrap();
+        std::fs::write(receipts.join("receipt-1.jsonl"), "garbage\n").unwrap();
+        assert_eq!(run(&args, &state).unwrap(), Outcome::Findings);
     }
 }

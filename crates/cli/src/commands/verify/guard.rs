@@ -140,7 +140,7 @@ fn restore(duty: &Duty) -> anyhow::Result<()> {
     let state = State::new(Some(duty.state.clone()));
     let (receipts, damaged) = Receipt::all(&state.receipts()?);
     for error in damaged {
-        say(&format!("untax: {error}"));
+        say(&format!("untax: {:#}", anyhow::Error::from(error)));
     }
     let of_plan = receipts.into_iter().filter(|receipt| receipt.header().plan == duty.plan.plan);
     for mut receipt in of_plan.filter(|receipt| receipt.status() != Status::Reverted) {

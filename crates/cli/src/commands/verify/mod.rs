@@ -1,6 +1,7 @@
 //! `untax verify`.
 
 pub mod guard;
+mod passive;
 mod workload;
 
 use super::{apply, plan};
@@ -33,7 +34,15 @@ use workload::Measured;
 #[command(
     after_help = "The rate of a workload is what pgbench, sysbench or redis-benchmark print, or a \
                   number on its last line; else how often it could run in a second.\n\n\
-                  Exit codes: 0 proven, 1 disproven or inconclusive, 2 could not do it.\n\n\
+                  With --restart the database is restarted each time the plan is applied or \
+                  undone: about five times in four pairs, which makes 20 times (24 at most) in \
+                  15 pairs, and 10 times where the first 8 pairs agree and end it. A pair is two \
+                  trials, each with its warm-up: 15 pairs with a workload of 10s take 10 \
+                  minutes, and what the restarts take. A workload that is known by name keeps \
+                  the server busy, and pgbench and sysbench make a database of 256 MiB there and \
+                  drop it. The place for all this is a replica, or a maintenance window.\n\n\
+                  Exit codes: 0 proven, 1 disproven or inconclusive, 2 could not do it, \
+                  3 bad usage.\n\n\
                   Examples:\n  \
                   untax verify fix/ --workload 'pgbench -S -c 16 -T 20 bench' \\\n    \
                   --restart 'systemctl restart postgresql'\n  \
@@ -59,11 +68,12 @@ pub struct Args {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub clients: Option<u32>,
     /// Run no workload: in each trial, measure for this long what the databases of the plan serve
-    /// anyway
+    /// anyway, in accesses to cached data a second; tells something only where the database is
+    /// saturated
     #[arg(long, value_name = "TIME", conflicts_with = "workload", value_parser = duration)]
     pub passive: Option<Duration>,
     /// The shell command that restarts the database, for plans that need it; it must not
-    /// return before the database serves
+    /// return before the database serves, and is run about five times in four pairs
     #[arg(long, value_name = "CMD")]
     restart: Option<String>,
     /// Runs of the workload after each change that are not counted
@@ -105,7 +115,6 @@ pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
     }
     let receipt = in_force(&plan, state)?;
     let standing = receipt.is_some();
-    let applied = standing;
     let measured = Measured::choose(args, &plan)?;
     let duty = Duty {
         state: state.directory()?.to_owned(),
@@ -121,7 +130,7 @@ pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
         state,
         stop,
         standing,
-        applied,
+        applied: Some(standing),
         receipt,
         measured: &measured,
         measure: "",
@@ -135,7 +144,10 @@ pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
     host.stop = Arc::default();
     let left = host.set(standing);
     let cleaned = measured.clean();
-    host.guard.done();
+    // The guard tries once more where that was not so.
+    if left.is_ok() {
+        host.guard.done();
+    }
     left?;
     let trials = made?;
     cleaned?;
@@ -166,15 +178,17 @@ fn report(
         predicted: predicted(plan, state),
         verdict,
     };
-    state.save_run(&run, &result)?;
-    if let Some(path) = &args.html {
-        write_file(path, &html::verification(&result))?;
-    }
+    let saved = state.save_run(&run, &result);
+    let page = args.html.as_ref();
+    let page = page.map_or(Ok(()), |path| write_file(path, &html::verification(&result)));
     if args.json {
         print_json(&result)?;
     } else {
         print(&terminal::verification(&result, style()))?;
     }
+    // Last, so that a full disk does not cost the user the result.
+    saved?;
+    page?;
     Ok(if verdict.word == Word::Proven { Outcome::Clean } else { Outcome::Findings })
 }
 
@@ -226,9 +240,9 @@ struct Host<'a> {
     stop: Arc<AtomicBool>,
     /// Whether the plan was applied before, and is to be afterwards.
     standing: bool,
-    /// Whether it is now.
-    applied: bool,
-    /// Of the plan, while it is applied and has steps.
+    /// Whether it is now; `None` while an undo that was begun is not whole.
+    applied: Option<bool>,
+    /// Of the plan, while it has steps and its undo was not whole.
     receipt: Option<Receipt>,
     measured: &'a Measured,
     measure: &'static str,
@@ -240,20 +254,23 @@ impl Arms for Host<'_> {
     type Error = anyhow::Error;
 
     fn set(&mut self, applied: bool) -> anyhow::Result<()> {
-        if applied == self.applied {
+        if self.applied == Some(applied) {
             return Ok(());
         }
         if applied != self.standing {
             self.guard.changing()?;
         }
-        if let Some(mut receipt) = self.receipt.take() {
-            undo(&mut receipt)?;
-        } else if !self.plan.steps.is_empty() {
+        if let Some(receipt) = &mut self.receipt {
+            self.applied = None;
+            undo(receipt)?;
+            self.receipt = None;
+        }
+        if applied && !self.plan.steps.is_empty() {
             let temporary = !self.standing;
             self.receipt =
                 Some(apply::execute(self.plan, self.state, &self.stop, temporary, |_| {})?);
         }
-        self.applied = applied;
+        self.applied = Some(applied);
         restart(self.args.restart.as_deref())?;
         if applied == self.standing {
             self.guard.as_before();
@@ -286,7 +303,7 @@ impl Host<'_> {
         if self.stop.load(Ordering::Relaxed) {
             bail!("interrupted; the host is as before");
         }
-        self.measured.rate(self.applied, &self.stop)
+        self.measured.rate(self.applied == Some(true), &self.stop)
     }
 }
 

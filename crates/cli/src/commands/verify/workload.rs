@@ -1,11 +1,12 @@
 //! What a trial of `untax verify` runs, and what it achieved.
 
+use super::passive::Passive;
 use super::{Args, shell};
 use crate::observe;
 use crate::screen::say;
 use anyhow::{Context, bail};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
 use untax_core::{Bytes, Database, Plan};
 use untax_remedies::workload::{self, Rate};
 use untax_remedies::workloads::{Commands, Load, Workload};
@@ -17,15 +18,15 @@ const DATA: Bytes = Bytes::from_mib(256);
 pub enum Measured {
     /// Commands of a shell: without the plan, and what is run instead with it.
     Commands { commands: Commands, with: String },
-    /// What the databases serve anyway, for so long.
-    Passive(Duration),
+    /// What the databases of the plan serve anyway.
+    Passive(Passive),
 }
 
 impl Measured {
     /// What the arguments ask for.
     pub fn choose(args: &Args, plan: &Plan) -> anyhow::Result<Self> {
         if let Some(time) = args.passive {
-            return Ok(Self::Passive(time));
+            return Ok(Self::Passive(Passive::choose(plan, time)?));
         }
         let command = args.workload.clone().unwrap_or_default();
         let commands = match Workload::find(&command) {
@@ -50,7 +51,7 @@ impl Measured {
     /// What one trial achieves.
     pub fn rate(&self, applied: bool, stop: &AtomicBool) -> anyhow::Result<Rate> {
         let command = match self {
-            Self::Passive(time) => return served(*time, stop),
+            Self::Passive(passive) => return passive.rate(stop),
             Self::Commands { with, .. } if applied => with,
             Self::Commands { commands, .. } => &commands.run,
         };
@@ -118,27 +119,3 @@ fn known_commands(known: &Workload, args: &Args, plan: &Plan) -> anyhow::Result<
 
 /// Connections for each CPU that keep all of them busy while some wait.
 const EACH_CPU: u32 = 4;
-
-/// What the databases of this host serve, by their own counters.
-fn served(time: Duration, stop: &AtomicBool) -> anyhow::Result<Rate> {
-    let served = || -> anyhow::Result<(f64, f64)> {
-        let look = observe::look()?;
-        let counts = look.databases.iter().map(|database| &database.counters.accesses);
-        let counts: Vec<u64> = counts.filter_map(|a| Some(a.value()?.count)).collect();
-        if counts.is_empty() {
-            bail!("no database here tells what it served; use --workload");
-        }
-        Ok((counts.iter().sum::<u64>() as f64, look.uptime_s))
-    };
-    let (before, since) = served()?;
-    let until = Instant::now() + time;
-    while Instant::now() < until && !stop.load(Ordering::Relaxed) {
-        std::thread::sleep(Duration::from_millis(100));
-    }
-    let (after, now) = served()?;
-    let per_s = (after - before) / (now - since);
-    if per_s <= 0.0 {
-        bail!("the databases served nothing in {time:?}; use --workload");
-    }
-    Ok(Rate { per_s, measure: "accesses to cached data per second" })
-}
