@@ -122,18 +122,25 @@ impl Watching {
 fn calibrated(state: &State, snapshot: &Snapshot, notes: &mut Vec<String>) -> Reading<Calibration> {
     let mut meter = own_cost::Meter::default();
     let mut since = || meter.read(Reading::Absent("not asked".to_owned())).into_value();
-    since();
+    let known = since().is_some();
     let calibration = untax_experiments::calibrate_in_child(&snapshot.host);
-    let took_s = since().map_or(0.0, |cost| cost.cpu_s.0);
+    let took = since().filter(|_| known).map(|cost| cost.cpu_s);
     let whole = calibration.value().filter(|made| !made.touches.is_empty());
     match whole.map(|made| state.save(CALIBRATION, made)) {
-        Some(Ok(())) => notes.push(format!(
-            "{took_s:.1} s of this check's CPU time measured what pages cost here; later checks use that"
-        )),
+        Some(Ok(())) => notes.push(measured_here(took)),
         Some(Err(error)) => notes.push(format!("the calibration is not kept: {error:#}")),
         None => {}
     }
     calibration
+}
+
+/// That a check measured what pages cost, and how much of it that was, where that is known.
+fn measured_here(took: Option<Seconds>) -> String {
+    let who = took.map_or_else(
+        || "this check".to_owned(),
+        |took| format!("{:.1} s of this check's CPU time", took.0),
+    );
+    format!("{who} measured what pages cost here; later checks use that")
 }
 
 /// One look at everything that runs here.
@@ -225,6 +232,12 @@ mod tests {
         assert!(pod_uids(&host, "pg-0").is_err());
         let elsewhere = pod_uids(&Host::replaying(untax_host::Record::default()), "db/pg-0");
         assert!(elsewhere.unwrap_err().to_string().contains("not known"));
+    }
+
+    #[test]
+    fn what_calibrating_took_is_left_out_where_it_is_not_known() {
+        assert!(measured_here(Some(Seconds(2.34))).starts_with("2.3 s of this check's CPU time "));
+        assert!(measured_here(None).starts_with("this check measured what pages cost here; "));
     }
 
     #[test]

@@ -34,10 +34,11 @@ use crate::pages::Means;
 use crate::pools::Tree;
 use crate::{Machine, own_cgroup};
 use jiff::Timestamp;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::{Deserialize, Serialize};
-use std::io::Read;
+use std::io::{self, Read};
 use std::process::Child;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use untax_core::calibration::TouchPenalty;
 use untax_core::host::HostFacts;
 use untax_core::{Bytes, Calibration, Interval, Reading};
@@ -106,21 +107,23 @@ pub fn calibrate_in_child(host: &HostFacts) -> Reading<Calibration> {
 }
 
 /// Measures in a child process, so that the memory is gone afterwards. Changes no setting.
-/// Blocks for about the budget's processor time, longer on a host without idle CPUs.
+/// Blocks for about the budget's processor time, longer on a host without idle CPUs, but no longer
+/// than two minutes.
 pub fn calibrate(program: &Program, budget: Budget, machine: &Machine) -> Reading<Calibration> {
     // One measures touches; the others are there for their faults.
     let spec = |number| match number {
         0 => Spec(budget),
         _ => Spec(Budget { page_tables: Bytes(0), ..budget }),
     };
-    let ask = || -> std::io::Result<Reading<Measured>> {
+    let ask = || -> io::Result<Reading<Measured>> {
         let cpus = std::thread::available_parallelism()?.get();
-        let children =
-            (0..AT_ONCE.min(cpus)).map(|number| program.start_calibration(&spec(number)));
-        let children = children.collect::<std::io::Result<Vec<Child>>>()?;
-        let answers = children.into_iter().map(answer).collect::<std::io::Result<Vec<_>>>()?;
+        let start = |number| program.start_calibration(&spec(number)).map(Calibrating);
+        let children = (0..AT_ONCE.min(cpus)).map(start).collect::<io::Result<Vec<_>>>()?;
+        let until = Instant::now() + PATIENCE;
+        let answers = children.into_iter().map(|child| child.answer(until));
+        let answers = answers.collect::<io::Result<Vec<_>>>()?;
         let measured = answers.into_iter().reduce(|a, b| a.and_then(|a| b.map(|b| together(a, b))));
-        measured.ok_or_else(|| std::io::Error::other("no calibration was started"))
+        measured.ok_or_else(|| io::Error::other("no calibration was started"))
     };
     let measured = ask().unwrap_or_else(|error| Reading::Failed(error.to_string()));
     measured.map(|measured| Calibration {
@@ -139,16 +142,58 @@ pub fn calibrate(program: &Program, budget: Budget, machine: &Machine) -> Readin
 /// How many processes calibrate at once.
 const AT_ONCE: usize = 2;
 
-fn answer(mut child: Child) -> std::io::Result<Reading<Measured>> {
-    let mut answer = String::new();
-    if let Some(out) = child.stdout.as_mut() {
-        out.read_to_string(&mut answer)?;
+/// How long calibrating may take. Its processor time becomes as long where some forty want each
+/// CPU, or where a limit leaves a fortieth of one. A check that waits longer is not told from one
+/// that hangs.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A child that calibrates. It ends with this value, however far it came.
+struct Calibrating(Child);
+
+impl Calibrating {
+    /// What it measured, if it has ended by then.
+    fn answer(mut self, until: Instant) -> io::Result<Reading<Measured>> {
+        let answer = self.read(until)?;
+        let status = self.0.wait()?;
+        if !status.success() {
+            return Err(io::Error::other(format!("the calibration ended with {status}")));
+        }
+        Ok(serde_json::from_slice(&answer)?)
     }
-    let status = child.wait()?;
-    if !status.success() {
-        return Err(std::io::Error::other(format!("the calibration ended with {status}")));
+
+    /// All that it prints.
+    fn read(&mut self, until: Instant) -> io::Result<Vec<u8>> {
+        let no_output = || io::Error::other("the calibration has no output");
+        let mut out = self.0.stdout.take().ok_or_else(no_output)?;
+        let (mut answer, mut chunk) = (Vec::new(), [0; 4096]);
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(io::Error::other(format!(
+                    "the calibration took longer than {PATIENCE:?}: the CPUs are too busy, or a \
+                     limit leaves it too little of them"
+                )));
+            }
+            let timeout = Timespec::try_from(left).ok();
+            match poll(&mut [PollFd::new(&out, PollFlags::IN)], timeout.as_ref()) {
+                Ok(0) | Err(rustix::io::Errno::INTR) => continue,
+                Ok(_) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+            match out.read(&mut chunk)? {
+                0 => return Ok(answer),
+                count => answer.extend_from_slice(&chunk[..count]),
+            }
+        }
     }
-    Ok(serde_json::from_str(&answer)?)
+}
+
+impl Drop for Calibrating {
+    fn drop(&mut self) {
+        // It may have ended by itself: either way it is gone, and its memory with it.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 /// What two processes measured at once: for faults the middle of both and the bounds of either;
@@ -167,5 +212,36 @@ fn together(a: Measured, b: Measured) -> Measured {
         write_fault_ns: either(touching.write_fault_ns, other.write_fault_ns),
         unmap_ns: either(touching.unmap_ns, other.unmap_ns),
         ..touching
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Command, Stdio};
+
+    /// A shell script in place of a calibration.
+    fn calibrating(script: &str) -> Calibrating {
+        let mut shell = Command::new("/bin/sh");
+        Calibrating(shell.args(["-c", script]).stdout(Stdio::piped()).spawn().unwrap())
+    }
+
+    #[test]
+    fn a_calibration_that_hangs_is_a_failure() {
+        let until = Instant::now() + Duration::from_millis(200);
+        let error = calibrating("echo '{'; exec sleep 60").answer(until).unwrap_err();
+        assert!(error.to_string().contains("took longer"), "{error}");
+        assert!(until.elapsed() < Duration::from_secs(30), "it was ended");
+    }
+
+    #[test]
+    fn what_a_calibration_tells_comes_through_if_it_ends_well() {
+        let until = Instant::now() + Duration::from_secs(30);
+        let answer = |script| calibrating(script).answer(until);
+        let told = answer(r#"echo '{"absent":"no such page"}'"#).unwrap();
+        assert_eq!(told, Reading::Absent("no such page".to_owned()));
+        for script in ["echo garbage", "exit 1", "kill -9 $$"] {
+            assert!(answer(script).is_err(), "{script}");
+        }
     }
 }

@@ -3,8 +3,8 @@
 use super::options::Page;
 use crate::pools::{self, Pool, Tree};
 use std::io;
-use untax_core::Bytes;
 use untax_core::database::{Cgroup, HugetlbLimit};
+use untax_core::{Bytes, Reading};
 
 /// Memory, pools and rights, read once before anything is planned.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub struct Means {
     pub base_page: Bytes,
     /// Free pages of each pool that this machine has.
     pub pools: Vec<(Page, u64)>,
-    /// Pages of each pool that our control group still allows, where it limits them.
+    /// Pages of each pool that our control group still allows at most, where it limits them.
     pub pool_limits: Vec<(Page, u64)>,
     /// Settings to change for transparent huge pages on shared memory; `None`: impossible here.
     pub transparent_changes: Option<usize>,
@@ -38,7 +38,7 @@ impl Means {
         let pool_limits = [Page::Huge, Page::Gigantic]
             .into_iter()
             .filter_map(|page| Some((page, pages_allowed(cgroup?, page.bytes())?)));
-        let limit = cgroup.and_then(|cgroup| cgroup.memory_limit_bytes.value().copied());
+        let limit = cgroup.map_or(Ok(None), memory_limit)?;
         let nodes = tree.names("/sys/devices/system/node");
         let is_node = |name: &&String| {
             name.strip_prefix("node").is_some_and(|n| n.bytes().all(|b| b.is_ascii_digit()))
@@ -65,7 +65,7 @@ impl Means {
         self.available - self.reserve()
     }
 
-    /// Pages that our control group still allows; `None` when it does not limit them.
+    /// Pages that our control group still allows at most; `None` when it does not limit them.
     pub fn allowed_pages(&self, page: Page) -> Option<u64> {
         self.pool_limits.iter().find(|(of, _)| *of == page).map(|(_, allowed)| *allowed)
     }
@@ -76,14 +76,29 @@ impl Means {
     }
 }
 
-/// Pages of a size that a control group and those above it still allow; `None` without a limit.
+/// The memory that a control group and those above it allow; `None` without a limit. One that
+/// cannot be read is an error: it may be the lowest.
+fn memory_limit(cgroup: &Cgroup) -> io::Result<Option<Bytes>> {
+    match &cgroup.memory_limit_bytes {
+        Reading::Present(limit) => Ok(Some(*limit)),
+        Reading::Absent(_) => Ok(None),
+        gap => {
+            let why = gap.why().unwrap_or_default();
+            Err(io::Error::other(format!("the memory limit of this control group: {why}")))
+        }
+    }
+}
+
+/// Pages of a size that a control group and those above it still allow at most; `None` without a
+/// limit. Where it is not known what is in use, that is the whole limit: more they cannot be, and
+/// how many they are shows when pages are touched.
 fn pages_allowed(cgroup: &Cgroup, size: Bytes) -> Option<u64> {
     let limits = cgroup.hugetlb.value()?.iter().filter(|limit| limit.size_bytes == size);
     let left = |limit: &HugetlbLimit| {
-        let used = limit.usage_bytes.value().copied().unwrap_or_default();
-        let lowest =
-            [&limit.max_bytes, &limit.rsvd_max_bytes].into_iter().filter_map(|l| l.value());
-        lowest.min().map(|lowest| (*lowest - used).0 / size.0)
+        let both = [&limit.max_bytes, &limit.rsvd_max_bytes].into_iter();
+        let lowest = *both.filter_map(|l| l.value()).min()?;
+        let left = limit.usage_bytes.value().map_or(lowest, |used| lowest - *used);
+        Some(left.0 / size.0)
     };
     limits.filter_map(left).min()
 }
@@ -92,7 +107,7 @@ fn pages_allowed(cgroup: &Cgroup, size: Bytes) -> Option<u64> {
 mod tests {
     use super::*;
     use std::collections::BTreeMap;
-    use untax_core::Reading::{self, Absent, Present};
+    use untax_core::Reading::{Absent, Denied, Failed, Present};
 
     fn limit(max: Reading<Bytes>, rsvd: Reading<Bytes>, used: u64) -> HugetlbLimit {
         HugetlbLimit {
@@ -104,17 +119,24 @@ mod tests {
         }
     }
 
-    #[test]
-    fn the_tightest_limit_up_the_hierarchy_counts() {
-        let none = || Absent("max".to_owned());
-        let cgroup = |limits| Cgroup {
+    fn cgroup(memory: Reading<Bytes>, hugetlb: Vec<HugetlbLimit>) -> Cgroup {
+        Cgroup {
             paths: BTreeMap::new(),
-            hugetlb: Present(limits),
-            memory_limit_bytes: none(),
+            hugetlb: Present(hugetlb),
+            memory_limit_bytes: memory,
             cpu: Absent("not read".to_owned()),
             memory: Absent("not read".to_owned()),
             io: Absent("not read".to_owned()),
-        };
+        }
+    }
+
+    fn none() -> Reading<Bytes> {
+        Absent("max".to_owned())
+    }
+
+    #[test]
+    fn the_tightest_limit_up_the_hierarchy_counts() {
+        let cgroup = |limits| cgroup(none(), limits);
         let pages = |n: u64| Present(Bytes(n << 21));
         let limits = vec![limit(pages(100), none(), 0), limit(pages(90), pages(80), 30 << 21)];
         assert_eq!(pages_allowed(&cgroup(limits.clone()), Bytes::MIB_2), Some(50));
@@ -124,5 +146,17 @@ mod tests {
             pages_allowed(&cgroup(vec![limit(pages(1), none(), 9 << 21)]), Bytes::MIB_2),
             Some(0)
         );
+        let usage_bytes = Denied("usage".to_owned());
+        let unread = HugetlbLimit { usage_bytes, ..limit(pages(3), none(), 0) };
+        assert_eq!(pages_allowed(&cgroup(vec![unread]), Bytes::MIB_2), Some(3), "no more than it");
+    }
+
+    #[test]
+    fn a_memory_limit_that_cannot_be_read_is_not_unlimited() {
+        let allowed = |memory| memory_limit(&cgroup(memory, Vec::new()));
+        assert_eq!(allowed(Present(Bytes::GIB_1)).unwrap(), Some(Bytes::GIB_1));
+        assert_eq!(allowed(none()).unwrap(), None);
+        let error = allowed(Failed("memory.max has an unexpected form".to_owned())).unwrap_err();
+        assert!(error.to_string().contains("could not be read: memory.max"), "{error}");
     }
 }

@@ -85,18 +85,61 @@ pub(crate) fn before(request: &Request, plan: &Plan, means: &Means, results: &mu
 
 /// Whether a table lies on the pages that were asked for.
 pub(crate) fn obtained(place: Place, filled: &Filled, results: &mut Results) {
+    for warning in other_pages(place, filled.page, filled.transparent) {
+        results.warn(&warning);
+    }
+}
+
+/// How the pages that a table `got` are not as was asked for. Zero tells that they could not be
+/// read; then it is not known either how much of it is on `transparent` huge pages.
+fn other_pages(place: Place, got: Bytes, transparent: Bytes) -> Vec<Warning> {
     let (page, table) = (place.page.id(), place.file_bytes());
+    if got == Bytes(0) {
+        return vec![Warning::PagesUnknown { page }];
+    }
     let wanted = if place.page == Page::Transparent { Bytes::KIB_4 } else { place.page.bytes() };
-    match filled.page {
-        Bytes(0) => results.warn(&Warning::PagesUnknown { page }),
-        got if got != wanted => results.warn(&Warning::OtherPages { page, got }),
-        _ => {}
+    let mut warnings = Vec::new();
+    if got != wanted {
+        warnings.push(Warning::OtherPages { page, got });
     }
-    let got = filled.transparent;
-    if place.page == Page::Transparent && got.0 < table.0 / 100 * 99 {
-        results.warn(&Warning::TransparentShort { got, table });
+    if place.page == Page::Transparent && transparent.0 < table.0 / 100 * 99 {
+        warnings.push(Warning::TransparentShort { got: transparent, table });
     }
-    if place.page == Page::Small && got > Bytes(0) {
-        results.warn(&Warning::TransparentUnasked { got });
+    if place.page == Page::Small && transparent > Bytes(0) {
+        warnings.push(Warning::TransparentUnasked { got: transparent });
+    }
+    warnings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pages::options::Access;
+    use crate::pages::table::Layout;
+
+    fn place(page: Page) -> Place {
+        Place { layout: Layout::new(1_000_000, 128, Access::Direct, 0).unwrap(), page }
+    }
+
+    #[test]
+    fn pages_that_could_not_be_read_are_no_fragmented_memory() {
+        for page in Page::ALL {
+            let unknown = Warning::PagesUnknown { page: page.id() };
+            assert_eq!(other_pages(place(page), Bytes(0), Bytes(0)), [unknown]);
+        }
+    }
+
+    #[test]
+    fn other_pages_than_asked_for_are_told() {
+        let thp = place(Page::Transparent);
+        let table = thp.file_bytes();
+        assert!(other_pages(thp, Bytes::KIB_4, table).is_empty());
+        let got = Bytes::MIB_2;
+        let short = Warning::TransparentShort { got, table };
+        assert_eq!(other_pages(thp, Bytes::KIB_4, got), [short]);
+        let unasked = Warning::TransparentUnasked { got };
+        assert_eq!(other_pages(place(Page::Small), Bytes::KIB_4, got), [unasked]);
+        let other = Warning::OtherPages { page: "2m", got: Bytes::KIB_4 };
+        assert_eq!(other_pages(place(Page::Huge), Bytes::KIB_4, Bytes(0)), [other]);
     }
 }
