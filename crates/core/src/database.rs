@@ -124,7 +124,8 @@ pub struct Cgroup {
     pub memory_limit_bytes: Reading<Bytes>,
     /// The groups that limit its CPU time, nearest first; none when no group does.
     pub cpu: Reading<Vec<CpuLimit>>,
-    /// The groups that limit its memory, nearest first; none when no group does.
+    /// The groups that limit its memory, nearest first; none when no group does. One whose limit could not
+    /// be read is among them.
     pub memory: Reading<Vec<MemoryGroup>>,
     /// What its groups limit of block devices, nearest first; none when no group does.
     pub io: Reading<Vec<IoLimit>>,
@@ -308,7 +309,7 @@ impl Counters {
     pub fn told(&self, name: &str) -> Reading<f64> {
         self.told.as_ref().and_then(|told| match told.get(name) {
             Some(count) => Reading::Present(*count as f64),
-            None => Reading::Absent(format!("the server does not count {name}")),
+            None => Reading::Absent(format!("the server told no {name}")),
         })
     }
 }

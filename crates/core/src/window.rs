@@ -223,8 +223,7 @@ impl Pair<'_> {
         let Some(count) = request_count(&self.end.engine) else {
             return Reading::Absent(format!("{} does not count its requests", self.end.product));
         };
-        let requests = self.growth(count, |database| database.counters.told(count));
-        requests.and_then(|requests| {
+        self.told_growth(count).and_then(|requests| {
             self.activity.clone().map(|activity| {
                 let model = self.end.model;
                 let works = |spent: &Spent| spent.serves(model) && spent.part(model) != Part::Idle;
@@ -232,6 +231,11 @@ impl Pair<'_> {
                 Load { at_once, per_s: requests / self.seconds }
             })
         })
+    }
+
+    /// How much one of the server's own counts grew over the window.
+    pub fn told_growth(&self, name: &str) -> Reading<f64> {
+        self.growth(name, |database| database.counters.told(name))
     }
 
     /// How much a growing counter grew over the window.

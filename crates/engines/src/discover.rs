@@ -114,9 +114,7 @@ fn waited(host: &Host, stat: &Stat) -> Option<Seconds> {
     if stat.threads != 1 {
         return None;
     }
-    let text = host.text(&format!("/proc/{}/schedstat", stat.pid)).into_value()?;
-    let nanoseconds: u64 = text.split_whitespace().nth(1)?.parse().ok()?;
-    Some(Seconds(nanoseconds as f64 / 1e9))
+    process::sched_time(host, stat.pid, 1).into_value().map(|time| time.runnable_s)
 }
 
 fn choose(
@@ -298,4 +296,22 @@ fn answer(host: &Host, found: &Found, question: Option<Question>) -> Reading<Ans
     }
     let key = format!("ask:{}:{}", found.engine.id, found.pid);
     host.observe(&key, || question.map_or_else(silent, Question::finish))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use untax_host::Record;
+
+    #[test]
+    fn a_line_that_is_cut_off_does_not_tell_how_long_it_waited() {
+        let line = "7 (x) S 1 7 7 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 5 0 0\n";
+        let stat = process::parse_stat(line).unwrap();
+        let waited = |text: &str| {
+            let record = Record::default().with_file("/proc/7/schedstat", text);
+            waited(&Host::replaying(record), &stat)
+        };
+        assert_eq!(waited("2000000000 500000000 7\n"), Some(Seconds(0.5)));
+        assert_eq!(waited("2000000000 5"), None);
+    }
 }

@@ -31,7 +31,7 @@ fn way(host: &Host, pid: u32) -> Reading<Way> {
     let file = |name: &str| host.text(&format!("/proc/{pid}/net/{name}"));
     let device = file("route").and_then(|text| match default_device(&text) {
         Some(device) => Present(device.to_owned()),
-        None => Absent("its network namespace has no default route".to_owned()),
+        None => Absent("its network namespace has no IPv4 default route".to_owned()),
     });
     device.and_then(|device| {
         let path = format!("/proc/{pid}/net/dev");
@@ -95,6 +95,13 @@ mod tests {
                     1\tlo        :     1      V3\n\t\t\t\t010000E0     1 0:00000000\t\t0\n\
                     7\teth1      :     1      V3\n";
         assert_eq!(index(igmp, "eth1"), Some(7));
+    }
+
+    #[test]
+    fn without_an_ipv4_route_nothing_is_said_of_ipv6() {
+        let record = untax_host::Record::default().with_file("/proc/7/net/route", "Iface\n");
+        let way = way(&Host::replaying(record), 7);
+        assert!(matches!(way, Absent(why) if why.contains("IPv4")));
     }
 
     #[test]

@@ -61,6 +61,11 @@ pub fn priced(window: &Window, pair: &Pair, part: fn(&Charged) -> Interval) -> O
     Some(stall).filter(|stall| stall.share.mid >= WORTH)
 }
 
+/// Why it is not known what the waiting for block devices is charged to; `None` where it is.
+pub fn unknown(window: &Window, pair: &Pair) -> Option<String> {
+    waits(window, pair).why().or_else(|| Charged::of(window, pair).why())
+}
+
 /// The device time of requests: from making to completion, summed.
 pub fn time_of<'a>(flows: impl Iterator<Item = &'a Flow>) -> f64 {
     flows.map(|f| f.requests as f64 * (f.latency.mean_s.0 + f.queued_s.0)).fold(0.0, |a, b| a + b)

@@ -41,21 +41,32 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
 fn evaluate_one(pair: &Pair) -> Option<Diagnosis> {
     let database = pair.end;
     let says = |says| Some(Diagnosis { database: Some(database.id.clone()), says });
+    let unmeasured = |why: String| {
+        let why = format!("limits on huge pages: {why}");
+        says(Says::Unmeasured(Unmeasured { rule: RULE.id.to_owned(), why }))
+    };
     let need = need(database)?;
     let limits = match database.cgroup.as_ref().and_then(|cgroup| cgroup.hugetlb.clone()) {
         Reading::Present(limits) => limits,
         // Without the controller there is no limit.
         Reading::Absent(_) => return None,
-        gap => {
-            let why = format!("limits on huge pages: {}", gap.why().unwrap_or_default());
-            return says(Says::Unmeasured(Unmeasured { rule: RULE.id.to_owned(), why }));
-        }
+        gap => return unmeasured(gap.why().unwrap_or_default()),
     };
-    let own: Vec<&HugetlbLimit> = limits.iter().filter(|l| l.size_bytes == need.size).collect();
-    let used = own.first().and_then(|limit| limit.usage_bytes.value().copied());
-    own.iter()
-        .find_map(|limit| need.exceeds(limit, used.unwrap_or_default()))
-        .and_then(|broken| says(Says::Found(need.finding(database, &broken))))
+    let limits: Vec<&HugetlbLimit> = limits.iter().filter(|l| l.size_bytes == need.size).collect();
+    let own = limits.first()?;
+    match limits.iter().find_map(|limit| need.exceeds(limit, own)) {
+        Some(broken) => says(Says::Found(need.finding(database, &broken))),
+        None => limits.iter().find_map(|limit| need.unknown(limit, own)).and_then(unmeasured),
+    }
+}
+
+/// What others below a limit have touched. What the database's own group has is part of the need, and
+/// of the usage of every group above.
+fn others(limit: &HugetlbLimit, own: &HugetlbLimit) -> Reading<Bytes> {
+    if limit.cgroup == own.cgroup {
+        return Reading::Present(Bytes(0));
+    }
+    limit.usage_bytes.clone().and_then(|usage| own.usage_bytes.clone().map(|own| usage - own))
 }
 
 /// The huge pages that a database has mapped or will map.
@@ -96,11 +107,11 @@ fn mapped(database: &Database) -> Option<Need> {
 }
 
 impl Need {
-    /// Whether a limit is broken when all of the need is touched. `used` is what the database's
-    /// own group has touched already: part of the need, and of the usage of every group above.
-    fn exceeds(&self, limit: &HugetlbLimit, used: Bytes) -> Option<Broken> {
+    /// Whether a limit is broken when all of the need is touched. Where what others have touched is not
+    /// known it may be nothing.
+    fn exceeds(&self, limit: &HugetlbLimit, own: &HugetlbLimit) -> Option<Broken> {
         let usage = limit.usage_bytes.value().copied();
-        let others = usage.unwrap_or_default() - used;
+        let others = others(limit, own).into_value().unwrap_or_default();
         let broken = |file, max: Bytes, fatal| {
             (others + self.bytes > max).then(|| Broken {
                 cgroup: limit.cgroup.clone(),
@@ -114,6 +125,14 @@ impl Need {
         let reserved = || limit.rsvd_max_bytes.value().filter(|_| !self.mapped);
         // A mapping that would be refused is never touched: the reservation limit speaks first.
         reserved().and_then(|max| broken("rsvd.max", *max, false)).or(touched)
+    }
+
+    /// Why it is not known whether a limit is broken; `None` where it is, or where there is none.
+    fn unknown(&self, limit: &HugetlbLimit, own: &HugetlbLimit) -> Option<String> {
+        let reserved = Some(&limit.rsvd_max_bytes).filter(|_| !self.mapped);
+        let mut limits = std::iter::once(&limit.max_bytes).chain(reserved);
+        let max = limits.find(|max| !matches!(max, Reading::Absent(_)))?;
+        max.why().or_else(|| others(limit, own).why())
     }
 
     fn finding(&self, database: &Database, broken: &Broken) -> Finding {
@@ -156,7 +175,7 @@ impl Need {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test_window::{cgroup, found, limit, postgres, segment};
+    use crate::test_window::{cgroup, found, gaps, limit, postgres, segment};
 
     fn on_huge_pages(limits: Vec<HugetlbLimit>) -> Window {
         let mut window = postgres();
@@ -186,6 +205,20 @@ mod tests {
         let above = limit("/all", Bytes(8 << 30), Bytes(4 << 30));
         let findings = found(evaluate(&on_huge_pages(vec![own, above])));
         assert!(findings[0].summary.contains("/all allows"), "{}", findings[0].summary);
+    }
+
+    #[test]
+    fn usage_that_is_not_known_is_neither_nothing_nor_all() {
+        let mut own = limit("/all/db", Bytes(8 << 30), Bytes(0));
+        own.usage_bytes = Reading::Denied("hugetlb.2MB.current".to_owned());
+        let mut above = limit("/all", Bytes(8 << 30), Bytes(4 << 30));
+        let shared = evaluate(&on_huge_pages(vec![own.clone(), above.clone()]));
+        assert!(found(shared.clone()).is_empty());
+        assert!(gaps(shared)[0].contains("permission denied: hugetlb.2MB.current"));
+        above.max_bytes = Reading::Absent("unlimited".to_owned());
+        assert!(evaluate(&on_huge_pages(vec![own.clone(), above])).is_empty());
+        own.max_bytes = Reading::Present(Bytes(4 << 30));
+        assert_eq!(found(evaluate(&on_huge_pages(vec![own]))).len(), 1, "too much alone");
     }
 
     #[test]

@@ -30,6 +30,9 @@ const WORTH_BYTES: Bytes = Bytes::from_mib(64);
 /// A pool is rarely sized to the page: up to this share of the memory is a margin.
 const WORTH_SHARE: f64 = 0.01;
 
+/// From this share of the memory on, it is missed elsewhere.
+const LARGE_SHARE: f64 = 0.1;
+
 fn evaluate(window: &Window) -> Vec<Diagnosis> {
     let host = &window.end.host;
     let pools = match &host.hugepages {
@@ -41,7 +44,7 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
             return vec![Diagnosis { database: None, says }];
         }
     };
-    let total = host.memory.value().map_or(Bytes(0), |memory| memory.total_bytes);
+    let total = host.memory.value().map(|memory| memory.total_bytes);
     pools
         .iter()
         .filter(|pool| pool.node.is_none())
@@ -50,13 +53,14 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
         .collect()
 }
 
-fn idle_finding(window: &Window, pool: &Pool, memory: Bytes) -> Option<Finding> {
+fn idle_finding(window: &Window, pool: &Pool, memory: Option<Bytes>) -> Option<Finding> {
     let idle_pages = unpromised(pool)?;
     let idle = Bytes(idle_pages.saturating_mul(pool.size_bytes.0));
-    let share = idle.0 as f64 / memory.0.max(1) as f64;
-    if idle < WORTH_BYTES || share < WORTH_SHARE {
+    let share = memory.map(|memory| idle.0 as f64 / memory.0.max(1) as f64);
+    if idle < WORTH_BYTES || share.is_some_and(|share| share < WORTH_SHARE) {
         return None;
     }
+    let is_large = share.is_some_and(|share| share >= LARGE_SHARE);
     let page = page_name(pool.size_bytes);
     let source = format!("/sys/kernel/mm/hugepages/hugepages-{}kB", pool.size_bytes.0 >> 10);
     let candidate = candidate(window, pool);
@@ -71,7 +75,7 @@ fn idle_finding(window: &Window, pool: &Pool, memory: Bytes) -> Option<Finding> 
     );
     Some(Finding {
         rule: RULE.id.to_owned(),
-        severity: if share >= 0.1 { Severity::Medium } else { Severity::Low },
+        severity: if is_large { Severity::Medium } else { Severity::Low },
         summary: format!("{idle} reserved in {idle_pages} pages of {page} that nobody uses"),
         fix: match candidate {
             Some(id) => {
@@ -111,6 +115,8 @@ mod tests {
         assert_eq!(findings[0].severity, Severity::Medium);
         assert!(findings[0].fix.contains("postgres:7"));
         assert!(findings[0].summary.contains("3900 pages"));
+        window.end.host.memory = Reading::Absent("not read".to_owned());
+        assert_eq!(found(evaluate(&window))[0].severity, Severity::Low, "of an unknown whole");
     }
 
     #[test]

@@ -54,5 +54,5 @@ fn bytes(io: &Io, pair: &Pair, written: f64) -> f64 {
 }
 
 fn grown(pair: &Pair, name: &str) -> Option<f64> {
-    pair.growth(name, |database| database.counters.told(name)).into_value()
+    pair.told_growth(name).into_value()
 }

@@ -106,7 +106,7 @@ pub fn files(window: &Window, pair: &Pair) -> Reading<Option<Stall>> {
 /// wait for it, but for no longer.
 pub fn reclaiming(window: &Window, pair: &Pair) -> f64 {
     let part = || {
-        limited(window.groups.value()?, own_group(pair)?)?;
+        limiting(window, pair).into_value()??;
         let reclaim = reclaim(window, pair).into_value().flatten()?.share.mid;
         let files = files(window, pair).into_value().flatten()?.share.mid;
         let others = (pair.activity.value()?.awake() - 1.0).max(0.0);
@@ -130,6 +130,12 @@ pub fn read_again(window: &Window, pair: &Pair) -> Reading<f64> {
             sum.and_then(|sum| pages.map(|pages| sum + *pages as f64 * page.0 as f64))
         })
     })
+}
+
+/// The nearest group whose limit was in a database's way; none where it was the machine that was short.
+pub fn limiting<'a>(window: &'a Window, pair: &Pair) -> Reading<Option<&'a str>> {
+    let groups = pair.end.cgroup.as_ref().and_then(|_| window.groups.as_ref());
+    groups.map(|groups| limited(groups, own_group(pair)?))
 }
 
 /// The nearest group whose limit was in the way.

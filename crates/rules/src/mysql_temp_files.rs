@@ -3,6 +3,7 @@
 use crate::catalogue::Rule;
 use crate::disk::{self, Charged};
 use crate::stall::{self, Stall, WORTH, Words, percent};
+use crate::unpriced;
 use untax_core::activity::{Call, Part};
 use untax_core::finding::Says;
 use untax_core::io::Role;
@@ -58,11 +59,11 @@ const OVER_CALLS: f64 = 2.0;
 const WORTH_BYTES: Bytes = Bytes::from_mib(16);
 
 fn evaluate(window: &Window) -> Vec<Diagnosis> {
-    stall::per_database(window, RULE.id, |pair| {
+    let found = stall::per_database(window, RULE.id, |pair| {
         if pair.end.engine != "mysql" {
             return Reading::Present(None);
         }
-        let tables = pair.growth(MADE, |d| d.counters.told(MADE));
+        let tables = pair.told_growth(MADE);
         let traced = window.io.as_ref().and_then(|io| io.flows.as_ref().map(|_| io));
         let bytes: Option<Bytes> = traced.value().map(|io| {
             let own = io.flows_of(&pair.end.id).filter(|flow| flow.role == Role::Temp);
@@ -73,9 +74,13 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
         if let (Some(why), false) = (tables.why(), seen.transfers()) {
             return Reading::Absent(why);
         }
-        Reading::Present(seen.spills().then(|| found(pair, priced(window, pair), &seen)))
-    })
+        Reading::Present(seen.spills().then(|| found(window, pair, &seen)))
+    });
+    let why = |pair: &Pair| unknown(window, pair).unwrap_or_else(|| LITTLE.to_owned());
+    unpriced::explained(window, found, why)
 }
+
+const LITTLE: &str = "what they cost it is less than 2 % of its time";
 
 /// What tells of temporary files.
 struct Seen {
@@ -116,45 +121,58 @@ impl Seen {
 /// How many pages of temporary tables were read and written: MariaDB, once it has made such a table.
 fn pages(pair: &Pair) -> Option<f64> {
     let made = pair.end.counters.told(MADE).into_value()?;
-    let pages = grown(pair, ["Aria_pagecache_reads", "Aria_pagecache_writes"])?;
+    let pages = grown(pair, ["Aria_pagecache_reads", "Aria_pagecache_writes"]).into_value()?;
     Some(pages).filter(|pages| made > 0.0 && *pages > 0.0)
 }
 
 /// By how much two counts of the server grew together.
-fn grown(pair: &Pair, names: [&str; 2]) -> Option<f64> {
-    let told = |name: &str| pair.growth(name, |d| d.counters.told(name)).into_value();
-    Some(told(names[0])? + told(names[1])?)
+fn grown(pair: &Pair, [one, other]: [&str; 2]) -> Reading<f64> {
+    pair.told_growth(one).and_then(|one| pair.told_growth(other).map(|other| one + other))
 }
 
 /// Waiting for temporary files, and computing for them, when it is worth a finding.
 fn priced(window: &Window, pair: &Pair) -> Option<Stall> {
     let waiting = disk::priced(window, pair, |charged| charged.temporary);
-    let stall = match (computing(window, pair), waiting) {
+    let computing = computing(window, pair).into_value().flatten();
+    let stall = match (computing, waiting) {
         (Some(computing), Some(waiting)) => computing.and(waiting.share),
         (one, other) => one.or(other)?,
     };
     Some(stall).filter(|stall| stall.share.mid >= WORTH)
 }
 
-/// Time on CPU for pages of temporary tables.
-fn computing(window: &Window, pair: &Pair) -> Option<Stall> {
-    let temporary = pages(pair)?;
-    let other = grown(pair, ["Innodb_data_reads", "Innodb_data_writes"])?;
-    let activity = pair.activity.value()?;
-    // What a memory limit makes it read again is charged to that.
-    let again = Charged::of(window, pair).into_value().map(|charged| charged.again);
-    let again = activity.share_reading().zip(again).map(|(read, again)| read.times(again));
-    let calls = activity.share_calling(Call::Pages)?;
-    let calls = calls.minus(again.unwrap_or(Interval::exact(0.0))).clamp(0.0, 1.0);
-    let stall = Stall::of(window, pair, |_| false).into_value().flatten()?;
-    let stall = stall.sampled(calls).into_value()?;
-    let stall = stall.times(OVER_CALLS * temporary / (temporary + other));
-    let computes = |part| matches!(part, Part::OnCpu | Part::Contended);
-    let all = activity.share(pair.end.model, |spent| computes(spent.part(pair.end.model)))?;
-    Some(stall.within(0.0, all.high))
+/// Why it is not known what they cost; `None` where it is.
+fn unknown(window: &Window, pair: &Pair) -> Option<String> {
+    disk::unknown(window, pair).or_else(|| computing(window, pair).why())
 }
 
-fn found(pair: &Pair, stall: Option<Stall>, seen: &Seen) -> Says {
+/// Time on CPU for pages of temporary tables, when there are such pages.
+fn computing(window: &Window, pair: &Pair) -> Reading<Option<Stall>> {
+    let Some(temporary) = pages(pair) else { return Reading::Present(None) };
+    pair.activity.clone().and_then(|activity| {
+        let Some(calls) = activity.share_calling(Call::Pages) else {
+            return Reading::Absent(NOT_SAMPLED.to_owned());
+        };
+        // What a memory limit makes it read again is charged to that.
+        let again = Charged::of(window, pair).into_value().map(|charged| charged.again);
+        let again = activity.share_reading().zip(again).map(|(read, again)| read.times(again));
+        let calls = calls.minus(again.unwrap_or(Interval::exact(0.0))).clamp(0.0, 1.0);
+        let other = grown(pair, ["Innodb_data_reads", "Innodb_data_writes"]);
+        let computes = |part| matches!(part, Part::OnCpu | Part::Contended);
+        other.and_then(|other| {
+            Stall::calling(window, pair, Some(calls)).map(|stall| {
+                let stall = stall?.times(OVER_CALLS * temporary / (temporary + other));
+                let model = pair.end.model;
+                let all = activity.share(model, |spent| computes(spent.part(model)))?;
+                Some(stall.within(0.0, all.high))
+            })
+        })
+    })
+}
+
+const NOT_SAMPLED: &str = "its system calls were not sampled, or too few of them";
+
+fn found(window: &Window, pair: &Pair, seen: &Seen) -> Says {
     let Seen { rate, pages, bytes } = *seen;
     let mut evidence = Vec::new();
     let status = "SHOW GLOBAL STATUS, Created_tmp_disk_tables";
@@ -169,7 +187,7 @@ fn found(pair: &Pair, stall: Option<Stall>, seen: &Seen) -> Says {
     }
     let amount = seen.summary();
     let fix = "raise tmp_table_size, or give the queries an index; tmpdir on another disk";
-    match stall {
+    match priced(window, pair) {
         Some(stall) => {
             let words = Words {
                 summary: format!("{amount}: {} of its time", percent(stall.share.mid)),
@@ -186,7 +204,10 @@ fn found(pair: &Pair, stall: Option<Stall>, seen: &Seen) -> Says {
         None => Says::Found(Finding {
             rule: RULE.id.to_owned(),
             severity: Severity::Info,
-            summary: format!("{amount}; hardly any waiting for them"),
+            summary: match unknown(window, pair) {
+                Some(_) => format!("{amount}; what they cost is not measured"),
+                None => format!("{amount}; hardly any waiting for them"),
+            },
             fix: fix.to_owned(),
             evidence,
             tax: None,
@@ -200,7 +221,7 @@ fn found(pair: &Pair, stall: Option<Stall>, seen: &Seen) -> Says {
 mod tests {
     use super::*;
     use crate::test_io::{flow, io};
-    use crate::test_window::{self, found as findings};
+    use crate::test_window::{self, found as findings, gaps};
     use untax_core::activity::Doing;
     use untax_core::io::Direction;
 
@@ -279,9 +300,34 @@ mod tests {
     }
 
     #[test]
+    fn what_is_not_measured_is_not_hardly_any() {
+        let mut window = window(3000, 500);
+        window.activity = Reading::Denied("BPF".to_owned());
+        let found = findings(evaluate(&window));
+        assert!(found[0].tax.is_none() && found[0].summary.ends_with("is not measured"));
+        assert_eq!(gaps(evaluate(&window)), ["tax: permission denied: BPF"]);
+    }
+
+    #[test]
+    fn pages_whose_calls_nobody_sampled_are_a_gap() {
+        let mut window = window(0, 500);
+        for (snapshot, by) in [(&mut window.start, 0), (&mut window.end, 1)] {
+            let counts = ["Aria_pagecache_reads", "Aria_pagecache_writes"];
+            let Reading::Present(told) = &mut snapshot.databases[0].counters.told else {
+                panic!("it tells")
+            };
+            told.extend(counts.map(|name| (name.to_owned(), by * 50)));
+        }
+        assert!(findings(evaluate(&window))[0].summary.ends_with("is not measured"));
+        assert!(gaps(evaluate(&window))[0].contains("not sampled"));
+    }
+
+    #[test]
     fn tables_that_never_reach_the_disk_cost_no_waiting() {
         let found = findings(evaluate(&window(0, 500)));
         assert!(found[0].tax.is_none() && found[0].severity == Severity::Info);
+        assert!(found[0].summary.ends_with("hardly any waiting for them"));
+        assert!(gaps(evaluate(&window(0, 500)))[0].contains("less than 2 %"));
         assert!(findings(evaluate(&window(0, 3))).is_empty());
     }
 }

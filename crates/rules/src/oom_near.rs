@@ -48,8 +48,21 @@ const NOW_S: f64 = 5.0 * 60.0;
 fn evaluate(window: &Window) -> Vec<Diagnosis> {
     stall::per_database(window, RULE.id, |pair| {
         let groups = pair.end.cgroup.as_ref().and_then(|cgroup| cgroup.memory.as_ref());
-        groups.map(|groups| groups.iter().find_map(|group| of_group(pair, group)))
+        groups.and_then(|groups| match groups.iter().find_map(|group| of_group(pair, group)) {
+            Some(says) => Reading::Present(Some(says)),
+            // A group of which too little is known may be the one.
+            None => groups.iter().find_map(gap).unwrap_or(Reading::Present(None)),
+        })
     })
+}
+
+/// The first gap among what has to be known of a group that is not without a limit.
+fn gap(group: &MemoryGroup) -> Option<Reading<Option<Says>>> {
+    let MemoryGroup { max_bytes, usage_bytes, file_bytes, shmem_bytes, .. } = group;
+    let limited = !matches!(max_bytes, Reading::Absent(_));
+    let needed = [max_bytes, usage_bytes, file_bytes, shmem_bytes];
+    let gap = needed.into_iter().find(|reading| limited && !reading.is_present())?;
+    Some(gap.clone().map(|_| None))
 }
 
 fn of_group(pair: &Pair, group: &MemoryGroup) -> Option<Says> {
@@ -106,7 +119,7 @@ fn growth(pair: &Pair, group: &MemoryGroup) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test_window::{self, found};
+    use crate::test_window::{self, found, gaps};
 
     fn group(used_mib: u64) -> MemoryGroup {
         let bytes = |mib| Reading::Present(Bytes::from_mib(mib));
@@ -155,6 +168,27 @@ mod tests {
         let mut window = window(960, 960);
         window.start.databases.clear();
         assert!(!known(&found(evaluate(&window))[0]));
+    }
+
+    #[test]
+    fn what_cannot_be_read_of_a_group_is_a_gap() {
+        let mut window = window(500, 500);
+        let mut gaps_with = |group: MemoryGroup| {
+            let Reading::Present(cgroup) = &mut window.end.databases[0].cgroup else {
+                panic!("it has a group")
+            };
+            cgroup.memory = Reading::Present(vec![group]);
+            gaps(evaluate(&window))
+        };
+        let denied = || Reading::Denied("memory.max".to_owned());
+        let unread = MemoryGroup { max_bytes: denied(), ..group(500) };
+        assert_eq!(gaps_with(unread), ["permission denied: memory.max"]);
+        let failed = Reading::Failed("no shmem".to_owned());
+        let unread = MemoryGroup { shmem_bytes: failed, ..group(500) };
+        assert_eq!(gaps_with(unread), ["could not be read: no shmem"]);
+        let unlimited = Reading::Absent("unlimited".to_owned());
+        let unread = MemoryGroup { max_bytes: unlimited, usage_bytes: denied(), ..group(500) };
+        assert!(gaps_with(unread).is_empty());
     }
 
     #[test]

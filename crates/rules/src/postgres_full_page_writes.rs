@@ -6,6 +6,7 @@ use crate::disk;
 use crate::disk_limit;
 use crate::images;
 use crate::stall::{self, Words, percent};
+use crate::unpriced;
 use untax_core::database::{IoLimit, Limited};
 use untax_core::finding::Says;
 use untax_core::io::{Direction, Role};
@@ -50,7 +51,7 @@ const MOSTLY: f64 = 0.5;
 const WORTH_BYTES_S: f64 = 1e6;
 
 fn evaluate(window: &Window) -> Vec<Diagnosis> {
-    stall::per_database(window, RULE.id, |pair| {
+    let found = stall::per_database(window, RULE.id, |pair| {
         if pair.end.engine != "postgres" {
             return Reading::Present(None);
         }
@@ -58,13 +59,24 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
         if off {
             return Reading::Present(None);
         }
-        pair.growth("wal_bytes", |d| d.counters.told("wal_bytes")).map(|bytes| {
+        pair.told_growth("wal_bytes").map(|bytes| {
             let images = images::of_log(pair)?;
             let rate = bytes / pair.seconds;
             (images >= MOSTLY && rate >= WORTH_BYTES_S).then(|| found(window, pair, images, rate))
         })
-    })
+    });
+    unpriced::explained(window, found, |pair| why_unpriced(window, pair))
 }
+
+/// Why nothing is charged, where so much of the log is images.
+fn why_unpriced(window: &Window, pair: &Pair) -> String {
+    let why = images::compressed(pair).then(|| COMPRESSED.to_owned());
+    why.or_else(|| disk::unknown(window, pair)).unwrap_or_else(|| LITTLE.to_owned())
+}
+
+const COMPRESSED: &str = "images are compressed, and the server does not say how much";
+
+const LITTLE: &str = "waiting for them takes less than 2 % of its time";
 
 fn found(window: &Window, pair: &Pair, images: f64, rate: f64) -> Says {
     let mut evidence = evidence(window, pair);
@@ -133,7 +145,7 @@ fn held<'a>(window: &'a Window, pair: &'a Pair) -> Option<Held<'a>> {
 }
 
 fn evidence(window: &Window, pair: &Pair) -> Vec<Evidence> {
-    let grown = |name: &str| pair.growth(name, |d| d.counters.told(name)).into_value();
+    let grown = |name: &str| pair.told_growth(name).into_value();
     let checkpoints = ["checkpoints_timed", "checkpoints_req"].map(grown);
     let mut evidence = Vec::new();
     if let [Some(timed), Some(asked)] = checkpoints {
@@ -159,7 +171,7 @@ fn evidence(window: &Window, pair: &Pair) -> Vec<Evidence> {
 mod tests {
     use super::*;
     use crate::test_io::{flow, io};
-    use crate::test_window::{self, found as findings};
+    use crate::test_window::{self, found as findings, gaps};
     use untax_core::Bytes;
     use untax_core::activity::Doing;
     use untax_core::database::Settings;
@@ -198,6 +210,16 @@ mod tests {
         let found = &findings(evaluate(&window))[0];
         assert_eq!((found.severity, &found.tax), (Severity::Info, &None));
         assert!(found.summary.starts_with("at most 80 % ") && !found.fix.contains("lz4"));
+        assert!(gaps(evaluate(&window))[0].contains("compressed"));
+    }
+
+    #[test]
+    fn without_a_tax_it_says_why() {
+        let mut window = window(10_240);
+        test_window::trace(&mut window, &[(Doing::OnCpu, 5.0), (Doing::Disk, 0.001)]);
+        assert!(gaps(evaluate(&window))[0].contains("less than 2 %"));
+        window.activity = Reading::Denied("root".to_owned());
+        assert_eq!(gaps(evaluate(&window)), ["tax: permission denied: root"]);
     }
 
     #[test]

@@ -46,40 +46,46 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
             // What others made it free is charged to them.
             let own = neighbours(window, pair).map_or(1.0, |others| 1.0 - others.part);
             let stall = stall?.times(own);
-            (stall.share.mid >= WORTH).then(|| found(&stall, pair))
+            (stall.share.mid >= WORTH).then(|| found(window, &stall, pair))
         })
     })
 }
 
-fn found(stall: &Stall, pair: &Pair) -> Says {
-    let groups = pair.end.cgroup.as_ref().and_then(|cgroup| cgroup.memory.as_ref());
-    let group = groups.value().and_then(|groups| groups.iter().min_by_key(|group| limit(group)));
-    let place = match group {
-        Some(group) => format!("in its group {}", group.cgroup),
-        None => "on this machine".to_owned(),
+fn found(window: &Window, stall: &Stall, pair: &Pair) -> Says {
+    let limiting = memory::limiting(window, pair).into_value();
+    let (place, fix, remedy) = match limiting {
+        Some(Some(group)) => {
+            let fix = "raise its memory limit, or give the database less to fill it with";
+            (format!(" in its group {group}"), fix, Some("memory-limit"))
+        }
+        Some(None) => (" on this machine".to_owned(), FIX_OF_MACHINE, None),
+        None => (String::new(), FIX_OF_ANY, None),
     };
+    let group = limiting.flatten().and_then(|path| {
+        let groups = pair.end.cgroup.value()?.memory.value()?;
+        groups.iter().find(|group| group.cgroup == path)
+    });
     stall::finding(
         RULE.id,
         stall,
         Words {
             summary: format!(
-                "{} of its time freeing memory, waiting for it or reading again {place}",
+                "{} of its time freeing memory, waiting for it or reading again{place}",
                 percent(stall.share.mid)
             ),
-            fix: "raise the memory limit, or give the database less to fill it with".to_owned(),
+            fix: fix.to_owned(),
             evidence: group.map(evidence).unwrap_or_default(),
             method: "time in direct reclaim, asleep on memory and waiting for disks to read again \
                      what was evicted, traced, and on CPU for that, sampled, over active time"
                 .to_owned(),
-            remedy: Some("memory-limit"),
+            remedy,
         },
     )
 }
 
-fn limit(group: &MemoryGroup) -> u64 {
-    let bytes = |limit: &Reading<untax_core::Bytes>| limit.value().map_or(u64::MAX, |b| b.0);
-    bytes(&group.max_bytes).min(bytes(&group.high_bytes))
-}
+const FIX_OF_MACHINE: &str = "give the machine more memory, or what runs on it less";
+
+const FIX_OF_ANY: &str = "raise the limit that is in the way, or give the database less memory";
 
 fn evidence(group: &MemoryGroup) -> Vec<Evidence> {
     let mut evidence = Vec::new();
@@ -132,6 +138,32 @@ mod tests {
         );
         test_window::trace(&mut window, &[(Doing::OnCpu, 6.0)]);
         assert!(found(evaluate(&window)).is_empty());
+    }
+
+    #[test]
+    fn only_a_limit_that_was_met_is_to_be_raised() {
+        let mut window = test_window::postgres();
+        test_window::trace(&mut window, &[(Doing::OnCpu, 6.0), (Doing::ReclaimStalled, 4.0)]);
+        let unknown = found(evaluate(&window)).remove(0);
+        assert!(unknown.remedy.is_none() && unknown.summary.ends_with("reading again"));
+        let limit = test_window::limit("/pod/db", Bytes(1), Bytes(0));
+        window.end.databases[0].cgroup = test_window::cgroup(vec![limit]);
+        let mut with_limit = |at_limit| {
+            window.groups = Reading::Present(vec![GroupMemory {
+                cgroup: "/pod".to_owned(),
+                at_limit,
+                taken_pages: 1,
+                pages_each: 1.0,
+                read_again_pages: Reading::Present(0),
+                stalled_s: Reading::Absent("v1".to_owned()),
+            }]);
+            found(evaluate(&window)).remove(0)
+        };
+        let met = with_limit(3);
+        assert!(met.remedy.is_some() && met.summary.ends_with("in its group /pod"));
+        let short = with_limit(0);
+        assert!(short.remedy.is_none() && short.summary.ends_with("on this machine"));
+        assert!(!short.fix.contains("limit"));
     }
 
     #[test]

@@ -61,9 +61,19 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
         }),
         _ => Reading::Present(of_counts(window, pair)),
     });
-    let why = "what connections cost it is too little to tell, or was not sampled";
-    unpriced::explained(found, |_| why.to_owned())
+    unpriced::explained(window, found, |pair| why_unpriced(window, pair))
 }
+
+/// Why nothing is charged, where so many connect that it was found.
+fn why_unpriced(window: &Window, pair: &Pair) -> String {
+    let unsampled = pair.end.model == Model::Loop && calling(pair).is_none();
+    let why = if unsampled { NOT_SAMPLED } else { LITTLE };
+    traced(window, pair).why().unwrap_or_else(|| why.to_owned())
+}
+
+const NOT_SAMPLED: &str = "too little of it was sampled to tell";
+
+const LITTLE: &str = "what connections cost it is less than 2 % of its time";
 
 /// What connections cost, when it is worth a finding.
 fn traced(window: &Window, pair: &Pair) -> Reading<Option<Stall>> {
@@ -93,7 +103,7 @@ fn traced(window: &Window, pair: &Pair) -> Reading<Option<Stall>> {
 /// begin, set up and end them, that read that one has ended, and that learn of either.
 fn calling(pair: &Pair) -> Option<Interval> {
     let activity = pair.activity.value()?;
-    let grown = |name: &str| pair.growth(name, |d| d.counters.told(name)).into_value();
+    let grown = |name: &str| pair.told_growth(name).into_value();
     let connections = grown("total_connections_received");
     let parts = connections.zip(grown("total_reads_processed")).map(|(connections, reads)| {
         // Servers before 6.0 do not count what they read; a few reads may be counted late.
@@ -115,7 +125,7 @@ const OWN_WORK: [f64; 3] = [0.0, 0.6, 2.0];
 /// The share of its time on a CPU that a loop executes its own program to begin and end connections.
 /// Nothing tells it from requests, of which it is taken for a part.
 fn own_work(pair: &Pair) -> Option<Interval> {
-    let grown = |name: &str| pair.growth(name, |d| d.counters.told(name)).into_value();
+    let grown = |name: &str| pair.told_growth(name).into_value();
     let connections = grown("total_connections_received")?;
     let requests = grown(request_count(&pair.end.engine)?)?;
     let on_cpu = pair.growth("time on CPU", |d| d.counters.on_cpu_s.clone().map(|s| s.0));
@@ -137,7 +147,7 @@ struct Filling {
 
 /// `None` when the tables of more than one database were accessed.
 fn filling(pair: &Pair) -> Option<Filling> {
-    let grown = |name: &str| pair.growth(name, |d| d.counters.told(name)).into_value();
+    let grown = |name: &str| pair.told_growth(name).into_value();
     let (busiest, tables) = (grown("accesses_of_busiest")?, grown("accesses_of_tables")?);
     let all = grown("accesses_of_all")?;
     let alone = busiest > 0.0 && busiest >= ALONE * all;
@@ -164,7 +174,7 @@ pub fn workers_started(pair: &Pair) -> f64 {
 /// The part (0..1) of these that serves a client, as far as the server tells: workers of parallel queries
 /// are started like any other process.
 fn serving(pair: &Pair) -> f64 {
-    let sessions = pair.growth("sessions", |d| d.counters.told("sessions")).into_value();
+    let sessions = pair.told_growth("sessions").into_value();
     sessions.map_or(1.0, |sessions| (sessions / started(pair).max(1.0)).min(1.0))
 }
 
@@ -219,7 +229,7 @@ fn counted(pair: &Pair) -> Option<Counted> {
     let (_, connections) = COUNTS.iter().find(|(engine, _)| *engine == pair.end.engine)?;
     let requests = request_count(&pair.end.engine)?;
     // An engine that is not asked, or refuses, has said so with its settings already.
-    let grown = |name: &str| pair.growth(name, |d| d.counters.told(name)).into_value();
+    let grown = |name: &str| pair.told_growth(name).into_value();
     let (connected, asked) = (grown(connections)?, grown(requests)?);
     let per_s = connected / pair.seconds.max(f64::EPSILON);
     if per_s < WORTH_PER_S {
@@ -365,6 +375,21 @@ mod tests {
         assert!(findings[0].tax.is_none(), "nobody sampled");
         assert!(found(evaluate(&redis(10_000, 2_000_000))).is_empty());
         assert!(found(evaluate(&redis(10, 10))).is_empty());
+    }
+
+    #[test]
+    fn without_a_price_it_says_why() {
+        let why = |window: &Window| match evaluate(window).pop().unwrap().says {
+            Says::Unmeasured(gap) => gap.why,
+            other @ Says::Found(_) => panic!("{other:?}"),
+        };
+        let mut window = redis(10_000, 20_000);
+        window.activity = Reading::Denied("BPF".to_owned());
+        assert!(why(&window).contains("permission denied: BPF"));
+        test_window::trace(&mut window, &[(Doing::OnCpu, 8.0), (Doing::Poll, 2.0)]);
+        assert!(why(&window).contains("sampled"));
+        test_window::sample(&mut window, Call::Connection, 10);
+        assert!(why(&window).contains("less than 2 %"));
     }
 
     #[test]

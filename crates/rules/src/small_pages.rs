@@ -5,6 +5,7 @@ mod walks;
 use crate::accounting::Demand;
 use crate::catalogue::Rule;
 use crate::pools::{on_base_pages, page_name};
+use crate::stall::IDLE_SHARE;
 use untax_core::database::Model;
 use untax_core::finding::Says;
 use untax_core::host::tlb_reach;
@@ -60,9 +61,6 @@ const FAULT_AROUND: Bytes = Bytes(64 << 10);
 /// How far the estimate of the shared part of the faults may be off, down and up: `RssShmem`
 /// counts 64 KiB for a read fault, but 4 KiB for a write fault.
 const SHARED_FAULTS_OFF: (f64, f64) = (0.8, 1.25);
-
-/// A database that uses less of one CPU than this has no time to lose.
-const IDLE_SHARE: f64 = 0.05;
 
 fn evaluate(window: &Window) -> Vec<Diagnosis> {
     window.databases().flat_map(|pair| evaluate_one(window, &pair)).collect()

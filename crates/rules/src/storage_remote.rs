@@ -3,10 +3,11 @@
 use crate::catalogue::Rule;
 use crate::disk::{self, Charged};
 use crate::stall::{self, Words, percent};
+use crate::unpriced;
 use untax_core::finding::Says;
 use untax_core::io::{Place, Role};
 use untax_core::window::Pair;
-use untax_core::{Diagnosis, Evidence, Finding, Reading, Severity, Window};
+use untax_core::{Diagnosis, Evidence, Finding, Io, Severity, Window};
 
 pub const RULE: Rule = Rule {
     id: "storage-remote",
@@ -33,18 +34,35 @@ pub const RULE: Rule = Rule {
 };
 
 fn evaluate(window: &Window) -> Vec<Diagnosis> {
-    stall::per_database(window, RULE.id, |pair| {
-        window.io.as_ref().and_then(|io| {
-            let far: Vec<&Place> =
-                io.places_of(&pair.end.id).filter(|p| network(p).is_some()).collect();
-            let far = far.into_iter().filter(|place| place.role != Role::Temp);
-            let far: Vec<&Place> = far.collect();
-            if far.is_empty() {
-                return Reading::Present(None);
-            }
-            Reading::Present(Some(found(window, pair, &far)))
+    let found = stall::per_database(window, RULE.id, |pair| {
+        window.io.as_ref().map(|io| {
+            let far = far(io, &pair.end.id);
+            (!far.is_empty()).then(|| found(window, pair, &far))
         })
-    })
+    });
+    unpriced::explained(window, found, |pair| why_unpriced(window, pair))
+}
+
+/// The places of a database behind a network, but for its temporary files.
+fn far<'a>(io: &'a Io, database: &'a str) -> Vec<&'a Place> {
+    let places = io.places_of(database).filter(|place| place.role != Role::Temp);
+    places.filter(|place| network(place).is_some()).collect()
+}
+
+/// Why nothing is charged for them.
+fn why_unpriced(window: &Window, pair: &Pair) -> String {
+    let far = window.io.value().map(|io| far(io, &pair.end.id));
+    let why = far.filter(|far| is_blockless(far)).map(|_| BLOCKLESS.to_owned());
+    why.or_else(|| disk::unknown(window, pair)).unwrap_or_else(|| INACTIVE.to_owned())
+}
+
+const BLOCKLESS: &str = "its filesystem has no block device whose requests could be traced";
+
+const INACTIVE: &str = "it was never active in the window";
+
+fn is_blockless(places: &[&Place]) -> bool {
+    let has_none = |place: &&Place| place.filesystem.value().is_some_and(|f| f.device.is_none());
+    places.iter().all(has_none)
 }
 
 fn network(place: &Place) -> Option<&str> {
@@ -66,11 +84,8 @@ fn found(window: &Window, pair: &Pair, far: &[&Place]) -> Says {
     evidence
         .extend(window.io.value().map(|io| disk::evidence(io, &pair.end.id)).unwrap_or_default());
     let fix = "local storage for the log, or a faster class of network storage".to_owned();
-    let blockless = far.iter().all(|place| {
-        place.filesystem.value().is_some_and(|filesystem| filesystem.device.is_none())
-    });
     let stall = disk::waits(window, pair).into_value().flatten();
-    let charged = Charged::of(window, pair).into_value().filter(|_| !blockless);
+    let charged = Charged::of(window, pair).into_value().filter(|_| !is_blockless(far));
     let (Some(mut stall), Some(charged)) = (stall, charged) else {
         return Says::Found(Finding {
             rule: RULE.id.to_owned(),
@@ -95,8 +110,8 @@ fn found(window: &Window, pair: &Pair, far: &[&Place]) -> Says {
 mod tests {
     use super::*;
     use crate::test_io::{flow, io};
-    use crate::test_window;
-    use crate::test_window::found as findings;
+    use crate::test_window::{self, found as findings, gaps};
+    use untax_core::Reading;
     use untax_core::activity::Doing;
     use untax_core::io::Direction;
 
@@ -117,5 +132,12 @@ mod tests {
         window.activity = Reading::Denied("root".to_owned());
         let found = findings(evaluate(&window));
         assert!(found[0].tax.is_none() && found[0].severity == Severity::Info);
+        assert_eq!(gaps(evaluate(&window)), ["tax: permission denied: root"]);
+        if let Reading::Present(io) = &mut window.io
+            && let Reading::Present(filesystem) = &mut io.places[1].filesystem
+        {
+            filesystem.device = None;
+        }
+        assert!(gaps(evaluate(&window))[0].contains("no block device"));
     }
 }

@@ -285,6 +285,15 @@ pub fn found(diagnoses: Vec<Diagnosis>) -> Vec<Finding> {
     diagnoses.into_iter().filter_map(finding).collect()
 }
 
+/// The reasons of what was not measured, among the diagnoses.
+pub fn gaps(diagnoses: Vec<Diagnosis>) -> Vec<String> {
+    let gap = |diagnosis: Diagnosis| match diagnosis.says {
+        Says::Unmeasured(gap) => Some(gap.why),
+        Says::Found(_) => None,
+    };
+    diagnoses.into_iter().filter_map(gap).collect()
+}
+
 /// Lets the test window's database do this in one slice, all of threads that serve clients.
 pub fn trace(window: &mut Window, times: &[(Doing, f64)]) {
     let spent = times.iter().map(|(doing, time_s)| Spent {

@@ -67,11 +67,8 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
         let traced = pair.activity.clone();
         traced.and_then(|activity| cpus.clone().map(|cpus| found(window, pair, activity, cpus)))
     });
-    let why = |id: Option<&str>| {
-        let pair = window.databases().find(|pair| Some(pair.end.id.as_str()) == id);
-        pair.and_then(|pair| Reading::from(Coldness::of(window, &pair)).why()).unwrap_or_default()
-    };
-    unpriced::explained(found, why)
+    let why = |pair: &Pair| Reading::from(Coldness::of(window, pair)).why().unwrap_or_default();
+    unpriced::explained(window, found, why)
 }
 
 fn found(window: &Window, pair: &Pair, activity: &Activity, cpus: f64) -> Option<Says> {
@@ -149,7 +146,7 @@ impl Coldness {
             return Err(Gap::Absent(NO_COLDER.to_owned()));
         }
         let requests = request_count(&pair.end.engine).unwrap_or_default();
-        let requests = pair.growth(requests, |d| d.counters.told(requests)).into_result()?;
+        let requests = pair.told_growth(requests).into_result()?;
         let system = pair.growth("system time", |d| d.counters.system_s.clone().map(|s| s.0));
         let demand = Demand::of(window, pair).into_result()?;
         let user_s = (demand.on_cpu_s - system.into_result()?).max(0.0);

@@ -1,7 +1,8 @@
 //! Findings whose tax cannot be measured: they say why beside what they found.
 
 use untax_core::finding::Says;
-use untax_core::{Diagnosis, Evidence, Finding, Gain, Severity, Unmeasured};
+use untax_core::window::Pair;
+use untax_core::{Diagnosis, Evidence, Finding, Gain, Severity, Unmeasured, Window};
 
 /// A finding without a tax.
 pub struct Words {
@@ -38,14 +39,17 @@ pub fn found(rule: &str, database: Option<&str>, words: Words) -> Vec<Diagnosis>
     says.map(|says| Diagnosis { database: database.map(str::to_owned), says }).into()
 }
 
-/// What was found, and of each finding without a tax why its database has none.
+/// What was found, and of each finding of a database that has no tax why it has none.
 pub fn explained(
+    window: &Window,
     mut found: Vec<Diagnosis>,
-    why: impl Fn(Option<&str>) -> String,
+    why: impl Fn(&Pair) -> String,
 ) -> Vec<Diagnosis> {
     let gap = |diagnosis: &Diagnosis| match &diagnosis.says {
         Says::Found(finding) if finding.tax.is_none() => {
-            let why = format!("tax: {}", why(diagnosis.database.as_deref()));
+            let id = diagnosis.database.as_deref()?;
+            let pair = window.databases().find(|pair| pair.end.id == id)?;
+            let why = format!("tax: {}", why(&pair));
             let says = Unmeasured { rule: finding.rule.clone(), why };
             Some(Diagnosis { says: Says::Unmeasured(says), ..diagnosis.clone() })
         }

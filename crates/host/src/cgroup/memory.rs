@@ -5,11 +5,12 @@ use super::limits::{Files, groups, limit};
 use crate::Host;
 use std::collections::BTreeMap;
 use untax_core::Bytes;
-use untax_core::Reading::{self, Failed, Present};
+use untax_core::Reading::{self, Absent, Failed, Present};
 use untax_core::database::MemoryGroup;
 use untax_core::host::CgroupLayout;
 
-/// Every group that limits memory, nearest first; none when no group does.
+/// Every group that limits memory, nearest first; none when no group does. One whose limit cannot be
+/// read may limit it.
 pub(super) fn limited(
     host: &Host,
     layout: &CgroupLayout,
@@ -17,7 +18,8 @@ pub(super) fn limited(
 ) -> Reading<Vec<MemoryGroup>> {
     groups(layout, paths, "memory").map(|(groups, files)| {
         let groups = groups.iter().map(|group| read(host, group, files));
-        groups.filter(|g| g.max_bytes.is_present() || g.high_bytes.is_present()).collect()
+        let is_limit = |limit: &Reading<Bytes>| !matches!(limit, Absent(_));
+        groups.filter(|g| is_limit(&g.max_bytes) || is_limit(&g.high_bytes)).collect()
     })
 }
 
@@ -80,6 +82,22 @@ mod tests {
         assert!(!group.high_bytes.is_present());
         assert_eq!((&group.file_bytes, &group.at_limit), (&Present(Bytes(300)), &Present(12)));
         assert_eq!(group.unreclaimable(), Some(Bytes(700)));
+    }
+
+    #[test]
+    fn a_limit_that_cannot_be_read_is_not_unlimited() {
+        let groups = groups_of(
+            "35 24 0:30 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n",
+            "0::/a/b/c\n",
+            &[
+                ("a/b/c/memory.max", "max\n"),
+                ("a/b/c/memory.high", "max\n"),
+                ("a/b/memory.max", "x\n"),
+            ],
+        );
+        let [group] = &groups[..] else { panic!("{groups:?}") };
+        assert_eq!(group.cgroup, "/a/b");
+        assert!(matches!(group.max_bytes, Failed(_)));
     }
 
     #[test]
