@@ -1,7 +1,7 @@
 //! From a saved check to a plan. Pure: nothing is read and nothing is written.
 
 use crate::basis::basis;
-use crate::remedies::{Draft, REMEDIES};
+use crate::remedies::{Draft, REMEDIES, by_hand};
 use crate::{lint, sizing};
 use sha2::{Digest, Sha256};
 use untax_core::plan::{Origin, Plan, SCHEMA, Sizing};
@@ -69,15 +69,23 @@ pub fn plan(
     let findings = findings(check, snapshot, wish)?;
     let sizing = sizing::sizing(check, snapshot, wish.page.as_deref());
     let mut draft = Draft::default();
+    let case = |findings| Case { snapshot, sizing: &sizing, wish, findings };
+    let mut left = findings.clone();
     for remedy in REMEDIES {
         let answers = |finding: &Finding| {
             finding.remedy.as_deref().is_some_and(|wanted| remedy.answers.contains(&wanted))
         };
         let findings: Vec<_> = findings.iter().copied().filter(|(_, f)| answers(f)).collect();
-        if !findings.is_empty() {
-            draft.add((remedy.plan)(&Case { snapshot, sizing: &sizing, wish, findings }));
+        if findings.is_empty() {
+            continue;
         }
+        let made = (remedy.plan)(&case(findings));
+        if !made.is_empty() {
+            left.retain(|(_, finding)| !answers(finding));
+        }
+        draft.add(made);
     }
+    draft.add(by_hand::plan(&case(left)));
     draft.warnings.extend(lint::lint(&draft, snapshot));
     Ok(sealed(Plan {
         schema: SCHEMA.to_owned(),

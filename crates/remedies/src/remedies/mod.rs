@@ -1,6 +1,7 @@
 //! One file per remedy. A remedy is pure: it says which steps and tasks would remove a cause.
 
 mod boot_loader;
+pub mod by_hand;
 mod cpu_limit;
 mod database_config;
 mod dirty_limits;
@@ -59,6 +60,11 @@ pub struct Draft {
 }
 
 impl Draft {
+    /// Whether it says nothing at all.
+    pub fn is_empty(&self) -> bool {
+        self.steps.is_empty() && self.tasks.is_empty() && self.warnings.is_empty()
+    }
+
     /// Adds all of another one.
     pub fn add(&mut self, other: Self) {
         self.steps.extend(other.steps);

@@ -200,7 +200,7 @@ fn next(check: &Check) -> Vec<(String, &'static str)> {
     if let Some(first) = all.first() {
         next.push((format!("untax explain {}", first.rule), "what it is and how it is measured"));
     }
-    if all.iter().any(|finding| finding.remedy.is_some()) {
+    if all.iter().any(|finding| finding.severity > Severity::Info) {
         next.push(("untax plan".to_owned(), "what to change, step by step"));
     }
     next.push(("untax bench pages".to_owned(), "what page size is worth on this host"));
