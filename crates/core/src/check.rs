@@ -95,6 +95,18 @@ pub struct Checked {
     pub unmeasured: Vec<Unmeasured>,
 }
 
+impl Checked {
+    /// Whether both are servers of the same data, perhaps started again in between: of the same kind, at
+    /// the same place, which containers each have for themselves. Not where the place is not known.
+    pub fn has_data_of(&self, other: &Self) -> bool {
+        let place = self.data_directory.value();
+        place.is_some()
+            && place == other.data_directory.value()
+            && self.engine == other.engine
+            && self.container == other.container
+    }
+}
+
 /// Where the time of a database's threads went during the window.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TimeShares {

@@ -64,13 +64,12 @@ pub enum Change {
     Unmeasured,
 }
 
-/// Compares two checks. Databases are the same when they have the same data directory, or, where
-/// that is not known, the same id.
+/// Compares two checks. Databases are the same when they serve the same data, or, where the place of
+/// either is not known, have the same id.
 pub fn compare(before: &Check, after: &Check) -> Comparison {
-    let same = |a: &Checked, b: &Checked| match (a.data_directory.value(), b.data_directory.value())
-    {
-        (Some(a_at), Some(b_at)) => a.engine == b.engine && a_at == b_at,
-        _ => a.id == b.id,
+    let known = |of: &Checked| of.data_directory.is_present();
+    let same = |a: &Checked, b: &Checked| {
+        if known(a) && known(b) { a.has_data_of(b) } else { a.id == b.id }
     };
     let earlier = |b: &Checked| before.databases.iter().find(|a| same(a, b));
     let pairs = after.databases.iter().filter_map(|b| Some((earlier(b)?, b)));
@@ -98,7 +97,7 @@ fn compared(before: &Checked, after: &Checked) -> Compared {
         let found = both.map(|finding| finding.is_some());
         let measured = [before, after].map(|of| {
             let mut gaps = of.unmeasured.iter().map(|gap| gap.rule.as_str());
-            !gaps.any(|of| [rule, "all"].contains(&of))
+            !gaps.any(|of| of == rule)
         });
         let change = change(found, measured, &tax);
         Cause { rule: rule.to_owned(), found, tax, change }

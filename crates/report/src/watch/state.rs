@@ -130,8 +130,12 @@ impl State {
             Event::Key(key) => self.press(key),
             Event::Resize(columns, rows) => self.size = (columns, rows),
             Event::Checked(check, notes) => match &mut self.held {
-                Some(held) if held.len() >= HISTORY => drop(held.remove(0)),
-                Some(held) => held.push((check, notes)),
+                Some(held) => {
+                    if held.len() >= HISTORY {
+                        held.remove(0);
+                    }
+                    held.push((check, notes));
+                }
                 None => self.take(check, notes),
             },
         }

@@ -110,14 +110,7 @@ impl Track {
 
     /// Whether this database is the same one, started again: of the same kind, with the same data.
     pub fn came_back_as(&self, db: &Checked) -> bool {
-        let same = |own: &Checked| {
-            let place = own.data_directory.value();
-            place.is_some()
-                && place == db.data_directory.value()
-                && own.engine == db.engine
-                && own.container == db.container
-        };
-        self.checked.as_deref().is_some_and(same)
+        self.checked.as_deref().is_some_and(|own| own.has_data_of(db))
     }
 
     /// A window in which the database was there.
