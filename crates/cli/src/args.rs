@@ -116,6 +116,10 @@ pub enum Lab {
     /// Starts a scratch server in a directory, a control group and on a port of its own, puts a cause on
     /// it under load, checks it, removes the cause, checks again, and measures throughput with and
     /// without it by turns. Everything is undone afterwards, also when untax is killed.
+    ///
+    /// Some causes change settings of the whole host meanwhile (pools of huge pages, transparent huge
+    /// pages, limits of dirty pages, the size of the table of connections), and it is busy: do not run it
+    /// next to a database that matters.
     Run(lab::run::Args),
     /// Put many causes on many engines, in random order, and make a table of what was found
     ///

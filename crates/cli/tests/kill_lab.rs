@@ -24,12 +24,17 @@ const WITHIN: Duration = Duration::from_secs(90);
 const LATEST_MS: u64 = 30_000;
 
 /// Settings of the whole machine that causes change.
-const SETTINGS: [&str; 5] = [
+const SETTINGS: [&str; 10] = [
     "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages",
     "/sys/kernel/mm/transparent_hugepage/enabled",
     "/sys/fs/cgroup/blkio/blkio.throttle.read_iops_device",
     "/sys/fs/cgroup/blkio/blkio.throttle.write_iops_device",
     "/sys/fs/cgroup/blkio/blkio.throttle.write_bps_device",
+    "/proc/sys/vm/dirty_background_bytes",
+    "/proc/sys/vm/dirty_background_ratio",
+    "/proc/sys/vm/dirty_bytes",
+    "/proc/sys/vm/dirty_ratio",
+    "/proc/sys/net/netfilter/nf_conntrack_max",
 ];
 
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::Stdio;
 use untax_core::Interval;
 use untax_core::finding::Gain;
-use untax_core::lab::{LabCell, LabMatrix, Skipped, is_none};
+use untax_core::lab::{LabCell, LabMatrix, LabRun, Skipped, is_none};
 
 /// What to measure.
 #[derive(Debug, Args)]
@@ -64,16 +64,21 @@ fn write(options: &Options, name: &str, text: &str) -> anyhow::Result<()> {
 }
 
 /// `untax lab matrix`, which goes on with one of the same name that was interrupted; one that is whole
-/// stands until another folder, seed, number of pairs or program is asked for, or a part of it.
+/// stands until another folder, seed, number of repeats or pairs or program is asked for, or a part of it.
 fn matrix(options: &Options, name: &str, repeats: u32, pairs: u32) -> anyhow::Result<LabMatrix> {
     let folder = options.output.out.join(format!("{name}-{}", options.dose));
     let saved = folder.join("matrix.json");
     let untax = Untax::find()?;
     if let Some(whole) = read(&saved).ok().filter(|saved| saved.complete) {
         let built = untax.program.metadata()?.modified()?;
-        let removed = whole.runs.iter().filter(|run| !is_none(&run.cause));
+        let mut removed = whole.runs.iter().filter(|run| !is_none(&run.cause));
+        let like = |run: &LabRun| {
+            let same = |other: &&LabRun| (&other.cause, &other.engine) == (&run.cause, &run.engine);
+            whole.runs.iter().filter(same).count() == repeats as usize
+                && run.with_per_s.len() == pairs as usize
+        };
         let same = whole.seed == options.seed
-            && removed.map(|run| run.with_per_s.len()).all(|made| made == pairs as usize)
+            && removed.all(like)
             && options.causes.is_none()
             && options.engines.is_none();
         if same && built <= saved.metadata()?.modified()? {

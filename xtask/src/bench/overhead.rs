@@ -73,8 +73,9 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
     let _turn = Turn::wait()?;
     let untax = Untax::find()?;
     let path = options.output.out.join("overhead.json");
-    let mut trials = Trials::open(&path)?;
-    for (name, words) in LOADS.into_iter().filter(|(name, _)| name.starts_with(&options.only)) {
+    let chosen = |load: &str| load.starts_with(&options.only);
+    let mut trials = Trials::open(&path, chosen)?;
+    for (name, words) in LOADS.into_iter().filter(|(name, _)| chosen(name)) {
         let servers = on_each_cpu(|| Loaded::start(name, options.clients))?;
         let mut beside = Beside::new(&untax, words)?;
         beside.go_on()?;

@@ -48,7 +48,7 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
     let _turn = Turn::wait()?;
     let untax = Untax::find()?;
     let path = options.output.out.join("prediction.json");
-    let mut trials = Trials::open(&path)?;
+    let mut trials = Trials::open(&path, |_| true)?;
     let buffers = format!("{}MB", options.buffers_mib);
     let small = [("shared_buffers", buffers.as_str()), ("huge_pages", "off")];
     let huge = [("shared_buffers", buffers.as_str()), ("huge_pages", "on")];

@@ -39,12 +39,18 @@ fn unfinished(path: &Path) -> PathBuf {
 }
 
 impl Trials {
-    /// Goes on with the trials of a bench that was interrupted, or begins anew.
-    pub fn open(path: &Path) -> anyhow::Result<Self> {
-        let path = &unfinished(path);
-        if !path.exists() {
-            return Ok(Self { command: command(), machine: machine(), ..Self::default() });
+    /// Goes on with the trials of a bench that was interrupted, or begins anew; those of loads that are
+    /// not `chosen` stay as an earlier bench left them.
+    pub fn open(path: &Path, chosen: impl Fn(&str) -> bool) -> anyhow::Result<Self> {
+        if unfinished(path).exists() {
+            return Self::read(&unfinished(path));
         }
+        let mut made = if path.exists() { Self::read(path)?.made } else { Vec::new() };
+        made.retain(|trial| !chosen(&trial.load));
+        Ok(Self { command: command(), machine: machine(), made })
+    }
+
+    fn read(path: &Path) -> anyhow::Result<Self> {
         let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
         serde_json::from_str(&text).with_context(|| path.display().to_string())
     }

@@ -6,7 +6,7 @@
 //! told from the very same trials: with a tenth added to one arm, and by what each run says of its
 //! own power.
 
-use super::trials::machine;
+use super::trials::{command, machine};
 use super::{Output, Untax, finished};
 use anyhow::{Context, bail};
 use clap::Args;
@@ -55,9 +55,7 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
     options.output.prepare()?;
     let _turn = Turn::wait()?;
     let untax = Untax::find()?;
-    let words = std::env::args().skip(1).collect::<Vec<_>>().join(" ");
-    let command = format!("cargo xtask {words}");
-    let mut all = Runs { command, machine: machine(), made: Vec::new() };
+    let mut all = Runs { command: command(), machine: machine(), made: Vec::new() };
     let postgres = Postgres::start(Place::Host, &[("shared_buffers", "256MB")])?;
     postgres.pgbench_fill(10, 100)?;
     let plan = plan(&postgres, &untax)?;

@@ -14,13 +14,13 @@ const UNTIL_STOPPED_S: u32 = 3600;
 
 /// By how much a trial is longer than its check's window, so that the load does not end in the check:
 /// where hundreds want a CPU, loading programs takes a second before it, and after it a server has up to
-/// 1.5 s to time what cold caches cost.
-const LONGER_S: u32 = 4;
+/// 6 s to time what cold caches cost.
+const LONGER_S: u32 = 8;
 
 /// How a cause is tried.
 #[derive(Debug, Clone, Copy)]
 pub struct Method {
-    /// The length of a check's window; a trial is four seconds longer.
+    /// The length of a check's window; a trial is somewhat longer.
     pub window: Duration,
     /// Pairs of trials.
     pub pairs: u32,
