@@ -17,6 +17,7 @@ use serde_json::Value;
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -268,7 +269,8 @@ impl Stream {
     fn start(untax: &Untax, arguments: &[&str]) -> Self {
         let words = ["watch", "--json", "--window", "1s", "--no-calibration"];
         let mut command = untax.command(&[&words, arguments].concat());
-        Self::of(command.stdout(Stdio::piped()).spawn().unwrap())
+        // In a group that this process looks after: where nobody does, nothing can be stopped.
+        Self::of(command.process_group(0).stdout(Stdio::piped()).spawn().unwrap())
     }
 
     fn of(mut child: Child) -> Self {
