@@ -12,10 +12,14 @@ use untax_lab::{Cause, Dose, Engine, LabError, Scene};
 /// A load that is stopped before its time.
 const UNTIL_STOPPED_S: u32 = 3600;
 
+/// How long the load of a trial runs before its check: until its clients have connected, and what a cause
+/// does at its beginning is over. A table of connections that fills within a second is full then.
+const STARTING: Duration = Duration::from_secs(1);
+
 /// By how much a trial is longer than its check's window, so that the load does not end in the check:
-/// where hundreds want a CPU, loading programs takes a second before it, and after it a server has up to
-/// 6 s to time what cold caches cost.
-const LONGER_S: u32 = 8;
+/// where hundreds want a CPU, loading programs takes a second before it, and after it a server times for
+/// one or two what cold caches cost.
+const LONGER_S: u32 = 5;
 
 /// How a cause is tried.
 #[derive(Debug, Clone, Copy)]
@@ -100,6 +104,7 @@ fn work(scene: &Scene, seconds: u32) -> Result<Option<f64>, LabError> {
 /// cause and without.
 fn tried(scene: &Scene, method: Method, state: &State) -> anyhow::Result<Option<(f64, Seen)>> {
     let Some(load) = scene.load(method.seconds() + LONGER_S)? else { return Ok(None) };
+    std::thread::sleep(STARTING);
     let seen = seen(scene, method, state)?;
     let per_s = load.finish()?;
     scene.survived()?;
