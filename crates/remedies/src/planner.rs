@@ -80,9 +80,7 @@ pub fn plan(
             continue;
         }
         let made = (remedy.plan)(&case(findings));
-        if !made.is_empty() {
-            left.retain(|(_, finding)| !answers(finding));
-        }
+        left.retain(|(database, finding)| !(answers(finding) && made.is_for(*database)));
         draft.add(made);
     }
     draft.add(by_hand::plan(&case(left)));

@@ -60,9 +60,12 @@ pub struct Draft {
 }
 
 impl Draft {
-    /// Whether it says nothing at all.
-    pub fn is_empty(&self) -> bool {
-        self.steps.is_empty() && self.tasks.is_empty() && self.warnings.is_empty()
+    /// Whether it has anything for a database; for the host when `None`.
+    pub fn is_for(&self, database: Option<&Database>) -> bool {
+        let mut steps = self.steps.iter().map(|step| &step.databases);
+        let mut tasks = self.tasks.iter().map(|task| &task.databases);
+        let concerns = |ids: &Vec<String>| database.is_none_or(|one| ids.contains(&one.id));
+        steps.any(concerns) || tasks.any(concerns) || !self.warnings.is_empty()
     }
 
     /// Adds all of another one.
