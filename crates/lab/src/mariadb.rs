@@ -182,7 +182,7 @@ impl Served for MariaDb {
     fn work(&self, work: Work, mebibytes: u64, seconds: u32) -> Result<Load, LabError> {
         let load = Sysbench { threads: work.clients, seconds, rows: rows(mebibytes) };
         let event = match work.kind {
-            work::Kind::Reads | work::Kind::Pipelined => return self.sysbench_run(&load),
+            work::Kind::Reads | work::Kind::Pipelined(_) => return self.sysbench_run(&load),
             work::Kind::Writes => WRITE,
             work::Kind::Thoughtful => &THOUGHTFUL.replace("ROW", "sysbench.rand.uniform(1, ROWS)"),
             work::Kind::HotRow => &THOUGHTFUL.replace("ROW", "1"),
@@ -191,6 +191,7 @@ impl Served for MariaDb {
             work::Kind::Sessions => &format!("{CONNECT}\n{}", BATCH.replace("READ", READ)),
             work::Kind::Scans => SCAN,
             work::Kind::Sorts | work::Kind::Spills => SORT,
+            work::Kind::Reports => &REPORT.replace("READ", READ),
             work::Kind::Fetches => FETCH,
             work::Kind::Grows => GROW,
         };
@@ -220,10 +221,13 @@ ffi.C.usleep(3000)"#;
 const CONNECT: &str = "connection:disconnect(); connection = driver:connect()";
 const READ: &str =
     r#"connection:query("SELECT c FROM sbtest1 WHERE id = " .. sysbench.rand.uniform(1, ROWS))"#;
-const BATCH: &str = "for i = 1, 20 do READ end";
+const BATCH: &str = "for i = 1, 8 do READ end";
 const SCAN: &str = r#"connection:query("SELECT sum(length(pad)) FROM sbtest1")"#;
 const SORT: &str =
     r#"connection:query("SELECT count(*) FROM (SELECT DISTINCT c, pad FROM sbtest1) AS whole")"#;
+/// Of a twentieth of it, after other work.
+const REPORT: &str = r#"for i = 1, 800 do READ end
+connection:query("SELECT count(*) FROM (SELECT DISTINCT c, pad FROM sbtest1 WHERE id <= ROWS / 20) AS part")"#;
 
 const FETCH: &str = r#"connection:query("SELECT * FROM sbtest1 LIMIT 1000")"#;
 const GROW: &str = r#"connection:query("INSERT INTO sbtest1 (k, c, pad) VALUES (1, 'c', 'pad')")"#;

@@ -190,7 +190,7 @@ impl Served for Postgres {
     fn work(&self, work: Work, mebibytes: u64, seconds: u32) -> Result<Load, LabError> {
         let plain = Pgbench { clients: work.clients, seconds, ..Pgbench::default() };
         let script = match work.kind {
-            work::Kind::Reads | work::Kind::Pipelined => return self.pgbench(&plain),
+            work::Kind::Reads | work::Kind::Pipelined(_) => return self.pgbench(&plain),
             work::Kind::Reconnect => return self.pgbench(&Pgbench { reconnect: true, ..plain }),
             // The standard script, without the branches: those are few, and so hot rows.
             work::Kind::Writes => WRITES.replace("ROWS", &(scale(mebibytes) * 100_000).to_string()),
@@ -202,6 +202,7 @@ impl Served for Postgres {
             work::Kind::Batches | work::Kind::Sessions => READS.repeat(200),
             work::Kind::Scans => SCANS.to_owned(),
             work::Kind::Sorts => SORTS.to_owned(),
+            work::Kind::Reports => READS.repeat(800) + SORTS,
             work::Kind::Spills => SPILLS.to_owned(),
             work::Kind::Fetches => FETCHES.to_owned(),
             work::Kind::Grows => GROWS.to_owned(),

@@ -11,7 +11,7 @@ const KIND: Kind = Kind { user: "redis", abrupt: "TERM", orderly: "TERM" };
 const PACKAGE: &str = "redis-server";
 
 /// Requests at a time, as in redis.io's own example of pipelining.
-const PIPELINED: u32 = 16;
+pub(crate) const PIPELINED: u32 = 16;
 
 /// For data that nobody will miss.
 const SCRATCH: Settings =
@@ -168,7 +168,8 @@ impl Served for Redis {
 
     fn work(&self, work: Work, mebibytes: u64, seconds: u32) -> Result<Load, LabError> {
         let pipeline = match work.kind {
-            work::Kind::Pipelined | work::Kind::Batches | work::Kind::Sessions => PIPELINED,
+            work::Kind::Pipelined(requests) => requests,
+            work::Kind::Batches | work::Kind::Sessions => PIPELINED,
             _ => 1,
         };
         let mut command = self.worker(pipeline, work.clients)?;
@@ -182,6 +183,10 @@ impl Served for Redis {
             work::Kind::Fetches => {
                 self.command(["eval", LIST, "0"])?;
                 command.extend(words(["lrange", "list", "0", "-1"]));
+            }
+            work::Kind::Sorts => {
+                self.command(["eval", LIST, "0"])?;
+                command.extend(words(["sort", "list", "alpha", "limit", "0", "1"]));
             }
             work::Kind::Reconnect | work::Kind::Sessions => {
                 command.extend(words(["-t", "get", "-k", "0"]));
@@ -200,7 +205,7 @@ impl Served for Redis {
 
 /// Makes a list of 120 kB.
 const LIST: &str = "redis.call('del', 'list')
-    for i = 1, 600 do redis.call('rpush', 'list', string.rep('x', 200)) end";
+    for i = 1, 600 do redis.call('rpush', 'list', string.rep('x', 195) .. i * 7919 % 9973) end";
 
 /// From how many keys one is drawn.
 const KEYS: &str = "100000";

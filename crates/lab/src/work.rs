@@ -40,22 +40,24 @@ pub enum Kind {
     HotRow,
     /// Reads a single row over a connection made for it.
     Reconnect,
-    /// Reads rows one by one: 200 of PostgreSQL, 20 of MariaDB; of Redis 16 at a time.
+    /// Reads rows one by one: 200 of PostgreSQL, 8 of MariaDB; of Redis 16 at a time.
     Batches,
     /// The same over a connection made for them.
     Sessions,
     /// Reads the whole table, more than its own memory holds.
     Scans,
-    /// Sorts the whole table, which takes a temporary file.
+    /// Sorts the whole table, which takes a temporary file; of Redis a list.
     Sorts,
+    /// Reads some hundred rows one by one, and sorts a part of the table.
+    Reports,
     /// Sorts more than it has memory for, which takes files that come and go.
     Spills,
     /// Reads a few hundred KiB at once.
     Fetches,
     /// Adds rows that stay.
     Grows,
-    /// Reads single rows, many requests in flight on each connection.
-    Pipelined,
+    /// Reads single rows, so many requests in flight on each connection where the engine lets them.
+    Pipelined(u32),
 }
 
 /// The work of all clients.

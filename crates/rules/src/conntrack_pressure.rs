@@ -2,7 +2,7 @@
 
 use crate::accounting::factor;
 use crate::catalogue::Rule;
-use crate::stall::percent;
+use crate::stall::{Stall, percent};
 use crate::unpriced::{self, Words};
 use untax_core::network::Conntrack;
 use untax_core::window::Pair;
@@ -14,15 +14,17 @@ pub const RULE: Rule = Rule {
     what: "Firewalls, port forwarding and Kubernetes services have the kernel remember each \
            connection in a table of fixed size, for two minutes after its end too. When it is \
            full the first packet of a new connection is dropped without a word: the client sends \
-           it again after one second, then two, then four. Short connections fill it; those that \
-           are established go on as if nothing were the matter.",
+           it again after one second, four times (older kernels than 6.5: then two, then four). \
+           Short connections fill it; those that are established go on as if nothing were the \
+           matter.",
     measured: "Entries of the table of the database's network namespace, or of the host's, against \
                nf_conntrack_max; and how much drop and early_drop of \
                /proc/PID/net/stat/nf_conntrack grew in the window. Found from 80 % on. The client \
                waits, before the database knows of it: the database loses no time, and the tax is \
                unmeasured. The gain adds the clients' waiting to the database's active time: one \
-               second for each first packet that was dropped. The upper bound takes two seconds, \
-               as some are dropped again; the lower bound none, as they may be those of others.",
+               second for each first packet that was dropped, as far as CPUs have room for what they \
+               would ask. The upper bound takes two seconds, as some are dropped again; the lower \
+               bound none, as they may be those of others.",
     fix: "Fewer and longer connections (a pool); a larger table (sysctl \
           net.netfilter.nf_conntrack_max and nf_conntrack_buckets); shorter \
           nf_conntrack_tcp_timeout_time_wait; or no tracking of the database's port (NOTRACK).",
@@ -55,7 +57,7 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
     };
     let mut all = Vec::new();
     if let Some(end) = tables(&window.end) {
-        all.extend(said(None, most, tables(&window.start), end));
+        all.extend(said(window, None, most, tables(&window.start), end));
     }
     for pair in window.databases() {
         let of = |database: &untax_core::Database| {
@@ -65,7 +67,7 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
         match of(pair.end) {
             Reading::Present(end) => {
                 let start = pair.start.and_then(|start| of(start).into_value());
-                all.extend(said(Some(&pair), most, start, end));
+                all.extend(said(window, Some(&pair), most, start, end));
             }
             // It shares the host's table, or its namespace has none.
             Reading::Absent(_) => {}
@@ -79,14 +81,17 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
 /// (RFC 6298), or for twice as long when that is dropped too; nothing if it is another's.
 const WAIT_S: Interval = Interval { low: 0.0, mid: 1.0, high: 2.0 };
 
-/// What it would bring if none of these were dropped.
-fn gain(pair: &Pair, dropped: u64) -> Option<Gain> {
+/// What it would bring if none of these were dropped: no more than CPUs have room for.
+fn gain(window: &Window, pair: &Pair, dropped: u64) -> Option<Gain> {
     let active_s = pair.activity.value()?.active(pair.end.model).0;
+    let room = Stall::of(window, pair, |_| false).into_value()??.room().max(1.0);
     let waited_s = WAIT_S.scale(dropped as f64);
-    (dropped >= WORTH_COUNT).then(|| Gain::from(waited_s.map(|s| factor(s / (s + active_s)))))
+    let gain = || waited_s.map(|s| factor(s / (s + active_s)).min(room));
+    (dropped >= WORTH_COUNT).then(|| Gain::from(gain()))
 }
 
 fn said(
+    window: &Window,
     pair: Option<&Pair>,
     most: u64,
     start: Option<Conntrack>,
@@ -135,7 +140,7 @@ fn said(
         fix: "a pool of connections; a larger nf_conntrack_max, or no tracking of its port"
             .to_owned(),
         evidence,
-        gain: pair.and_then(|pair| gain(pair, dropped)),
+        gain: pair.and_then(|pair| gain(window, pair, dropped)),
         remedy: Some("conntrack-max"),
         why: "the client waits for what is dropped, not the database: a second for each first \
               packet at least",
@@ -189,10 +194,14 @@ mod tests {
         assert_eq!(drops[0].1, Severity::High);
         assert!(drops[0].2.contains("100 % full: 40 first packets"), "{}", drops[0].2);
         let mut traced = window(calm, table(1000, 40, 0), 1000);
-        test_window::trace(&mut traced, &[(Doing::OnCpu, 10.0)]);
-        let gain = test_window::found(evaluate(&traced))[0].gain.unwrap();
-        let gain = [gain.low, gain.factor, gain.high].map(f64::round);
-        assert_eq!(gain.as_slice(), [1.0, 5.0, 9.0]);
+        let mut gain = |on_cpu_s| {
+            let times = [(Doing::OnCpu, on_cpu_s), (Doing::Futex, 10.0 - on_cpu_s)];
+            test_window::trace(&mut traced, &times);
+            let gain = test_window::found(evaluate(&traced))[0].gain.unwrap();
+            [gain.low, gain.factor, gain.high].map(f64::round)
+        };
+        assert_eq!(gain(2.0).as_slice(), [1.0, 5.0, 9.0]);
+        assert_eq!(gain(10.0).as_slice(), [1.0, 2.0, 2.0], "two CPUs have no room for more");
         assert_eq!(found(calm, table(500, 0, 9))[0].1, Severity::Medium);
     }
 

@@ -12,6 +12,7 @@ mod disk;
 mod disk_limit;
 mod disk_slow;
 mod duplicate_machine_id;
+mod event_loop;
 mod hugepage_limit;
 mod hugepages_idle;
 mod hugepages_short;

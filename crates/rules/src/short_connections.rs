@@ -2,6 +2,7 @@
 
 use crate::accounting::{Demand, neighbours_part};
 use crate::catalogue::Rule;
+use crate::event_loop::Counts;
 use crate::small_pages;
 use crate::stall::{self, Stall, WORTH, Words, percent};
 use crate::unpriced;
@@ -21,7 +22,9 @@ pub const RULE: Rule = Rule {
                started in the window, or of threads that began to serve a client in it, until they \
                waited for their first request and after their last one; and of the main process \
                while it started them. A PostgreSQL that counts its sessions (14 or later) starts \
-               processes for parallel queries too: these are left out in proportion. The first \
+               processes for parallel queries too: these are left out in proportion. Of threads that \
+               have more than one request of a connection it is unmeasured: one that is there \
+               already is not waited for. The first \
                requests of a new process fill its caches too. Of \
                PostgreSQL's first four requests the part counts that accesses to catalogs are of \
                their accesses to blocks, as if later requests made none, when one database has \
@@ -31,8 +34,9 @@ pub const RULE: Rule = Rule {
                CPU in system calls that begin, set up and end connections; and, of calls that read \
                from clients and wait for them, the part that beginnings and ends of connections \
                are of all that is read and waited for (up to 199 samples a second and CPU); and of \
-               their own program's time 0.6 of what a request takes for each connection (none to \
-               two requests: nothing tells it apart).",
+               their own program's time as much for each connection as four commands take (none to \
+               seven: nothing tells it apart). Of clients on this machine the system calls alone \
+               are taken to end then.",
     fix: "Keep connections open: a pool in the application, or a pooler beside the database \
           (PgBouncer, ProxySQL).",
     sources: &[
@@ -49,6 +53,13 @@ pub const RULE: Rule = Rule {
 /// An application that connects for every tenth request has a pool to gain, though nobody may know
 /// how much.
 const WORTH_CONNECTIONS: f64 = 0.1;
+
+/// Of threads with more requests for each connection than this the way to the first is not known: one,
+/// and the word that ends the connection, which MariaDB counts too.
+const MOST_TOLD: f64 = 2.2;
+
+const HIDDEN: &str = "a thread that finds a request there does not wait for it, so that several requests \
+    of one connection cannot be told from its beginning";
 
 /// Fewer connections than this each second are nobody's trouble.
 const WORTH_PER_S: f64 = 20.0;
@@ -80,12 +91,12 @@ fn traced(window: &Window, pair: &Pair) -> Reading<Option<Stall>> {
     // Processes and threads have a beginning and an end for each client, a loop has not. What
     // neighbours took of its waiting is no part of what its calls are charged.
     if pair.end.model == Model::Loop {
-        // Without the counts that tell it may be none, or all that is left.
-        let own = own_work(pair).unwrap_or(Interval::new(0.0, 0.0, 1.0));
-        let taken = calling(pair).map(|calls| calls.plus(own).clamp(0.0, 1.0));
-        let stall = Stall::calling(window, pair, taken);
-        let worth = |stall: &Stall| stall.share.mid >= WORTH;
-        return stall.map(|stall| stall.filter(worth).map(Stall::of_both_ends));
+        return of_loop(window, pair);
+    }
+    // A thread that finds the next request there already serves several before it waits for one, and
+    // all of them would count as the way to the first.
+    if pair.end.model == Model::Thread && counted(pair).is_some_and(|c| c.each > MOST_TOLD) {
+        return Reading::Absent(HIDDEN.to_owned());
     }
     Stall::connecting(window, pair, filling(pair).map_or(0.0, |filling| filling.of_first)).map(
         |stall| {
@@ -97,6 +108,22 @@ fn traced(window: &Window, pair: &Pair) -> Reading<Option<Stall>> {
             Some(stall.times(part)).filter(|stall| stall.share.mid >= WORTH)
         },
     )
+}
+
+/// The same of an event loop.
+fn of_loop(window: &Window, pair: &Pair) -> Reading<Option<Stall>> {
+    // Without the counts that tell it may be none, or all that is left.
+    let own = own_work(pair).unwrap_or(Interval::new(0.0, 0.0, 1.0));
+    let calls = calling(pair);
+    let taken = calls.map(|calls| calls.plus(own).clamp(0.0, 1.0));
+    // Clients make as many system calls for it; what their own programs take nobody knows.
+    let of_calls =
+        calls.zip(taken).map_or(0.0, |(calls, taken)| calls.mid / taken.mid.max(f64::EPSILON));
+    Stall::calling(window, pair, taken).map(|stall| {
+        let stall = stall.filter(|stall| stall.share.mid >= WORTH)?;
+        let of_clients = stall.share.mid * of_calls;
+        Some(stall.of_both_ends(of_clients))
+    })
 }
 
 /// The share of its time on a CPU that a loop spends in system calls for connections: those that
@@ -117,24 +144,14 @@ fn calling(pair: &Pair) -> Option<Interval> {
     Some(calls.plus(ends).plus(share(Call::Wait, wait)?).clamp(0.0, 1.0))
 }
 
-/// What a loop's own program takes for a connection, over what it takes for a request, at least, likely
-/// and at most. Of Redis 7 `perf` counted 0.6 with one request for each connection, and 1.3 with 16, which
-/// a colder cache is a part of.
-const OWN_WORK: [f64; 3] = [0.0, 0.6, 2.0];
-
 /// The share of its time on a CPU that a loop executes its own program to begin and end connections.
-/// Nothing tells it from requests, of which it is taken for a part.
 fn own_work(pair: &Pair) -> Option<Interval> {
-    let grown = |name: &str| pair.told_growth(name).into_value();
-    let connections = grown("total_connections_received")?;
-    let requests = grown(request_count(&pair.end.engine)?)?;
     let on_cpu = pair.growth("time on CPU", |d| d.counters.on_cpu_s.clone().map(|s| s.0));
     let system = pair.growth("time in the kernel", |d| d.counters.system_s.clone().map(|s| s.0));
     let (on_cpu_s, system_s) = (on_cpu.into_value()?, system.into_value()?);
     let own = (1.0 - system_s / on_cpu_s).clamp(0.0, 1.0);
-    let share = |each: f64| own * each * connections / (each * connections + requests);
-    let [low, mid, high] = OWN_WORK.map(share);
-    (on_cpu_s > 0.0 && connections > 0.0).then(|| Interval::new(low, mid, high))
+    let connecting = Counts::of(pair)?.connecting();
+    (on_cpu_s > 0.0).then(|| connecting.scale(own))
 }
 
 /// The part (0..1) of a PostgreSQL's accesses to blocks that are to catalogs and not to users'
@@ -265,11 +282,8 @@ fn of_counts(window: &Window, pair: &Pair) -> Option<Says> {
         Evidence::new("requests", each * per_s, "1/s", requests),
     ];
     let remedy = Some("pooler");
-    // A thread that finds the next request there already serves several before it waits for one, and
-    // all of them would count as the way to the first: of seldom connections nothing is known.
     let often = each * WORTH_CONNECTIONS <= 1.0;
-    let known = |_: &Stall| often || pair.end.model == Model::Loop;
-    if let Some(stall) = traced(window, pair).into_value().flatten().filter(known) {
+    if let Some(stall) = traced(window, pair).into_value().flatten() {
         let summary = format!("{summary}: {} of its time", percent(stall.share.mid));
         let method = if pair.end.model == Model::Loop { SAMPLED } else { METHOD }.to_owned();
         let words = Words { summary, fix, evidence, method, remedy };
@@ -292,7 +306,7 @@ fn of_counts(window: &Window, pair: &Pair) -> Option<Says> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test_window::{self, found};
+    use crate::test_window::{self, found, gaps};
     use std::collections::BTreeMap;
     use untax_core::Seconds;
 
@@ -393,6 +407,29 @@ mod tests {
     }
 
     #[test]
+    fn requests_that_a_thread_need_not_wait_for_are_not_told_from_connecting() {
+        let threads = |connections: u64, requests: u64| {
+            let mut window = redis(0, 0);
+            test_window::trace(&mut window, &[(Doing::OnCpu, 10.0)]);
+            for (snapshot, by) in [(&mut window.start, 0), (&mut window.end, 1)] {
+                let database = &mut snapshot.databases[0];
+                (database.engine, database.model) = ("mysql".to_owned(), Model::Thread);
+                let told = [("Connections", connections), ("Questions", requests)];
+                let told = told.map(|(name, count)| (name.to_owned(), by * count));
+                database.counters.told = Reading::Present(told.into());
+            }
+            let Reading::Present(activities) = &mut window.activity else { unreachable!() };
+            activities[0].slices[0].connecting_s = Seconds(6.0);
+            evaluate(&window)
+        };
+        let tax = |diagnoses| found(diagnoses).remove(0).tax;
+        assert!((tax(threads(10_000, 20_000)).unwrap().share - 0.6).abs() < 1e-9);
+        assert!(tax(threads(10_000, 90_000)).is_none());
+        assert!(gaps(threads(10_000, 90_000))[0].contains("does not wait for it"));
+        assert!(threads(10_000, 200_000).is_empty(), "nobody's trouble, as far as is known");
+    }
+
+    #[test]
     fn of_a_few_requests_of_each_process_the_first_read_the_catalogs() {
         let mut window = test_window::postgres();
         for (snapshot, by) in [(&mut window.start, 0), (&mut window.end, 1)] {
@@ -412,7 +449,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_takes_a_part_of_a_request_of_the_loops_own_time() {
+    fn a_connection_takes_as_much_of_the_loops_own_time_as_four_commands() {
         let mut window = redis(10_000, 20_000);
         for (snapshot, by) in [(&mut window.start, 0.0), (&mut window.end, 1.0)] {
             let counters = &mut snapshot.databases[0].counters;
@@ -420,9 +457,9 @@ mod tests {
             counters.system_s = Reading::Present(Seconds(6.0 * by));
         }
         let own = own_work(&window.databases().next().unwrap()).unwrap();
-        // A quarter of its time is its own; 0.6 x 1 of 0.6 x 1 + 2 of that.
-        assert!((own.mid - 0.25 * 0.6 / 2.6).abs() < 1e-9 && own.low.abs() < 1e-9);
-        assert!((own.high - 0.25 * 2.0 / 4.0).abs() < 1e-9);
+        // A quarter of its time is its own; 4 x 1 of 4 x 1 + (1.2 + 1) x 2 of that.
+        assert!((own.mid - 0.25 * 4.0 / 8.4).abs() < 1e-9 && own.low.abs() < 1e-9);
+        assert!((own.high - 0.25 * 7.0 / 11.4).abs() < 1e-9);
     }
 
     #[test]

@@ -137,16 +137,16 @@ impl Stall {
                 // It is time on CPU and waiting for one, in the proportion of all its time.
                 let saved_s = activity.part(Part::OnCpu, model).0 * share.mid;
                 let saved_most_s = saved_s;
-                Some(Self { share, saved_s, saved_most_s, ..stall? }.of_both_ends())
+                Some(Self { share, saved_s, saved_most_s, ..stall? }.of_both_ends(share.mid))
             })
         })
     }
 
-    /// The same: clients connect for as large a part of their time as the server does, and in between
-    /// it waits for them.
-    pub fn of_both_ends(mut self) -> Self {
-        self.clients_s *= 1.0 - self.share.mid;
-        self.idle_without = self.idle_between * (1.0 - self.share.mid);
+    /// The same: clients connect for that part of their time, and for that part of the time in between
+    /// the server waits for them.
+    pub fn of_both_ends(mut self, part: f64) -> Self {
+        self.clients_s *= 1.0 - part;
+        self.idle_without = self.idle_between * (1.0 - part);
         self
     }
 

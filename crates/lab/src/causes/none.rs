@@ -1,6 +1,7 @@
 //! No problem: a healthy server at full load, of which nothing is to be said.
 
 use super::{Cause, Injected, Need, Plan};
+use crate::redis::PIPELINED;
 use crate::work::{Engine, Kind, Work};
 
 pub(super) const CAUSE: Cause = Cause {
@@ -13,7 +14,7 @@ pub(super) const CAUSE: Cause = Cause {
     plan: |engine, _| {
         // Asked for one key at a time, Redis is at the border of redis-network-bound: how much of its
         // time the network stack takes differs between processors.
-        let kind = if engine == Engine::Redis { Kind::Pipelined } else { Kind::Reads };
+        let kind = if engine == Engine::Redis { Kind::Pipelined(PIPELINED) } else { Kind::Reads };
         Plan { work: Some(Work { kind, clients: 8 }), ..Plan::calm(engine) }
     },
     inject: |_| Ok(Injected::nothing()),

@@ -1,18 +1,19 @@
 //! Requests one by one, so that most of the time goes into the network stack.
 
 use super::{Cause, Injected, Need, Plan};
+use crate::redis::PIPELINED;
 use crate::work::{Engine, Kind, Work};
 
 pub(super) const CAUSE: Cause = Cause {
     id: "redis-network-bound",
     summary: "50 clients that send requests one by one rather than 16 at a time, over TCP",
-    mild: None,
+    mild: Some("4 at a time rather than 16"),
     engines: &[Engine::Redis],
     needs: &[Need::Root],
     takes: None,
-    plan: |engine, _| Plan {
-        work: Some(Work { kind: Kind::Pipelined, clients: 50 }),
-        cause_work: Some(Work { kind: Kind::Reads, clients: 50 }),
+    plan: |engine, dose| Plan {
+        work: Some(Work { kind: Kind::Pipelined(PIPELINED), clients: 50 }),
+        cause_work: Some(Work { kind: Kind::Pipelined(dose.of(1, 4)), clients: 50 }),
         network: true,
         ..Plan::calm(engine)
     },

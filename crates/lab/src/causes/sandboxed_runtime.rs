@@ -2,18 +2,19 @@
 
 use super::{Cause, Injected, Need, Plan};
 use crate::server::Place;
-use crate::work::Engine;
+use crate::work::{Engine, Kind, Work};
 
 /// Only Redis has clients that come in over TCP: a Unix socket that is made in a sandbox cannot be
 /// reached from outside.
 pub(super) const CAUSE: Cause = Cause {
     id: "sandboxed-runtime",
     summary: "a server in a sandbox of gVisor rather than a container of runc",
-    mild: None,
+    mild: Some("the same with clients whose requests take long: each sorts a list"),
     engines: &[Engine::Redis],
     needs: &[Need::Root, Need::Tool("runc", "runc"), Need::Tool("runsc", "runsc")],
     takes: None,
-    plan: |engine, _| Plan {
+    plan: |engine, dose| Plan {
+        work: Some(Work { kind: dose.of(Kind::Reads, Kind::Sorts), clients: 8 }),
         place: Place::Runc,
         cause_place: Some(Place::Gvisor),
         ..Plan::calm(engine)

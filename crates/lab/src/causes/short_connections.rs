@@ -6,7 +6,7 @@ use crate::work::{Engine, Kind, Work};
 pub(super) const CAUSE: Cause = Cause {
     id: "short-connections",
     summary: "eight clients that connect anew for every request",
-    mild: Some("for every 200 requests, 20 of MariaDB, or 16 of Redis"),
+    mild: Some("for every 200 requests, 8 of MariaDB, or 16 of Redis"),
     engines: &Engine::ALL,
     needs: &[Need::Root],
     takes: None,
