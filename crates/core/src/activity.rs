@@ -180,6 +180,10 @@ pub struct Activity {
     pub window_s: Seconds,
     /// Its threads when watching began.
     pub threads: u32,
+    /// Whether requests were told from each other by what threads received, and not by when they
+    /// waited for one.
+    #[serde(default)]
+    pub requests_seen: bool,
     /// How many threads (of processes that fork: processes) were started meanwhile.
     pub started: u64,
     /// Processes of this host that sent to it and who started these, the busiest first.
@@ -382,6 +386,7 @@ mod tests {
             database: "postgres:1".into(),
             window_s: Seconds(2.0),
             threads: 57,
+            requests_seen: false,
             started: 0,
             clients: Vec::new(),
             longest: Vec::new(),

@@ -12,6 +12,7 @@ mod discover;
 mod door;
 mod engine;
 mod generic;
+mod including;
 mod listeners;
 mod memory;
 mod mongodb;

@@ -10,6 +10,7 @@ mod files;
 pub mod fuzz;
 mod live;
 mod moment;
+pub mod mountinfo;
 pub mod process;
 mod record;
 

@@ -14,7 +14,7 @@ mod total;
 
 use crate::bpf::{self, Program};
 use crate::slots::Slots;
-use fresh::Fresh;
+use fresh::{Fresh, RECEIVES};
 use hot::Runs;
 use libbpf_rs::{ErrorExt as _, ErrorKind, MapCore, MapFlags, OpenMapMut, ProgramMut};
 use pace::Pace;
@@ -31,7 +31,14 @@ use untax_host::Host;
 static PROGRAM: Program = Program {
     object: include_bytes!(concat!(env!("OUT_DIR"), "/threads.bpf.o")),
     // Some kernels lack these; what they tell apart is then part of time on CPU or of disk waits.
-    optional: &["on_reclaim_begin", "on_reclaim_end", "on_dirty", samples::ADDRESSES],
+    optional: &[
+        "on_reclaim_begin",
+        "on_reclaim_end",
+        "on_dirty",
+        hot::MESSAGES[0],
+        hot::MESSAGES[1],
+        samples::ADDRESSES,
+    ],
     twins: &[
         ("on_reclaim_begin", "mm_vmscan_memcg_reclaim_begin"),
         ("on_reclaim_end", "mm_vmscan_memcg_reclaim_end"),
@@ -64,6 +71,8 @@ pub struct Threads {
     slice: Slice,
     /// When the last slice ended.
     taken_ns: u64,
+    /// Whether it is seen what threads receive.
+    receives: bool,
     /// Whether stacks are sampled in slices, and what they tell apart.
     samples: bool,
     places: Places,
@@ -121,6 +130,11 @@ impl Threads {
         let room = room_for(databases);
         let host = Host::live();
         PROGRAM.run(&host, |map| configure(map, room)).and_then(|mut bpf| {
+            let threaded = databases.iter().any(|database| database.model == Model::Thread);
+            let receives = threaded && hot::MESSAGES.iter().all(|name| bpf.has(name));
+            if !receives {
+                bpf.detach(&hot::MESSAGES);
+            }
             // Without them, what page faults took is calculated, and calls have no price.
             let samples = samples::resume(&mut bpf, &host);
             let places = samples::prepare(&bpf).unwrap_or_default();
@@ -136,6 +150,7 @@ impl Threads {
                 begun_ns: now(),
                 slice: Slice::Unopened,
                 taken_ns: 0,
+                receives,
                 samples,
                 places,
                 failed: None,
@@ -243,7 +258,11 @@ impl Threads {
         let map = self.bpf.map("threads")?;
         let limited = is_limited(database);
         let model = database.model;
-        let (threaded, forks) = (model == Model::Thread, model == Model::Process);
+        let forks = model == Model::Process;
+        let threaded = match (model == Model::Thread, self.receives) {
+            (true, true) => RECEIVES,
+            (threaded, _) => threaded.into(),
+        };
         let mut threads = 0;
         let mut pids = database.pids.clone();
         let mut next = 0;
@@ -331,6 +350,7 @@ impl Threads {
             database: watched.database.clone(),
             window_s,
             threads: watched.threads,
+            requests_seen: self.receives,
             started: grown(STARTED, &watched.total_ns, &watched.opened_ns),
             longest: longest(&watched.total_ns),
             clients: clients.iter().filter(|c| c.database == *index).map(|c| c.pid).collect(),
@@ -393,7 +413,8 @@ impl Threads {
         if let Slice::Pause { cost_s, .. } = self.slice {
             self.pace.charge(grown_by(cost_s, self.cost_s()).unwrap_or_default());
         }
-        let detached = hot::detached(&self.bpf);
+        let mut detached = hot::detached(&self.bpf);
+        detached.retain(|name| self.receives || !hot::MESSAGES.contains(name));
         let again = |program: &ProgramMut| detached.iter().any(|name| program.name() == *name);
         self.bpf.attach(again, PROGRAM.optional)?;
         self.samples = self.samples && samples::resume(&mut self.bpf, &self.host);

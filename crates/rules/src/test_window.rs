@@ -307,6 +307,7 @@ pub fn trace(window: &mut Window, times: &[(Doing, f64)]) {
         database: "postgres:7".to_owned(),
         window_s: Seconds(10.0),
         threads: 70,
+        requests_seen: false,
         started: 0,
         clients: Vec::new(),
         longest: Vec::new(),

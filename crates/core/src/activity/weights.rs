@@ -73,6 +73,7 @@ mod tests {
             database: "redis:1".into(),
             window_s: Seconds(slices.iter().map(|slice| slice.1).sum()),
             threads: 1,
+            requests_seen: false,
             started: 0,
             clients: Vec::new(),
             longest: Vec::new(),

@@ -2,19 +2,14 @@
 //! answer. Settings that `SET PERSIST` wrote to `mysqld-auto.cnf` are not read.
 
 use super::options::{self, Line};
+use crate::including::{Files, Said, Syntax};
 use crate::scene::Scene;
-use crate::settings::{Map, Values, has_extension};
+use crate::settings::{Map, Values};
 use untax_core::Reading::{self, Absent, Present};
 
 /// Where the servers look, in their order; later ones win. Debian and Red Hat differ, and a file
 /// that is not there is nothing unusual.
 const DEFAULT_FILES: [&str; 3] = ["/etc/my.cnf", "/etc/mysql/my.cnf", "/usr/etc/my.cnf"];
-
-/// The most files that are read of one server.
-const MOST_FILES: usize = 64;
-
-/// How deep files may include each other (`MAX_ALLOWED_INCLUDES` is 10 in the server).
-const MOST_DEPTH: usize = 10;
 
 /// Files that note the version that last upgraded the data directory.
 const VERSION_FILES: [&str; 2] = ["mariadb_upgrade_info", "mysql_upgrade_info"];
@@ -52,25 +47,25 @@ pub(super) fn settings(scene: &Scene) -> Values {
     let version = version(scene).into_value();
     let mariadb = super::product(scene) == "MariaDB";
     let reads = |group: &str| options::is_read(group, mariadb, version.as_deref());
-    let mut reader = Reader { scene, reads: &reads, found: Values::default(), files: 0 };
+    let mut files = Files::new(scene, OptionFiles(reads));
     let arguments = scene.arguments();
     let given = |name: &str| {
         let value = |a: &String| Some(a.strip_prefix(name)?.strip_prefix('=')?.to_owned());
         arguments.iter().find_map(value)
     };
     match given("--defaults-file") {
-        Some(only) => reader.read(&only, 0),
+        Some(only) => files.read(&only),
         None if arguments.iter().any(|a| a == "--no-defaults") => {}
         None => {
             for path in DEFAULT_FILES {
-                reader.read_if_exists(path, 0);
+                files.read_if_exists(path);
             }
             if let Some(extra) = given("--defaults-extra-file") {
-                reader.read(&extra, 0);
+                files.read(&extra);
             }
         }
     }
-    let mut values = reader.found;
+    let mut values = files.found();
     values.settings.extend(from_arguments(arguments));
     if let gap @ (Reading::Denied(_) | Reading::Failed(_)) = &scene.main.arguments {
         values.missing(gap.clone());
@@ -86,70 +81,28 @@ fn from_arguments(arguments: &[String]) -> Map {
         .collect()
 }
 
-struct Reader<'a> {
-    scene: &'a Scene<'a>,
-    reads: &'a dyn Fn(&str) -> bool,
-    found: Values,
-    files: usize,
-}
+/// Option files, of whose groups only some are this server's.
+struct OptionFiles<R>(R);
 
-impl Reader<'_> {
-    fn read(&mut self, path: &str, depth: usize) {
-        if let gap @ Absent(_) = self.try_read(path, depth) {
-            self.found.missing(gap);
-        }
+impl<R: Fn(&str) -> bool> Syntax for OptionFiles<R> {
+    const EXTENSION: &'static str = "cnf";
+
+    fn keep(line: &str) -> Option<String> {
+        options::keep(line)
     }
 
-    fn read_if_exists(&mut self, path: &str, depth: usize) {
-        let _absent_is_fine = self.try_read(path, depth);
-    }
-
-    /// Reads one file; what stands in the way is remembered, unless the file does not exist.
-    fn try_read(&mut self, path: &str, depth: usize) -> Reading<()> {
-        self.files += 1;
-        if depth > MOST_DEPTH || self.files > MOST_FILES {
-            return Absent(format!("{path} was not read: too many files include each other"));
-        }
-        match self.scene.host.kept_inside(self.scene.pid(), path, options::keep) {
-            Present(text) => {
-                self.found.from_files = true;
-                self.apply(&text, depth);
-                Present(())
-            }
-            gap @ Absent(_) => gap.map(|_| ()),
-            gap => {
-                self.found.missing(gap);
-                Present(())
-            }
-        }
-    }
-
-    fn apply(&mut self, text: &str, depth: usize) {
+    fn said(&self, _path: &str, text: &str) -> Vec<Said> {
         let mut ours = false;
-        for line in text.lines().filter_map(options::parse) {
-            match line {
-                Line::Group(group) => ours = (self.reads)(&group),
-                Line::Include(path) => self.read(&path, depth + 1),
-                Line::IncludeDirectory(path) => self.read_directory(&path, depth + 1),
-                Line::Option(name, value) if ours => {
-                    self.found.settings.insert(name, value);
-                }
-                Line::Option(..) => {}
+        let said = |line| match line {
+            Line::Group(group) => {
+                ours = self.0(&group);
+                None
             }
-        }
-    }
-
-    fn read_directory(&mut self, path: &str, depth: usize) {
-        let path = path.trim_end_matches('/');
-        let listed = self.scene.host.names(&format!("/proc/{}/root{path}", self.scene.pid()));
-        match listed {
-            Present(names) => {
-                for name in names.iter().filter(|n| has_extension(n, "cnf")) {
-                    self.read(&format!("{path}/{name}"), depth);
-                }
-            }
-            gap => self.found.missing(gap),
-        }
+            Line::Include(path) => Some(Said::Include(path)),
+            Line::IncludeDirectory(path) => Some(Said::IncludeDirectory(path)),
+            Line::Option(name, value) => ours.then_some(Said::Setting(name, value)),
+        };
+        text.lines().filter_map(options::parse).filter_map(said).collect()
     }
 }
 

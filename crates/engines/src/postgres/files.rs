@@ -1,15 +1,10 @@
 //! What PostgreSQL's files and command line tell when the server does not answer.
 
 use super::conf;
+use crate::including::{Files, Said, Syntax};
 use crate::scene::Scene;
-use crate::settings::{Map, Values, has_extension};
-use untax_core::Reading::{self, Absent, Present};
-
-/// How deep files may include each other, as in the server itself (`CONF_FILE_MAX_DEPTH`).
-const MOST_DEPTH: usize = 10;
-
-/// The most files that are read of one server.
-const MOST_FILES: usize = 64;
+use crate::settings::{Map, Values};
+use untax_core::Reading::{self, Present};
 
 /// Short options of the server and the settings they stand for.
 const SHORT: [(&str, &str); 4] = [
@@ -37,7 +32,7 @@ pub(super) fn version(scene: &Scene) -> Reading<String> {
 /// Settings as the server reads them: its configuration file and what that includes, then
 /// `postgresql.auto.conf`, then the command line.
 pub(super) fn settings(scene: &Scene) -> Values {
-    let mut reader = Reader { scene, found: Values::default(), files: 0 };
+    let mut files = Files::new(scene, Configuration);
     let arguments = from_arguments(scene.arguments());
     let directory = data_directory(scene);
     let given = arguments.get("config_file").cloned().or_else(|| given_directory(scene));
@@ -46,13 +41,13 @@ pub(super) fn settings(scene: &Scene) -> Values {
         (_, directory) => directory.as_ref().map(|d| format!("{d}/postgresql.conf")),
     };
     match main {
-        Present(path) => reader.read(&path, 0),
-        gap => reader.found.missing(gap),
+        Present(path) => files.read(&path),
+        gap => files.missing(gap),
     }
     if let Present(directory) = &directory {
-        reader.read_if_exists(&format!("{directory}/postgresql.auto.conf"), 0);
+        files.read_if_exists(&format!("{directory}/postgresql.auto.conf"));
     }
-    let mut values = reader.found;
+    let mut values = files.found();
     values.settings.extend(arguments);
     values.settings.retain(|name, _| conf::KEPT.contains(&name.as_str()));
     if let gap @ (Reading::Denied(_) | Reading::Failed(_)) = &scene.main.arguments {
@@ -100,70 +95,29 @@ fn from_arguments(arguments: &[String]) -> Map {
     values
 }
 
-struct Reader<'a> {
-    scene: &'a Scene<'a>,
-    found: Values,
-    files: usize,
-}
+struct Configuration;
 
-impl Reader<'_> {
-    fn read(&mut self, path: &str, depth: usize) {
-        if let gap @ Absent(_) = self.try_read(path, depth) {
-            self.found.missing(gap);
-        }
+impl Syntax for Configuration {
+    const EXTENSION: &'static str = "conf";
+
+    fn keep(line: &str) -> Option<String> {
+        conf::keep(line)
     }
 
-    fn read_if_exists(&mut self, path: &str, depth: usize) {
-        let _absent_is_fine = self.try_read(path, depth);
-    }
-
-    /// Reads one file; what stands in the way is remembered, unless the file does not exist.
-    fn try_read(&mut self, path: &str, depth: usize) -> Reading<()> {
-        self.files += 1;
-        if depth > MOST_DEPTH || self.files > MOST_FILES {
-            return Absent(format!("{path} was not read: too many files include each other"));
-        }
-        match self.scene.host.kept_inside(self.scene.pid(), path, conf::keep) {
-            Present(text) => {
-                self.found.from_files = true;
-                for (name, value) in text.lines().filter_map(conf::parse) {
-                    self.apply(path, name, value, depth);
-                }
-                Present(())
+    fn said(&self, path: &str, text: &str) -> Vec<Said> {
+        let directory = path.rsplit_once('/').map_or("", |(directory, _)| directory);
+        let said = |(name, value): (String, String)| {
+            let beside = || {
+                if value.starts_with('/') { value.clone() } else { format!("{directory}/{value}") }
+            };
+            match name.as_str() {
+                "include" => Said::Include(beside()),
+                "include_if_exists" => Said::IncludeIfExists(beside()),
+                "include_dir" => Said::IncludeDirectory(beside()),
+                _ => Said::Setting(name, value),
             }
-            gap @ Absent(_) => gap.map(|_| ()),
-            gap => {
-                self.found.missing(gap);
-                Present(())
-            }
-        }
-    }
-
-    fn apply(&mut self, from: &str, name: String, value: String, depth: usize) {
-        let directory = from.rsplit_once('/').map_or("", |(directory, _)| directory);
-        let path =
-            if value.starts_with('/') { value.clone() } else { format!("{directory}/{value}") };
-        match name.as_str() {
-            "include" => self.read(&path, depth + 1),
-            "include_if_exists" => self.read_if_exists(&path, depth + 1),
-            "include_dir" => self.read_directory(&path, depth + 1),
-            _ => {
-                self.found.settings.insert(name, value);
-            }
-        }
-    }
-
-    fn read_directory(&mut self, path: &str, depth: usize) {
-        let listed = self.scene.host.names(&format!("/proc/{}/root{path}", self.scene.pid()));
-        match listed {
-            Present(names) => {
-                let wanted = names.iter().filter(|n| has_extension(n, "conf"));
-                for name in wanted {
-                    self.read(&format!("{path}/{name}"), depth);
-                }
-            }
-            gap => self.found.missing(gap),
-        }
+        };
+        text.lines().filter_map(conf::parse).map(said).collect()
     }
 }
 

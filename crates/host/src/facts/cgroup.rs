@@ -2,6 +2,7 @@
 
 use super::Fact;
 use crate::Host;
+use crate::mountinfo::unescaped;
 use untax_core::Reading::{self, Absent, Present};
 use untax_core::host::{CgroupLayout, CgroupMount, HostFacts};
 
@@ -105,12 +106,6 @@ fn parse_line(line: &str) -> Option<Mount> {
     let mount = CgroupMount { controllers, path, root };
     (!mount.controllers.is_empty() && mount.path.starts_with('/'))
         .then_some(Mount { mount, counts_hugetlb })
-}
-
-/// Undoes the kernel's escapes: a space is `\040`.
-fn unescaped(text: &str) -> String {
-    let escapes = [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")];
-    escapes.iter().fold(text.to_owned(), |text, (code, letter)| text.replace(code, letter))
 }
 
 #[cfg(test)]

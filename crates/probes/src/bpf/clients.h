@@ -17,7 +17,7 @@ struct polled {
 	u16 happened;
 };
 
-/* What a descriptor of a process is open as; 0 when it is closed. */
+/* The file that a descriptor of a process is open as; 0 when it is closed. */
 static __always_inline u64 open_as(struct task_struct *task, u32 descriptor)
 {
 	struct fdtable *table = BPF_CORE_READ(task, files, fdt);
@@ -31,8 +31,59 @@ static __always_inline u64 open_as(struct task_struct *task, u32 descriptor)
 	return file;
 }
 
+/* The number of a socket: the next one may well have its place in memory, and its descriptor. */
+static __always_inline u64 socket_at(struct task_struct *task, u32 descriptor)
+{
+	struct file___mode *file = (void *)open_as(task, descriptor);
+
+	return file ? BPF_CORE_READ(file, f_inode, i_ino) : 0;
+}
+
 /* No descriptor has this number. */
 #define UNKNOWN ((u32)-1)
+
+/* Who it served has gone: it is as new as one that was born just now. */
+static __always_inline void forget_client(struct thread *thread)
+{
+	end_stretch(thread, 1);
+	hand_over(thread);
+	thread->serves = 0;
+	thread->polling = NEVER;
+	thread->born = 1;
+	thread->polls = 0;
+}
+
+static __always_inline bool client_is_gone(struct thread *thread, struct task_struct *task)
+{
+	return thread->serves && socket_at(task, thread->serves_in) != thread->serves;
+}
+
+/* It begins to sleep in a futex: as who serves nobody, when its client has gone. */
+static __always_inline void forget_closed(struct thread *thread, struct task_struct *task)
+{
+	if (client_is_gone(thread, task))
+		forget_client(thread);
+}
+
+/*
+ * It serves a client: another one than before, perhaps, that was there already and left it no time to
+ * sleep. Then nobody was woken for it, and who lets clients in did so all the same.
+ */
+static __always_inline void take_next_client(struct thread *thread, struct task_struct *task)
+{
+	struct total *total;
+	struct thread *by;
+	u32 listener;
+
+	if (thread->serves == UNKNOWN || !client_is_gone(thread, task))
+		return;
+	forget_client(thread);
+	total = total_of(thread);
+	listener = total ? total->listener : 0;
+	by = listener ? bpf_map_lookup_elem(&threads, &listener) : NULL;
+	if (by)
+		by->started = 1;
+}
 
 /*
  * It begins to poll, or does so when it is looked at: when that is one socket, its client's. Only
@@ -46,26 +97,32 @@ static __always_inline void remember_client(struct thread *thread, struct task_s
 
 	if (ARGUMENT_2(regs) != 1)
 		return;
-	if (task->pid == (s32)bpf_get_current_pid_tgid())
+	if (task->pid == (s32)bpf_get_current_pid_tgid()) {
+		take_next_client(thread, task);
 		bpf_probe_read_user(&polled, sizeof(polled), (void *)ARGUMENT_1(regs));
-	else if (thread->serves && open_as(task, thread->serves_in) == thread->serves)
+	} else if (thread->serves && !client_is_gone(thread, task)) {
 		return;
+	}
 	thread->serves_in = polled.descriptor;
-	thread->serves = open_as(task, polled.descriptor) ?: UNKNOWN;
+	thread->serves = socket_at(task, polled.descriptor) ?: UNKNOWN;
 }
 
-/* It begins to sleep in a futex: as who serves nobody, when its client has gone. */
-static __always_inline void forget_closed(struct thread *thread, struct task_struct *task)
+/* The current thread receives from a client, whom it need not poll for. */
+static __always_inline void remember_sender(struct thread *thread)
 {
-	if (!thread->serves || open_as(task, thread->serves_in) == thread->serves)
+	struct task_struct *task = bpf_get_current_task_btf();
+
+	take_next_client(thread, task);
+	if (thread->serves && thread->serves != UNKNOWN)
 		return;
-	end_stretch(thread, 1);
-	hand_over(thread);
-	thread->serves = 0;
-	thread->polling = NEVER;
-	/* The next client is its first one. */
-	thread->born = 1;
-	thread->polls = 0;
+	/* What it waited for before it served anybody was no lock. */
+	if (thread->polling == NEVER) {
+		hand_over(thread);
+		thread->polling = TIMED;
+	}
+	/* All calls that receive have their descriptor first. */
+	thread->serves_in = ARGUMENT_1(registers());
+	thread->serves = socket_at(task, thread->serves_in) ?: UNKNOWN;
 }
 
 static __always_inline void count_client(u32 database, u32 pid)

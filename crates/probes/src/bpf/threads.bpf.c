@@ -18,6 +18,7 @@ struct bpf_map;
 
 struct inode___mode {
 	unsigned short i_mode;
+	unsigned long i_ino;
 };
 
 struct file___mode {
@@ -91,7 +92,7 @@ static __always_inline void charge(struct thread *thread, u8 doing, u64 ns)
 }
 
 /*
- * Charges a stretch between two polls, as far as it has come. The first ones of a new server process
+ * Charges a stretch between two polls, or messages, as far as it has come. The first ones of a new server process
  * or thread, or of one that serves a new client, are the way to the first request, the last one is
  * its end, and one in which a thread started another is the way to that: what a connection costs
  * beside what it is for. A process that starts others does nothing but that and clean up after them.
@@ -311,6 +312,21 @@ static __always_inline u8 reason(struct thread *thread, struct task_struct *task
 	return call ? call->waits : FAULT;
 }
 
+/* Whether it is seen what it sends and receives. */
+static __always_inline bool by_messages(struct thread *thread)
+{
+	return thread->threaded == RECEIVES && thread->born;
+}
+
+/* It polls for the next request, or receives it without. */
+static __always_inline void end_request(struct thread *thread)
+{
+	if (by_messages(thread) && !thread->answered)
+		return;
+	thread->answered = 0;
+	end_stretch(thread, 0);
+}
+
 SEC("raw_tp/sched_switch")
 int BPF_PROG(on_switch, bool preempted, struct task_struct *prev, struct task_struct *next)
 {
@@ -344,7 +360,7 @@ int BPF_PROG(on_switch, bool preempted, struct task_struct *prev, struct task_st
 			begin(thread, reason(thread, current, state), now);
 			begin_wait(thread, now);
 			if (thread->doing == POLL)
-				end_stretch(thread, 0);
+				end_request(thread);
 		}
 	}
 	thread = enters && !paused ? bpf_map_lookup_elem(&threads, &enters) : NULL;
@@ -367,9 +383,13 @@ static __always_inline void hand_client_to(struct thread *idle)
 {
 	u32 pid = bpf_get_current_pid_tgid();
 	struct thread *by = bpf_map_lookup_elem(&threads, &pid);
+	struct total *total = total_of(idle);
 
-	if (by && by->database == idle->database && by->polling == FOREVER)
-		by->started = 1;
+	if (!by || by->database != idle->database || by->polling != FOREVER)
+		return;
+	by->started = 1;
+	if (total)
+		total->listener = pid;
 }
 
 /*
@@ -411,6 +431,42 @@ int BPF_PROG(on_waking, struct task_struct *task)
 	by = bpf_map_lookup_elem(&threads, &waker);
 	if (by && by->database == thread->database)
 		woken_by_peer(thread);
+	return 0;
+}
+
+/* The current thread, if it is one that messages tell of. */
+static __always_inline struct thread *messaging(void)
+{
+	u32 pid = bpf_get_current_pid_tgid();
+	struct thread *thread = paused ? NULL : bpf_map_lookup_elem(&threads, &pid);
+
+	return thread && by_messages(thread) ? thread : NULL;
+}
+
+SEC("raw_tp/sock_send_length")
+int BPF_PROG(on_send, void *socket, int length, int flags)
+{
+	struct thread *thread = length > 0 ? messaging() : NULL;
+
+	if (thread)
+		thread->answered = 1;
+	return 0;
+}
+
+/*
+ * What is received first after an answer begins a message, which may come in pieces: of who serves a
+ * client a request, most likely. One that was there already is never polled for. Since kernel 6.3.
+ */
+SEC("raw_tp/sock_recv_length")
+int BPF_PROG(on_receive, void *socket, int length, int flags)
+{
+	struct thread *thread = length > 0 && !(flags & MSG_PEEK) ? messaging() : NULL;
+
+	if (!thread || !thread->answered)
+		return 0;
+	settle(thread, bpf_ktime_get_ns());
+	remember_sender(thread);
+	end_request(thread);
 	return 0;
 }
 

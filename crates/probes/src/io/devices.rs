@@ -160,13 +160,8 @@ pub(super) fn mount(line: &str) -> Option<(String, Mount, String)> {
     let (number, point) = (left.nth(2)?, left.nth(1)?);
     let mut right = right.split(' ');
     let (filesystem, source) = (right.next()?.to_owned(), right.next().unwrap_or_default());
-    let point = unescape(point);
+    let point = untax_host::mountinfo::unescaped(point);
     Some((number.to_owned(), Mount { point, filesystem }, source.to_owned()))
-}
-
-/// Blanks are written as octal numbers.
-fn unescape(text: &str) -> String {
-    text.replace("\\040", " ").replace("\\011", "\t").replace("\\134", "\\")
 }
 
 /// The whole device with that number, such as `vda` for its first partition.

@@ -86,6 +86,7 @@ mod tests {
         ] {
             assert_eq!(places[name], 8 * index, "{name}");
         }
-        assert_eq!(bytes, 8 * (LOST + 1));
+        assert_eq!(places["listener"], 8 * (LOST + 1));
+        assert_eq!(bytes, 8 * (LOST + 2));
     }
 }
