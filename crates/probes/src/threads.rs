@@ -11,6 +11,7 @@ mod pace;
 mod samples;
 mod syscalls;
 mod total;
+mod watched;
 
 use crate::bpf::{self, Program};
 use crate::slots::Slots;
@@ -27,6 +28,7 @@ use untax_core::activity::{self, Activity};
 use untax_core::database::Model;
 use untax_core::{Database, Reading, Seconds};
 use untax_host::Host;
+use watched::Watched;
 
 static PROGRAM: Program = Program {
     object: include_bytes!(concat!(env!("OUT_DIR"), "/threads.bpf.o")),
@@ -77,31 +79,6 @@ pub struct Threads {
     samples: bool,
     places: Places,
     failed: Option<libbpf_rs::Error>,
-}
-
-struct Watched {
-    database: String,
-    threads: u32,
-    /// Whether it is known where its processes share its data.
-    data_known: bool,
-    /// Whether its control group may be limited.
-    limited: bool,
-    slices: Vec<activity::Slice>,
-    /// `struct total` of threads.h as it was when the window opened.
-    opened_ns: Vec<u64>,
-    /// The same as it was taken last.
-    total_ns: Vec<u64>,
-}
-
-impl Watched {
-    /// Its last slice stands for so much of a pause; gives how much that is, nothing without one.
-    fn stand_for(&mut self, paused_s: Seconds) -> Seconds {
-        let stands_for_s = self.slices.last_mut().and_then(|last| last.stands_for_s.as_mut());
-        stands_for_s.map_or(Seconds(0.0), |stands_for_s| {
-            *stands_for_s = *stands_for_s + paused_s;
-            paused_s
-        })
-    }
 }
 
 /// The slice that is being traced, or the pause after one.

@@ -1,7 +1,8 @@
-//! What the one thread of an event loop executes of its own program for connections, reads and
-//! commands: nothing samples these apart, so that their counts have to.
+//! What the one thread of an event loop takes for connections and reads: its system calls are sampled;
+//! nothing tells apart what it executes of its own program, so that counts have to.
 
 use untax_core::Interval;
+use untax_core::activity::Call;
 use untax_core::window::{Pair, request_count};
 
 /// What a read takes, over what a command takes: at least, likely and at most. Of Redis 7, a user
@@ -59,6 +60,34 @@ impl Counts {
         let [low, mid, high] = taken.map(of);
         Interval::new(low, mid, high)
     }
+}
+
+/// The share of its time on a CPU that a loop spends in system calls for connections: those that
+/// begin, set up and end them, that read that one has ended, and that learn of either.
+pub fn calling(pair: &Pair) -> Option<Interval> {
+    let activity = pair.activity.value()?;
+    let grown = |name: &str| pair.told_growth(name).into_value();
+    let connections = grown("total_connections_received");
+    let parts = connections.zip(grown("total_reads_processed")).map(|(connections, reads)| {
+        // Servers before 6.0 do not count what they read; a few reads may be counted late.
+        let reads = reads.max(connections);
+        // Who ends a connection begins another: the loop learns of both at once.
+        [connections / reads, connections / (connections + reads)]
+    });
+    let [receive, wait] = parts.filter(|parts| parts[0].is_finite()).unwrap_or([0.0; 2]);
+    let share = |call: Call, part: f64| Some(activity.share_calling(call)?.scale(part));
+    let [calls, ends] = [share(Call::Connection, 1.0)?, share(Call::Receive, receive)?];
+    Some(calls.plus(ends).plus(share(Call::Wait, wait)?).clamp(0.0, 1.0))
+}
+
+/// The share of its time on a CPU that a loop executes its own program to begin and end connections.
+pub fn own_work(pair: &Pair) -> Option<Interval> {
+    let on_cpu = pair.growth("time on CPU", |d| d.counters.on_cpu_s.clone().map(|s| s.0));
+    let system = pair.growth("time in the kernel", |d| d.counters.system_s.clone().map(|s| s.0));
+    let (on_cpu_s, system_s) = (on_cpu.into_value()?, system.into_value()?);
+    let own = (1.0 - system_s / on_cpu_s).clamp(0.0, 1.0);
+    let connecting = Counts::of(pair)?.connecting();
+    (on_cpu_s > 0.0).then(|| connecting.scale(own))
 }
 
 #[cfg(test)]

@@ -2,11 +2,11 @@
 
 use crate::accounting::{Demand, neighbours_part};
 use crate::catalogue::Rule;
-use crate::event_loop::Counts;
+use crate::event_loop::{calling, own_work};
 use crate::small_pages;
 use crate::stall::{self, Stall, WORTH, Words, percent};
 use crate::unpriced;
-use untax_core::activity::{Call, Doing, FIRST_REQUESTS};
+use untax_core::activity::{Doing, FIRST_REQUESTS};
 use untax_core::database::Model;
 use untax_core::finding::Says;
 use untax_core::window::{Pair, request_count};
@@ -134,34 +134,6 @@ fn of_loop(window: &Window, pair: &Pair) -> Reading<Option<Stall>> {
         let of_clients = stall.share.mid * of_calls;
         Some(stall.of_both_ends(of_clients))
     })
-}
-
-/// The share of its time on a CPU that a loop spends in system calls for connections: those that
-/// begin, set up and end them, that read that one has ended, and that learn of either.
-fn calling(pair: &Pair) -> Option<Interval> {
-    let activity = pair.activity.value()?;
-    let grown = |name: &str| pair.told_growth(name).into_value();
-    let connections = grown("total_connections_received");
-    let parts = connections.zip(grown("total_reads_processed")).map(|(connections, reads)| {
-        // Servers before 6.0 do not count what they read; a few reads may be counted late.
-        let reads = reads.max(connections);
-        // Who ends a connection begins another: the loop learns of both at once.
-        [connections / reads, connections / (connections + reads)]
-    });
-    let [receive, wait] = parts.filter(|parts| parts[0].is_finite()).unwrap_or([0.0; 2]);
-    let share = |call: Call, part: f64| Some(activity.share_calling(call)?.scale(part));
-    let [calls, ends] = [share(Call::Connection, 1.0)?, share(Call::Receive, receive)?];
-    Some(calls.plus(ends).plus(share(Call::Wait, wait)?).clamp(0.0, 1.0))
-}
-
-/// The share of its time on a CPU that a loop executes its own program to begin and end connections.
-fn own_work(pair: &Pair) -> Option<Interval> {
-    let on_cpu = pair.growth("time on CPU", |d| d.counters.on_cpu_s.clone().map(|s| s.0));
-    let system = pair.growth("time in the kernel", |d| d.counters.system_s.clone().map(|s| s.0));
-    let (on_cpu_s, system_s) = (on_cpu.into_value()?, system.into_value()?);
-    let own = (1.0 - system_s / on_cpu_s).clamp(0.0, 1.0);
-    let connecting = Counts::of(pair)?.connecting();
-    (on_cpu_s > 0.0).then(|| connecting.scale(own))
 }
 
 /// The part (0..1) of a PostgreSQL's accesses to blocks that are to catalogs and not to users'
@@ -319,6 +291,7 @@ mod tests {
     use crate::test_window::{self, found, gaps};
     use std::collections::BTreeMap;
     use untax_core::Seconds;
+    use untax_core::activity::Call;
 
     #[test]
     fn new_processes_are_charged_for_their_beginning_and_end() {
