@@ -75,7 +75,7 @@ static __always_inline void take_next_client(struct thread *thread, struct task_
 	struct thread *by;
 	u32 listener;
 
-	if (thread->serves == UNKNOWN || !client_is_gone(thread, task))
+	if (!thread->threaded || thread->serves == UNKNOWN || !client_is_gone(thread, task))
 		return;
 	forget_client(thread);
 	total = total_of(thread);

@@ -92,10 +92,10 @@ static __always_inline void charge(struct thread *thread, u8 doing, u64 ns)
 }
 
 /*
- * Charges a stretch between two polls, or messages, as far as it has come. The first ones of a new server process
- * or thread, or of one that serves a new client, are the way to the first request, the last one is
- * its end, and one in which a thread started another is the way to that: what a connection costs
- * beside what it is for. A process that starts others does nothing but that and clean up after them.
+ * Charges a stretch between two polls, or messages, as far as it has come. The first ones of a new
+ * server process or thread, or of one that serves a new client, are the way to the first request, the
+ * last one is its end, and one in which a thread started another is the way to that: what a connection
+ * costs beside what it is for. A process that starts others does but that, and cleans up after them.
  */
 static __always_inline void charge_stretch(struct thread *thread, bool dies)
 {
