@@ -16,6 +16,8 @@ pub(crate) struct Program {
     pub object: &'static [u8],
     /// Functions whose tracepoints some kernels lack.
     pub optional: &'static [&'static str],
+    /// Functions at events that are not worth it for everybody: whoever wants them attaches them.
+    pub later: &'static [&'static str],
     /// Functions with another tracepoint each, which some kernels lack as well: looked at by the
     /// verifier once for both.
     pub twins: &'static [(&'static str, &'static str)],
@@ -95,7 +97,9 @@ impl Program {
         let counted = count_time();
         let mut running = Running { object, counted, links: Vec::new(), billed: Seconds(0.0) };
         let at_events = |kind| !matches!(kind, ProgramType::Syscall | ProgramType::PerfEvent);
-        running.attach(|program| at_events(program.prog_type()), self.optional)?;
+        let later = |program: &ProgramMut| self.later.iter().any(|name| program.name() == *name);
+        let at_once = |program: &ProgramMut| at_events(program.prog_type()) && !later(program);
+        running.attach(at_once, self.optional)?;
         running.attach_twins(self.twins)?;
         Ok(running)
     }

@@ -17,6 +17,7 @@ use untax_host::Host;
 static PROGRAM: Program = Program {
     object: include_bytes!(concat!(env!("OUT_DIR"), "/disks.bpf.o")),
     optional: &[],
+    later: &[],
     twins: &[],
 };
 

@@ -41,6 +41,7 @@ static PROGRAM: Program = Program {
         hot::MESSAGES[1],
         samples::ADDRESSES,
     ],
+    later: &hot::MESSAGES,
     twins: &[
         ("on_reclaim_begin", "mm_vmscan_memcg_reclaim_begin"),
         ("on_reclaim_end", "mm_vmscan_memcg_reclaim_end"),
@@ -108,10 +109,10 @@ impl Threads {
         let host = Host::live();
         PROGRAM.run(&host, |map| configure(map, room)).and_then(|mut bpf| {
             let threaded = databases.iter().any(|database| database.model == Model::Thread);
-            let receives = threaded && hot::MESSAGES.iter().all(|name| bpf.has(name));
-            if !receives {
-                bpf.detach(&hot::MESSAGES);
-            }
+            let receives = match threaded.then(|| hot::attach_messages(&mut bpf)).transpose() {
+                Ok(attached) => attached.unwrap_or(false),
+                Err(error) => return Reading::Failed(format!("what threads receive: {error}")),
+            };
             // Without them, what page faults took is calculated, and calls have no price.
             let samples = samples::resume(&mut bpf, &host);
             let places = samples::prepare(&bpf).unwrap_or_default();

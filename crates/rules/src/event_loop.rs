@@ -34,9 +34,9 @@ impl Counts {
         Some(Self { connections, reads, commands })
     }
 
-    /// How many commands are read at once.
-    pub fn commands_of_read(&self) -> f64 {
-        self.reads.map_or(1.0, |reads| (self.commands / reads).max(1.0))
+    /// How many commands are read at once; `None` where reads are not counted.
+    pub fn commands_of_read(&self) -> Option<f64> {
+        self.reads.map(|reads| (self.commands / reads).max(1.0))
     }
 
     /// The part (0..1) of its own program's time that goes into connections.
@@ -50,8 +50,9 @@ impl Counts {
         self.part(READ.map(|each| self.reads() * each), connecting)
     }
 
+    /// As many as there are commands where nobody counts them.
     fn reads(&self) -> f64 {
-        self.commands / self.commands_of_read()
+        self.reads.map_or(self.commands, |reads| reads.min(self.commands))
     }
 
     /// What `taken` is of all, `other` being the rest of it but for commands.
@@ -97,7 +98,7 @@ mod tests {
     #[test]
     fn parts_go_by_counts() {
         let counts = Counts { connections: 1.0, reads: Some(1.0), commands: 16.0 };
-        assert!((counts.commands_of_read() - 16.0).abs() < 1e-9);
+        assert!((counts.commands_of_read().unwrap() - 16.0).abs() < 1e-9);
         let (connecting, reading) = (counts.connecting(), counts.reading());
         assert!((connecting.mid - 4.0 / 21.2).abs() < 1e-9 && connecting.low.abs() < 1e-9);
         assert!((connecting.high - 7.0 / 24.2).abs() < 1e-9);
@@ -108,5 +109,6 @@ mod tests {
     fn who_does_not_count_reads_is_taken_to_read_each_command_alone() {
         let counts = Counts { connections: 0.0, reads: None, commands: 10.0 };
         assert!((counts.reading().mid - 1.2 / 2.2).abs() < 1e-9);
+        assert!(counts.commands_of_read().is_none());
     }
 }

@@ -2,6 +2,7 @@
 
 use super::samples::ADDRESSES;
 use crate::bpf::Running;
+use libbpf_rs::ProgramMut;
 
 pub(super) const HOT: [&str; 6] =
     ["on_switch", "on_waking", "on_wakeup", MESSAGES[0], MESSAGES[1], ADDRESSES];
@@ -9,11 +10,22 @@ pub(super) const HOT: [&str; 6] =
 /// What is worth it where each client is served by a thread.
 pub(super) const MESSAGES: [&str; 2] = ["on_send", "on_receive"];
 
+/// Attaches these; gives whether this kernel has both.
+pub(super) fn attach_messages(bpf: &mut Running) -> libbpf_rs::Result<bool> {
+    let is_one = |program: &ProgramMut| MESSAGES.iter().any(|name| program.name() == *name);
+    bpf.attach(is_one, &MESSAGES)?;
+    let both = MESSAGES.iter().all(|name| bpf.has(name));
+    if !both {
+        bpf.detach(&MESSAGES);
+    }
+    Ok(both)
+}
+
 /// What it takes of a CPU to detach one and to attach it again, about: the kernel rewrites its code.
 const ATTACHING_S: f64 = 0.000_6;
 
 /// What a pause takes of a CPU before one was measured.
-pub(super) const PAUSING_S: f64 = ATTACHING_S * HOT.len() as f64;
+pub(super) const PAUSING_S: f64 = ATTACHING_S * (HOT.len() - MESSAGES.len()) as f64;
 
 /// One that runs no more often than this (a second) stays in a pause: it takes some 0.13 us each time,
 /// less than `ATTACHING_S` in a pause of two seconds.
