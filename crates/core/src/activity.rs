@@ -180,8 +180,8 @@ pub struct Activity {
     pub window_s: Seconds,
     /// Its threads when watching began.
     pub threads: u32,
-    /// Whether requests were told from each other by what threads received, and not by when they
-    /// waited for one.
+    /// Whether requests were told from each other by what processes and threads received, and not by
+    /// when they waited for one.
     #[serde(default)]
     pub requests_seen: bool,
     /// How many threads (of processes that fork: processes) were started meanwhile.

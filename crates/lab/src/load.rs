@@ -59,8 +59,9 @@ pub struct Pgbench {
     pub reconnect: bool,
 }
 
-/// From this many clients on each has a thread of `pgbench` for itself, as programs that connect have:
-/// of fewer threads each would be a queue in front of the server.
+/// From this many clients on each has a thread of `pgbench` for itself: of fewer threads each would be a
+/// queue in front of the server. So has each that connects again and again, as meanwhile its thread
+/// does nothing else.
 const CROWD: u32 = 75;
 
 impl Default for Pgbench {
@@ -73,7 +74,8 @@ impl Pgbench {
     pub(crate) fn words(self) -> Vec<String> {
         let mut words = vec!["-n".to_owned(), "-M".to_owned(), "prepared".to_owned()];
         words.push(format!("--client={}", self.clients));
-        let jobs = if self.clients < CROWD { self.clients.min(2) } else { self.clients };
+        let few = self.clients < CROWD && !self.reconnect;
+        let jobs = if few { self.clients.min(2) } else { self.clients };
         words.push(format!("--jobs={jobs}"));
         words.push(format!("--time={}", self.seconds));
         words.push("--progress=1".to_owned());

@@ -1,8 +1,10 @@
 //! A network of one's own: a namespace with a loopback interface that can be made slow.
 
+use crate::server::words;
 use crate::setting::Setting;
 use crate::shell::Shell;
 use crate::{LabError, program};
+use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// With packets as long as on a real network: those of a loopback interface are longer than any
@@ -19,15 +21,17 @@ const WIDE: &str =
 /// More than what all clients ask for at once.
 const WIDE_BYTES: u64 = 16 << 20;
 
-/// A firewall rule that asks for the state of connections, which makes the kernel remember each; for
-/// two seconds after its end rather than two minutes. Those that are over still count until the
-/// kernel sweeps the table, a minute apart at worst.
+/// A firewall rule that asks for the state of connections, which makes the kernel remember each; for a
+/// second after its end rather than two minutes. Those that are over still count until the kernel
+/// sweeps the table, a minute apart at worst, or somebody lists it.
 const TRACK: &str = r#"
 waits=/proc/sys/net/netfilter/nf_conntrack_tcp_timeout_time_wait
-ip netns exec "$1" sh -c "echo 2 >$waits" && ip netns exec "$1" nft '
+ip netns exec "$1" sh -c "echo 1 >$waits" && ip netns exec "$1" nft '
     add table inet untax
     add chain inet untax input { type filter hook input priority 0; }
     add rule inet untax input ct state new accept' && echo made || echo"#;
+/// Lists the table each second, as a monitor may.
+const LIST: &str = "while :; do cat /proc/net/nf_conntrack >/dev/null; sleep 1; done";
 const FORGET: &str = r#"ip netns exec "$1" nft delete table inet untax 2>/dev/null"#;
 
 const MOST_CONNECTIONS: &str = "/proc/sys/net/netfilter/nf_conntrack_max";
@@ -41,6 +45,7 @@ pub struct Network {
 
 /// A table of connections, until this is dropped.
 pub struct Tracked {
+    _listing: Shell,
     _most: Setting,
     _guard: Shell,
 }
@@ -89,7 +94,10 @@ impl Network {
         }
         let prior = program::host_text(MOST_CONNECTIONS)?;
         let setting = Setting::set(MOST_CONNECTIONS, prior.trim(), &most.to_string())?;
-        Ok(Tracked { _most: setting, _guard: guard })
+        let list = words(["/bin/sh", "-c", LIST, "untax-lab-list"]);
+        let line = [self.entering(), list].concat();
+        let listing = Shell::run(&line, "KILL", Path::new("/dev/null"), Path::new("/"))?;
+        Ok(Tracked { _listing: listing, _most: setting, _guard: guard })
     }
 
     /// Lets so many bits a second through, and drops nothing.

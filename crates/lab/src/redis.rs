@@ -181,11 +181,11 @@ impl Served for Redis {
             // As many keys as there can be, so that nearly every request makes a new one.
             work::Kind::Grows => command.extend(words(["-t", "set", "-r", "1000000000"])),
             work::Kind::Fetches => {
-                self.command(["eval", LIST, "0"])?;
+                self.command(["eval", LIST, "0", "600"])?;
                 command.extend(words(["lrange", "list", "0", "-1"]));
             }
             work::Kind::Sorts => {
-                self.command(["eval", LIST, "0"])?;
+                self.command(["eval", LIST, "0", "1800"])?;
                 command.extend(words(["sort", "list", "alpha", "limit", "0", "1"]));
             }
             work::Kind::Reconnect | work::Kind::Sessions => {
@@ -203,9 +203,9 @@ impl Served for Redis {
     }
 }
 
-/// Makes a list of 120 kB.
+/// Makes a list of so many values of 200 bytes.
 const LIST: &str = "redis.call('del', 'list')
-    for i = 1, 600 do redis.call('rpush', 'list', string.rep('x', 195) .. i * 7919 % 9973) end";
+    for i = 1, ARGV[1] do redis.call('rpush', 'list', string.rep('x', 195) .. i * 7919 % 9973) end";
 
 /// From how many keys one is drawn.
 const KEYS: &str = "100000";

@@ -7,6 +7,7 @@
 mod clients;
 mod fresh;
 mod hot;
+mod messages;
 mod pace;
 mod samples;
 mod syscalls;
@@ -15,9 +16,10 @@ mod watched;
 
 use crate::bpf::{self, Program};
 use crate::slots::Slots;
-use fresh::{Fresh, RECEIVES};
+use fresh::Fresh;
 use hot::Runs;
 use libbpf_rs::{ErrorExt as _, ErrorKind, MapCore, MapFlags, OpenMapMut, ProgramMut};
+use messages::MESSAGES;
 use pace::Pace;
 use rustix::time::{ClockId, clock_gettime};
 use samples::Places;
@@ -37,11 +39,11 @@ static PROGRAM: Program = Program {
         "on_reclaim_begin",
         "on_reclaim_end",
         "on_dirty",
-        hot::MESSAGES[0],
-        hot::MESSAGES[1],
+        MESSAGES[0],
+        MESSAGES[1],
         samples::ADDRESSES,
     ],
-    later: &hot::MESSAGES,
+    later: &MESSAGES,
     twins: &[
         ("on_reclaim_begin", "mm_vmscan_memcg_reclaim_begin"),
         ("on_reclaim_end", "mm_vmscan_memcg_reclaim_end"),
@@ -74,7 +76,7 @@ pub struct Threads {
     slice: Slice,
     /// When the last slice ended.
     taken_ns: u64,
-    /// Whether it is seen what threads receive.
+    /// Whether it is seen what threads send and receive.
     receives: bool,
     /// Whether stacks are sampled in slices, and what they tell apart.
     samples: bool,
@@ -108,11 +110,6 @@ impl Threads {
         let room = room_for(databases);
         let host = Host::live();
         PROGRAM.run(&host, |map| configure(map, room)).and_then(|mut bpf| {
-            let threaded = databases.iter().any(|database| database.model == Model::Thread);
-            let receives = match threaded.then(|| hot::attach_messages(&mut bpf)).transpose() {
-                Ok(attached) => attached.unwrap_or(false),
-                Err(error) => return Reading::Failed(format!("what threads receive: {error}")),
-            };
             // Without them, what page faults took is calculated, and calls have no price.
             let samples = samples::resume(&mut bpf, &host);
             let places = samples::prepare(&bpf).unwrap_or_default();
@@ -128,7 +125,7 @@ impl Threads {
                 begun_ns: now(),
                 slice: Slice::Unopened,
                 taken_ns: 0,
-                receives,
+                receives: false,
                 samples,
                 places,
                 failed: None,
@@ -148,8 +145,8 @@ impl Threads {
     /// Opens the next window, over the databases that there are now. It begins with a slice that
     /// is traced: a window that is all pause would know nothing.
     pub fn open(&mut self, databases: &[Database]) -> libbpf_rs::Result<()> {
+        self.choose_messages(databases)?;
         self.follow(databases)?;
-        self.bpf.call("forget_longest")?;
         match self.slice {
             Slice::Unopened => self.begin_slice()?,
             Slice::Pause { until_ns, .. } => {
@@ -163,6 +160,12 @@ impl Threads {
                 self.begin_slice()?;
             }
         }
+        self.begin_window()
+    }
+
+    /// From now on it counts.
+    fn begin_window(&mut self) -> libbpf_rs::Result<()> {
+        self.bpf.call("forget_longest")?;
         let totals = self.bpf.map("totals")?;
         for (index, watched) in &mut self.watched {
             let total = totals.lookup(&index.to_ne_bytes(), MapFlags::ANY)?.unwrap_or_default();
@@ -237,10 +240,7 @@ impl Threads {
         let limited = is_limited(database);
         let model = database.model;
         let forks = model == Model::Process;
-        let threaded = match (model == Model::Thread, self.receives) {
-            (true, true) => RECEIVES,
-            (threaded, _) => threaded.into(),
-        };
+        let threaded = model == Model::Thread;
         let mut threads = 0;
         let mut pids = database.pids.clone();
         let mut next = 0;
@@ -343,6 +343,7 @@ impl Threads {
         let begun_s = own_cpu_s();
         let (cost_now_s, runs_now) = (self.cost_s(), Runs::of(&self.bpf));
         let end_ns = self.take(since_ns)?;
+        self.choose_messages_late()?;
         let traced_s = (end_ns - since_ns) as f64 / 1e9;
         let pause = self.pace.pause_ns(traced_s, grown_by(cost_s, cost_now_s), self.pausing_s);
         self.slice = Slice::Traced { since_ns: end_ns, cost_s: cost_now_s, runs: runs_now };
@@ -392,7 +393,7 @@ impl Threads {
             self.pace.charge(grown_by(cost_s, self.cost_s()).unwrap_or_default());
         }
         let mut detached = hot::detached(&self.bpf);
-        detached.retain(|name| self.receives || !hot::MESSAGES.contains(name));
+        detached.retain(|name| self.receives || !MESSAGES.contains(name));
         let again = |program: &ProgramMut| detached.iter().any(|name| program.name() == *name);
         self.bpf.attach(again, PROGRAM.optional)?;
         self.samples = self.samples && samples::resume(&mut self.bpf, &self.host);

@@ -21,16 +21,17 @@ pub const RULE: Rule = Rule {
     measured: "Traced, over active time: the time on a CPU, and waiting for one, of processes \
                started in the window, or of threads that began to serve a client in it, until they \
                waited for their first request and after their last one; and of the main process \
-               while it started them. A PostgreSQL that counts its sessions (14 or later) starts \
-               processes for parallel queries too: these are left out in proportion. Requests of a \
-               thread are told by what it sends and receives (kernel 6.3 and later): one that is \
-               there already is not waited for; older kernels leave the tax unmeasured where \
-               connections have several. The first three of a new client count for three tenths \
-               (colder caches, MariaDB in the lab), and the lower bound leaves these out. The first \
-               requests of a new process fill its caches too. Of \
-               PostgreSQL's first four requests the part counts that accesses to catalogs are of \
-               their accesses to blocks, as if later requests made none, when one database has \
-               nearly all; the lower bound leaves it out. Clients on this machine are taken to \
+               while it started them. Requests are told by what processes and threads send and \
+               receive (kernel 6.3 and later; of processes once more than twenty start a second): one \
+               that is there already is not waited for. Older kernels leave the tax unmeasured where \
+               connections of threads have several, and its upper bound is all of the time where \
+               processes serve clients. A PostgreSQL that counts its sessions (14 or later) starts \
+               processes for parallel queries too: these are left out in proportion. The first three \
+               requests of a thread's new client count for three tenths (colder caches, MariaDB in \
+               the lab), and the lower bound leaves these out. The first of a new process fill its \
+               caches too: of PostgreSQL's first four requests the part counts that accesses to \
+               catalogs are of their accesses to blocks, as if later ones made none, when one \
+               database has nearly all; the lower bound leaves it out. Clients on this machine are taken to \
                connect for as large a part of their time on CPU. For engines that serve all \
                clients in one thread: their own counts of connections and requests; the time on \
                CPU in system calls that begin, set up and end connections; and, of calls that read \
@@ -116,7 +117,12 @@ fn traced(window: &Window, pair: &Pair) -> Reading<Option<Stall>> {
         let stall = stall.times(serving(pair));
         let left = (stall.share.mid - charged_elsewhere(window, pair, stall.share.mid)).max(0.0);
         let part = if stall.share.mid > 0.0 { left / stall.share.mid } else { 0.0 };
-        Some(stall.times(part)).filter(|stall| stall.share.mid >= WORTH)
+        let stall = stall.times(part);
+        // A process that finds each request there never waits for one: then nothing of it was charged.
+        let unseen = pair.end.model == Model::Process && !told;
+        let low = stall.share.low;
+        let stall = if unseen { stall.within(low, 1.0) } else { stall };
+        Some(stall).filter(|stall| stall.share.mid >= WORTH)
     })
 }
 
@@ -302,10 +308,17 @@ mod tests {
         if let Reading::Present(activities) = &mut window.activity {
             activities[0].slices[0].connecting_s = Seconds(6.0);
             activities[0].started = 2000;
+            activities[0].requests_seen = true;
         }
         let findings = found(evaluate(&window));
-        assert!((findings[0].tax.as_ref().unwrap().share - 0.6).abs() < 1e-9);
+        let tax = findings[0].tax.as_ref().unwrap();
+        assert!((tax.share - 0.6).abs() < 1e-9 && (tax.high - 0.6).abs() < 1e-9);
         assert!(findings[0].summary.contains("200 each second"));
+        if let Reading::Present(activities) = &mut window.activity {
+            activities[0].requests_seen = false;
+        }
+        let tax = found(evaluate(&window)).remove(0).tax.unwrap();
+        assert!((tax.share - 0.6).abs() < 1e-9 && (tax.high - 1.0).abs() < 1e-9);
     }
 
     #[test]

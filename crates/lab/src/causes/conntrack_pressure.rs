@@ -3,19 +3,18 @@
 use super::{Cause, Injected, Need, Plan};
 use crate::work::{Engine, Kind, Work};
 
-/// Eight clients that come and go fill it within a second, and then wait for a sweep of the table: a
-/// trial takes up to two minutes.
+/// Eight clients that come and go fill it within a second, and then wait until it is swept.
 const MOST_CONNECTIONS: u32 = 200;
 
 pub(super) const CAUSE: Cause = Cause {
     id: "conntrack-pressure",
     summary: "a firewall rule and a table of 200 connections, under clients that come and go",
-    mild: None,
+    mild: Some("the same with 200 requests on each connection"),
     engines: &[Engine::Postgres],
     needs: &[Need::Root, Need::Tool("ip", "iproute2"), Need::Tool("nft", "nftables")],
     takes: Some("its clients' time, before it knows of them"),
-    plan: |engine, _| Plan {
-        work: Some(Work { kind: Kind::Reconnect, clients: 8 }),
+    plan: |engine, dose| Plan {
+        work: Some(Work { kind: dose.of(Kind::Reconnect, Kind::Sessions), clients: 8 }),
         network: true,
         ..Plan::calm(engine)
     },

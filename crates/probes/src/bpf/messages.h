@@ -1,15 +1,37 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * A part of threads.bpf.c: where requests begin of threads that serve a client each. One that is there
- * already is never polled for, but it is received, and it is answered before the next one.
+ * A part of threads.bpf.c: where requests begin of processes and threads that serve a client each. One
+ * that is there already is never polled for, but it is received, and it is answered before the next one.
+ * What a new process polls for first, before it has answered anything, is none: what its client says of
+ * itself.
  */
 #ifndef UNTAX_MESSAGES_H
 #define UNTAX_MESSAGES_H
 
-/* Whether it is seen what it sends and receives. */
+/* Of linux/socket.h: what is received stays to be received. */
+#define MSG_PEEK 2
+
+/* Whether it is seen what threads send and receive. */
+bool receives;
+
+/* Run by the reader, when it has attached what follows, and before it detaches it. */
+SEC("syscall")
+int begin_messages(void *context)
+{
+	receives = 1;
+	return 0;
+}
+
+SEC("syscall")
+int end_messages(void *context)
+{
+	receives = 0;
+	return 0;
+}
+
 static __always_inline bool by_messages(struct thread *thread)
 {
-	return thread->threaded == RECEIVES && thread->born;
+	return receives && thread->born;
 }
 
 /* It polls for the next request, or receives it without. */
@@ -52,7 +74,8 @@ int BPF_PROG(on_receive, void *socket, int length, int flags)
 	if (!thread || !thread->answered)
 		return 0;
 	settle(thread, bpf_ktime_get_ns());
-	remember_sender(thread);
+	if (thread->threaded)
+		remember_sender(thread);
 	end_request(thread);
 	return 0;
 }

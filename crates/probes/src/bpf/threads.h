@@ -38,12 +38,6 @@ enum doing {
 enum polling { NEVER, TIMED, FOREVER, POLLINGS };
 
 /* What a system call is for, in the order of untax_core::activity::Call. */
-/* Of linux/socket.h: what is received stays to be received. */
-#define MSG_PEEK 2
-
-/* See threaded of struct thread. */
-#define RECEIVES 2
-
 enum call { CALL_CONNECTION, CALL_PAGES, CALL_RECEIVE, CALL_WAIT, CALLS };
 
 /* Waits with a lock held, from DISK to RECLAIM_STALLED, and in this order those behind them. */
@@ -114,10 +108,7 @@ struct thread {
 	u8 started;
 	/* Whether its last page fault was on the memory that holds the data. */
 	u8 faults_on_data;
-	/*
-	 * Its database serves each client in a thread: such a thread may poll with a time-out.
-	 * RECEIVES: what it sends and receives is seen, and a request need not be polled for.
-	 */
+	/* Its database serves each client in a thread: such a thread may poll with a time-out. */
 	u8 threaded;
 	/* Or in a process: one that polls with a time-out alone serves none. */
 	u8 forks;

@@ -5,16 +5,13 @@ use untax_core::activity::Doing;
 /// The size of `struct thread` of threads.h: what `Fresh` says, and the time spent in each way.
 const FRESH: usize = 120 + 8 * Doing::ALL.len();
 
-/// `RECEIVES` of threads.h: a thread of which is seen what it receives.
-pub(super) const RECEIVES: u8 = 2;
-
 /// `struct thread` of threads.h, as it is before its first event.
 pub(super) struct Fresh {
     pub(super) since_ns: u64,
     pub(super) database: u32,
     pub(super) doing: u8,
     pub(super) limited: bool,
-    pub(super) threaded: u8,
+    pub(super) threaded: bool,
     pub(super) forks: bool,
 }
 
@@ -25,7 +22,7 @@ impl Fresh {
         bytes[24..28].copy_from_slice(&self.database.to_ne_bytes());
         bytes[28] = self.doing;
         bytes[32] = self.limited.into();
-        bytes[40] = self.threaded;
+        bytes[40] = self.threaded.into();
         bytes[41] = self.forks.into();
         // Of a wait that goes on, its beginning is not known: it counts from now.
         bytes[56..64].copy_from_slice(&self.since_ns.to_ne_bytes());
@@ -91,7 +88,7 @@ pub(super) mod tests {
             database: 2,
             doing: 3,
             limited: true,
-            threaded: RECEIVES,
+            threaded: true,
             forks: true,
         }
         .bytes();
@@ -104,7 +101,7 @@ pub(super) mod tests {
             ("database", 2),
             ("doing", 3),
             ("limited", 1),
-            ("threaded", RECEIVES),
+            ("threaded", 1),
             ("forks", 1),
         ];
         let sum: usize = all.into_iter().map(|(name, value)| set(name, value)).sum();
@@ -138,7 +135,6 @@ pub(super) mod tests {
             assert_eq!(pascal(&calls[index]), format!("Call{call:?}"));
         }
         assert!(include_str!("../bpf/threads.h").contains("#define MAX_DATABASES 64\n"));
-        assert!(include_str!("../bpf/threads.h").contains("#define RECEIVES 2\n"));
         // The first poll ends the way to the first request.
         let polls = format!("#define POLLS {}\n", activity::FIRST_REQUESTS + 1.0);
         assert!(include_str!("../bpf/threads.h").contains(&polls));

@@ -1,25 +1,11 @@
 //! The functions at events that may be frequent: a pause is without those that are.
 
+use super::messages::MESSAGES;
 use super::samples::ADDRESSES;
 use crate::bpf::Running;
-use libbpf_rs::ProgramMut;
 
 pub(super) const HOT: [&str; 6] =
     ["on_switch", "on_waking", "on_wakeup", MESSAGES[0], MESSAGES[1], ADDRESSES];
-
-/// What is worth it where each client is served by a thread.
-pub(super) const MESSAGES: [&str; 2] = ["on_send", "on_receive"];
-
-/// Attaches these; gives whether this kernel has both.
-pub(super) fn attach_messages(bpf: &mut Running) -> libbpf_rs::Result<bool> {
-    let is_one = |program: &ProgramMut| MESSAGES.iter().any(|name| program.name() == *name);
-    bpf.attach(is_one, &MESSAGES)?;
-    let both = MESSAGES.iter().all(|name| bpf.has(name));
-    if !both {
-        bpf.detach(&MESSAGES);
-    }
-    Ok(both)
-}
 
 /// What it takes of a CPU to detach one and to attach it again, about: the kernel rewrites its code.
 const ATTACHING_S: f64 = 0.000_6;

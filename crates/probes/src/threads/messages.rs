@@ -1,0 +1,75 @@
+//! Whether it is seen what threads send and receive, which tells requests that nobody waited for.
+
+use super::total::{STARTED, grown};
+use super::{Slice, Threads, now};
+use crate::bpf::Running;
+use libbpf_rs::ProgramMut;
+use untax_core::Database;
+use untax_core::database::Model;
+
+/// The program's functions for it.
+pub(super) const MESSAGES: [&str; 2] = ["on_send", "on_receive"];
+
+/// From so many new processes a second on, connections may be what a database's time is for.
+const OFTEN_PER_S: f64 = 20.0;
+
+/// Fewer than this are chance.
+const LEAST: u64 = 3;
+
+impl Threads {
+    /// When a window begins: it is worth it where each client is served by a thread, and where clients came
+    /// and went in the window before.
+    pub(super) fn choose_messages(&mut self, databases: &[Database]) -> libbpf_rs::Result<()> {
+        let threaded = databases.iter().any(|database| database.model == Model::Thread);
+        let wanted = threaded || self.is_connected_to_often();
+        if wanted && !self.receives {
+            self.receives = attach(&mut self.bpf)?;
+        } else if !wanted && self.receives {
+            detach(&mut self.bpf)?;
+            self.receives = false;
+        }
+        Ok(())
+    }
+
+    /// When a slice has ended, where it was not worth it so far. The first slice is traced anew then.
+    pub(super) fn choose_messages_late(&mut self) -> libbpf_rs::Result<()> {
+        if self.receives || !self.is_connected_to_often() {
+            return Ok(());
+        }
+        self.receives = attach(&mut self.bpf)?;
+        if self.receives && self.watched.values().all(|watched| watched.slices.len() == 1) {
+            self.begin_window()?;
+        }
+        Ok(())
+    }
+
+    fn is_connected_to_often(&self) -> bool {
+        if matches!(self.slice, Slice::Unopened) {
+            return false;
+        }
+        let seconds = now().saturating_sub(self.begun_ns) as f64 / 1e9;
+        self.watched.values().any(|watched| {
+            let started = grown(STARTED, &watched.total_ns, &watched.opened_ns);
+            started >= LEAST && started as f64 >= OFTEN_PER_S * seconds
+        })
+    }
+}
+
+/// Gives whether this kernel has both.
+fn attach(bpf: &mut Running) -> libbpf_rs::Result<bool> {
+    let is_one = |program: &ProgramMut| MESSAGES.iter().any(|name| program.name() == *name);
+    bpf.attach(is_one, &MESSAGES)?;
+    let both = MESSAGES.iter().all(|name| bpf.has(name));
+    if both {
+        bpf.call("begin_messages")?;
+    } else {
+        bpf.detach(&MESSAGES);
+    }
+    Ok(both)
+}
+
+fn detach(bpf: &mut Running) -> libbpf_rs::Result<()> {
+    bpf.call("end_messages")?;
+    bpf.detach(&MESSAGES);
+    Ok(())
+}
