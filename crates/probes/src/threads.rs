@@ -5,6 +5,7 @@
 //! cannot be loaded, what schedstat and the control groups count has to do.
 
 mod clients;
+mod follow;
 mod fresh;
 mod hot;
 mod messages;
@@ -16,9 +17,8 @@ mod watched;
 
 use crate::bpf::{self, Program};
 use crate::slots::Slots;
-use fresh::Fresh;
 use hot::Runs;
-use libbpf_rs::{ErrorExt as _, ErrorKind, MapCore, MapFlags, OpenMapMut, ProgramMut};
+use libbpf_rs::{MapCore, MapFlags, OpenMapMut, ProgramMut};
 use messages::MESSAGES;
 use pace::Pace;
 use rustix::time::{ClockId, clock_gettime};
@@ -27,7 +27,6 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use total::{CONNECTING, FIRST, LOST, STARTED, grown, hung, longest, numbers, sampled, spent};
 use untax_core::activity::{self, Activity};
-use untax_core::database::Model;
 use untax_core::{Database, Reading, Seconds};
 use untax_host::Host;
 use watched::Watched;
@@ -166,10 +165,8 @@ impl Threads {
     /// From now on it counts.
     fn begin_window(&mut self) -> libbpf_rs::Result<()> {
         self.bpf.call("forget_longest")?;
-        let totals = self.bpf.map("totals")?;
-        for (index, watched) in &mut self.watched {
-            let total = totals.lookup(&index.to_ne_bytes(), MapFlags::ANY)?.unwrap_or_default();
-            watched.total_ns = numbers(&total);
+        self.read_totals()?;
+        for watched in self.watched.values_mut() {
             watched.opened_ns.clone_from(&watched.total_ns);
             watched.slices.clear();
         }
@@ -177,105 +174,13 @@ impl Threads {
         Ok(())
     }
 
-    /// Watches these databases and no others.
-    fn follow(&mut self, databases: &[Database]) -> libbpf_rs::Result<()> {
-        for index in self.slots.keep(databases) {
-            self.watched.remove(&index);
-            self.forget(index)?;
-        }
-        for database in databases {
-            let index = self.slots.of(database);
-            if index as usize >= MAX_DATABASES {
-                continue;
-            }
-            let limited = is_limited(database);
-            let watched = self.watched.get(&index);
-            let known = watched.is_some();
-            // Every thread knows whether there is a limit.
-            if watched.is_some_and(|watched| watched.limited != limited) {
-                self.forget(index)?;
-            }
-            let data_known = match self.watched.get(&index) {
-                Some(watched) => watched.data_known,
-                None => samples::follow(&self.bpf, &self.host, index, database)?,
-            };
-            let added = self.add(index, database, known)?;
-            let watched = self.watched.entry(index).or_insert_with(|| Watched {
-                database: database.id.clone(),
-                threads: added,
-                data_known,
-                limited,
-                slices: Vec::new(),
-                opened_ns: Vec::new(),
-                total_ns: Vec::new(),
-            });
-            watched.limited = limited;
-            if known && let Some(threads) = database.threads.value() {
-                watched.threads = *threads;
-            }
+    fn read_totals(&mut self) -> libbpf_rs::Result<()> {
+        let totals = self.bpf.map("totals")?;
+        for (index, watched) in &mut self.watched {
+            let total = totals.lookup(&index.to_ne_bytes(), MapFlags::ANY)?.unwrap_or_default();
+            watched.total_ns = numbers(&total);
         }
         Ok(())
-    }
-
-    /// Lets go of the threads that are charged to a number, so that it can be given to another
-    /// database.
-    fn forget(&self, index: u32) -> libbpf_rs::Result<()> {
-        let map = self.bpf.map("threads")?;
-        let keys: Vec<Vec<u8>> = map.keys().collect();
-        for key in keys {
-            let thread = map.lookup(&key, MapFlags::ANY)?;
-            if thread.is_some_and(|thread| thread.get(24..28) == Some(&index.to_ne_bytes()[..])) {
-                // It may have ended just now.
-                let _ = map.delete(&key);
-            }
-        }
-        Ok(())
-    }
-
-    /// Watches all threads that a database has now; those that they start are watched with them.
-    /// Of one that is `known`, only processes that there was no room for are new. Gives how many
-    /// were added.
-    fn add(&self, index: u32, database: &Database, known: bool) -> libbpf_rs::Result<u32> {
-        let map = self.bpf.map("threads")?;
-        let limited = is_limited(database);
-        let model = database.model;
-        let forks = model == Model::Process;
-        let threaded = model == Model::Thread;
-        let mut threads = 0;
-        let mut pids = database.pids.clone();
-        let mut next = 0;
-        while let Some(pid) = pids.get(next).copied() {
-            next += 1;
-            if known && map.lookup(&pid.to_ne_bytes(), MapFlags::ANY)?.is_some() {
-                continue;
-            }
-            // A process that ended since has no threads.
-            let names = self.host.names(&format!("/proc/{pid}/task"));
-            for tid in names.into_value().iter().flatten().filter_map(|name| name.parse().ok()) {
-                let doing = syscalls::now(&self.host, pid, tid).map_or(UNSEEN, |doing| doing as u8);
-                let fresh =
-                    Fresh { since_ns: now(), database: index, doing, limited, threaded, forks };
-                threads += u32::from(self.insert(tid, &fresh)?);
-            }
-            // Those that it started since the snapshot looked; what it starts from now on is
-            // watched with it.
-            let path = format!("/proc/{pid}/task/{pid}/children");
-            let children = self.host.text(&path).into_value().unwrap_or_default();
-            let children = children.split_ascii_whitespace().filter_map(|word| word.parse().ok());
-            let new: Vec<u32> = children.filter(|child| !pids.contains(child)).collect();
-            pids.extend(new);
-        }
-        Ok(threads)
-    }
-
-    /// Whether a thread was not watched yet: it may have been started a moment ago by one that is.
-    fn insert(&self, tid: u32, fresh: &Fresh) -> libbpf_rs::Result<bool> {
-        let map = self.bpf.map("threads")?;
-        match map.update(&tid.to_ne_bytes(), &fresh.bytes(), MapFlags::NO_EXIST) {
-            Ok(()) => Ok(true),
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
-            Err(error) => Err(error.context("there is no room for all of them")),
-        }
     }
 
     /// Goes on with the next slice when this one is over. To be called every 50 to 100 ms.
@@ -299,8 +204,10 @@ impl Threads {
     /// Closes the window: what the threads did in it, and the processor time that tracing took in
     /// the kernel since it was asked last.
     pub fn finish(&mut self) -> Reading<(Vec<Activity>, Reading<Seconds>)> {
-        let ended = self.end_slice(false);
+        let mut ended = self.end_slice(false);
         if let Slice::Pause { .. } = self.slice {
+            // What started in the pause was counted too.
+            ended = ended.and(self.read_totals());
             let paused_s = Seconds::from_ns(now().saturating_sub(self.taken_ns));
             for watched in self.watched.values_mut() {
                 watched.stand_for(paused_s);
@@ -343,11 +250,10 @@ impl Threads {
         let begun_s = own_cpu_s();
         let (cost_now_s, runs_now) = (self.cost_s(), Runs::of(&self.bpf));
         let end_ns = self.take(since_ns)?;
-        self.choose_messages_late()?;
         let traced_s = (end_ns - since_ns) as f64 / 1e9;
         let pause = self.pace.pause_ns(traced_s, grown_by(cost_s, cost_now_s), self.pausing_s);
         self.slice = Slice::Traced { since_ns: end_ns, cost_s: cost_now_s, runs: runs_now };
-        if !go_on {
+        if !go_on || self.begins_anew()? {
             self.pace.owe(Duration::from_nanos(pause));
         } else if pause > 0 {
             self.pause(pause, &runs_now.often(runs, traced_s))?;

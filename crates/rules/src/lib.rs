@@ -13,6 +13,7 @@ mod disk_limit;
 mod disk_slow;
 mod duplicate_machine_id;
 mod event_loop;
+mod filling;
 mod hugepage_limit;
 mod hugepages_idle;
 mod hugepages_short;

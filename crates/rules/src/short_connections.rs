@@ -3,10 +3,11 @@
 use crate::accounting::{Demand, neighbours_part};
 use crate::catalogue::Rule;
 use crate::event_loop::{calling, own_work};
+use crate::filling::filling;
 use crate::small_pages;
 use crate::stall::{self, Stall, WORTH, Words, percent};
 use crate::unpriced;
-use untax_core::activity::{Doing, FIRST_REQUESTS};
+use untax_core::activity::Doing;
 use untax_core::database::Model;
 use untax_core::finding::Says;
 use untax_core::window::{Pair, request_count};
@@ -76,7 +77,7 @@ const WORTH_PER_S: f64 = 20.0;
 fn evaluate(window: &Window) -> Vec<Diagnosis> {
     let found = stall::per_database(window, RULE.id, |pair| match pair.end.model {
         Model::Process => traced(window, pair).map(|stall| {
-            let per_s = serving(pair) * started(pair) / pair.seconds.max(f64::EPSILON);
+            let per_s = serving(pair) * started_per_s(pair);
             stall.filter(|_| per_s >= WORTH_PER_S).map(|stall| of_processes(&stall, pair, per_s))
         }),
         _ => Reading::Present(of_counts(window, pair)),
@@ -142,33 +143,14 @@ fn of_loop(window: &Window, pair: &Pair) -> Reading<Option<Stall>> {
     })
 }
 
-/// The part (0..1) of a PostgreSQL's accesses to blocks that are to catalogs and not to users'
-/// tables: a new process reads them to fill its caches, and an old one hardly ever does.
-struct Filling {
-    of_all: f64,
-    /// Of those of a process's first requests, which make nearly all of these.
-    of_first: f64,
-}
-
-/// `None` when the tables of more than one database were accessed.
-fn filling(pair: &Pair) -> Option<Filling> {
-    let grown = |name: &str| pair.told_growth(name).into_value();
-    let (busiest, tables) = (grown("accesses_of_busiest")?, grown("accesses_of_tables")?);
-    let all = grown("accesses_of_all")?;
-    let alone = busiest > 0.0 && busiest >= ALONE * all;
-    let catalogs = (busiest - tables).max(0.0);
-    let requests = request_count(&pair.end.engine).and_then(grown).unwrap_or(0.0);
-    let first = (FIRST_REQUESTS * serving(pair) * started(pair) / requests.max(1.0)).min(1.0);
-    let part = |tables: f64| catalogs / (catalogs + tables).max(f64::MIN_POSITIVE);
-    alone.then(|| Filling { of_all: part(tables), of_first: part(tables * first) })
-}
-
-/// From this part of all accesses on, one database is taken for the only one.
-const ALONE: f64 = 0.9;
-
 /// How many server processes, or threads, were started in the window.
-fn started(pair: &Pair) -> f64 {
+pub fn started(pair: &Pair) -> f64 {
     pair.activity.value().map_or(0.0, |activity| activity.started as f64)
+}
+
+fn started_per_s(pair: &Pair) -> f64 {
+    let traced_s = pair.activity.value().map_or(pair.seconds, |activity| activity.window_s.0);
+    started(pair) / traced_s.max(f64::EPSILON)
 }
 
 /// How many of these serve nobody: workers of parallel queries, for the most part.
@@ -178,7 +160,7 @@ pub fn workers_started(pair: &Pair) -> f64 {
 
 /// The part (0..1) of these that serves a client, as far as the server tells: workers of parallel queries
 /// are started like any other process.
-fn serving(pair: &Pair) -> f64 {
+pub fn serving(pair: &Pair) -> f64 {
     let sessions = pair.told_growth("sessions").into_value();
     sessions.map_or(1.0, |sessions| (sessions / started(pair).max(1.0)).min(1.0))
 }
@@ -427,25 +409,6 @@ mod tests {
         assert!(threads(10_000, 200_000, false).is_empty(), "nobody's trouble, as far as is known");
         let tax = tax(threads(10_000, 200_000, true)).unwrap();
         assert!((tax.share - 0.66).abs() < 1e-9 && (tax.low - 0.6).abs() < 1e-9);
-    }
-
-    #[test]
-    fn of_a_few_requests_of_each_process_the_first_read_the_catalogs() {
-        let mut window = test_window::postgres();
-        for (snapshot, by) in [(&mut window.start, 0), (&mut window.end, 1)] {
-            let told = [("busiest", 1000), ("all", 1000), ("tables", 800)];
-            let told = told.map(|(of, count)| (format!("accesses_of_{of}"), 7 + by * count));
-            let asked = [("transactions".to_owned(), by * 40_000)];
-            snapshot.databases[0].counters.told =
-                Reading::Present(told.into_iter().chain(asked).collect());
-        }
-        test_window::trace(&mut window, &[(Doing::OnCpu, 10.0)]);
-        let Reading::Present(activities) = &mut window.activity else { unreachable!() };
-        activities[0].started = 200;
-        let filling = filling(&window.databases().next().unwrap()).unwrap();
-        assert!((filling.of_all - 0.2).abs() < 1e-9);
-        // 4 of 200: 200 of the catalogs beside 800 / 50.
-        assert!((filling.of_first - 200.0 / 216.0).abs() < 1e-9);
     }
 
     #[test]

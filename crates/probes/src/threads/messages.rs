@@ -31,16 +31,18 @@ impl Threads {
         Ok(())
     }
 
-    /// When a slice has ended, where it was not worth it so far. The first slice is traced anew then.
-    pub(super) fn choose_messages_late(&mut self) -> libbpf_rs::Result<()> {
+    /// When a slice has ended, and it was not worth it so far; gives whether the window begins anew
+    /// with it, as it does after its first slice.
+    pub(super) fn begins_anew(&mut self) -> libbpf_rs::Result<bool> {
         if self.receives || !self.is_connected_to_often() {
-            return Ok(());
+            return Ok(false);
         }
         self.receives = attach(&mut self.bpf)?;
-        if self.receives && self.watched.values().all(|watched| watched.slices.len() == 1) {
+        let anew = self.receives && self.watched.values().all(|watched| watched.slices.len() == 1);
+        if anew {
             self.begin_window()?;
         }
-        Ok(())
+        Ok(anew)
     }
 
     fn is_connected_to_often(&self) -> bool {

@@ -1,0 +1,111 @@
+//! Which threads are watched.
+
+use super::fresh::Fresh;
+use super::watched::Watched;
+use super::{MAX_DATABASES, Threads, UNSEEN, is_limited, now, samples, syscalls};
+use libbpf_rs::{ErrorExt as _, ErrorKind, MapCore, MapFlags};
+use untax_core::Database;
+use untax_core::database::Model;
+
+impl Threads {
+    /// Watches these databases and no others.
+    pub(super) fn follow(&mut self, databases: &[Database]) -> libbpf_rs::Result<()> {
+        for index in self.slots.keep(databases) {
+            self.watched.remove(&index);
+            self.forget(index)?;
+        }
+        for database in databases {
+            let index = self.slots.of(database);
+            if index as usize >= MAX_DATABASES {
+                continue;
+            }
+            let limited = is_limited(database);
+            let watched = self.watched.get(&index);
+            let known = watched.is_some();
+            // Every thread knows whether there is a limit.
+            if watched.is_some_and(|watched| watched.limited != limited) {
+                self.forget(index)?;
+            }
+            let data_known = match self.watched.get(&index) {
+                Some(watched) => watched.data_known,
+                None => samples::follow(&self.bpf, &self.host, index, database)?,
+            };
+            let added = self.add(index, database, known)?;
+            let watched = self.watched.entry(index).or_insert_with(|| Watched {
+                database: database.id.clone(),
+                threads: added,
+                data_known,
+                limited,
+                slices: Vec::new(),
+                opened_ns: Vec::new(),
+                total_ns: Vec::new(),
+            });
+            watched.limited = limited;
+            if known && let Some(threads) = database.threads.value() {
+                watched.threads = *threads;
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets go of the threads that are charged to a number, so that it can be given to another
+    /// database.
+    fn forget(&self, index: u32) -> libbpf_rs::Result<()> {
+        let map = self.bpf.map("threads")?;
+        let keys: Vec<Vec<u8>> = map.keys().collect();
+        for key in keys {
+            let thread = map.lookup(&key, MapFlags::ANY)?;
+            if thread.is_some_and(|thread| thread.get(24..28) == Some(&index.to_ne_bytes()[..])) {
+                // It may have ended just now.
+                let _ = map.delete(&key);
+            }
+        }
+        Ok(())
+    }
+
+    /// Watches all threads that a database has now; those that they start are watched with them.
+    /// Of one that is `known`, only processes that there was no room for are new. Gives how many
+    /// were added.
+    fn add(&self, index: u32, database: &Database, known: bool) -> libbpf_rs::Result<u32> {
+        let map = self.bpf.map("threads")?;
+        let limited = is_limited(database);
+        let model = database.model;
+        let forks = model == Model::Process;
+        let threaded = model == Model::Thread;
+        let mut threads = 0;
+        let mut pids = database.pids.clone();
+        let mut next = 0;
+        while let Some(pid) = pids.get(next).copied() {
+            next += 1;
+            if known && map.lookup(&pid.to_ne_bytes(), MapFlags::ANY)?.is_some() {
+                continue;
+            }
+            // A process that ended since has no threads.
+            let names = self.host.names(&format!("/proc/{pid}/task"));
+            for tid in names.into_value().iter().flatten().filter_map(|name| name.parse().ok()) {
+                let doing = syscalls::now(&self.host, pid, tid).map_or(UNSEEN, |doing| doing as u8);
+                let fresh =
+                    Fresh { since_ns: now(), database: index, doing, limited, threaded, forks };
+                threads += u32::from(self.insert(tid, &fresh)?);
+            }
+            // Those that it started since the snapshot looked; what it starts from now on is
+            // watched with it.
+            let path = format!("/proc/{pid}/task/{pid}/children");
+            let children = self.host.text(&path).into_value().unwrap_or_default();
+            let children = children.split_ascii_whitespace().filter_map(|word| word.parse().ok());
+            let new: Vec<u32> = children.filter(|child| !pids.contains(child)).collect();
+            pids.extend(new);
+        }
+        Ok(threads)
+    }
+
+    /// Whether a thread was not watched yet: it may have been started a moment ago by one that is.
+    fn insert(&self, tid: u32, fresh: &Fresh) -> libbpf_rs::Result<bool> {
+        let map = self.bpf.map("threads")?;
+        match map.update(&tid.to_ne_bytes(), &fresh.bytes(), MapFlags::NO_EXIST) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
+            Err(error) => Err(error.context("there is no room for all of them")),
+        }
+    }
+}
