@@ -190,6 +190,51 @@ fn workers_of_parallel_queries_are_no_connections() {
     });
 }
 
+/// What a server and the processes that it started have computed so far: ticks.
+fn computed(main: u32) -> u64 {
+    let of = |pid: u32| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
+        // utime, stime, and those of children that have ended.
+        let ticks: Vec<u64> =
+            fields.skip(11).take(4).filter_map(|field| field.parse().ok()).collect();
+        ticks.iter().sum::<u64>()
+    };
+    let children = std::fs::read_to_string(format!("/proc/{main}/task/{main}/children"));
+    let children = children.unwrap_or_default();
+    children.split_whitespace().filter_map(|pid| pid.parse().ok()).map(of).sum::<u64>() + of(main)
+}
+
+/// Eight clients on two CPUs: a new process may be there before its client speaks, and a client before
+/// the process looks.
+#[test]
+fn connections_take_what_the_server_computes_more_for_each_request() {
+    support::real(|| {
+        let settings = [("shared_buffers", "64MB")];
+        let postgres = Postgres::start(Place::Host, &settings)?;
+        postgres.pgbench_fill(1, 100)?;
+        let pid = postgres.pid().unwrap();
+        let seconds = 6;
+        let ticks_per_request = |reconnect| {
+            let load = Pgbench { seconds, reconnect, ..Pgbench::default() };
+            let before = computed(pid);
+            let running = postgres.pgbench(&load)?;
+            let found = database(&Untax::new().check(pid), pid).clone();
+            let requests = running.finish()? * f64::from(seconds);
+            Ok::<_, LabError>(((computed(pid) - before) as f64 / requests, found))
+        };
+        let (with, found) = ticks_per_request(true)?;
+        let (without, clean) = ticks_per_request(false)?;
+        let truth = 1.0 - without / with;
+        let findings = found["findings"].as_array().unwrap();
+        let finding = findings.iter().find(|finding| finding["rule"] == "short-connections");
+        let tax = finding.and_then(|finding| finding["tax"]["share"].as_f64()).unwrap_or_default();
+        assert!((tax - truth).abs() < 0.1, "{tax} rather than {truth}: {found:#}");
+        assert!(!rules(&clean).contains(&"short-connections"), "{clean:#}");
+        Ok(())
+    });
+}
+
 #[test]
 fn every_second_of_redis_is_accounted_for() {
     support::real(|| {

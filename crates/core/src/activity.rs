@@ -5,6 +5,7 @@ use crate::{Interval, Seconds, stats};
 use serde::{Deserialize, Serialize};
 use std::ops::Add;
 
+mod connecting;
 mod hangs;
 mod sampled;
 mod weights;
@@ -207,10 +208,10 @@ pub struct Slice {
     pub stands_for_s: Option<Seconds>,
     /// What they did.
     pub spent: Vec<Spent>,
-    /// The part of it that new server processes took until they waited for their first request,
-    /// and after their last one, and that the main process took to start them.
+    /// The time on a CPU of new server processes until they waited for their first request, and after
+    /// their last one, and of the main process while it started them.
     pub connecting_s: Seconds,
-    /// What the first requests of new server processes took.
+    /// The time on a CPU of the first requests of new server processes.
     #[serde(default)]
     pub first_s: Seconds,
     /// How much of their waits inside file calls was in waits of [`HANG_S`] and more; background
@@ -313,19 +314,12 @@ impl Activity {
         self.share_of(model, |slice| slice.sum(&counts))
     }
 
-    /// The share of its active time that connections took beside what they were for.
-    pub fn share_connecting(&self, model: Model) -> Option<Interval> {
-        self.share_of(model, |slice| slice.connecting_s.0)
-    }
-
-    /// The share of its active time that the first requests of new connections took.
-    pub fn share_first(&self, model: Model) -> Option<Interval> {
-        self.share_of(model, |slice| slice.first_s.0)
-    }
-
     fn share_of(&self, model: Model, part: impl Fn(&Slice) -> f64) -> Option<Interval> {
-        let active = |slice: &Slice| slice.sum(|spent| spent.part(model) != Part::Idle);
-        let pair = |s: &Slice| (s.weight() * part(s), s.weight() * active(s));
+        self.ratio(part, |slice| slice.sum(|spent| spent.part(model) != Part::Idle))
+    }
+
+    fn ratio(&self, a: impl Fn(&Slice) -> f64, b: impl Fn(&Slice) -> f64) -> Option<Interval> {
+        let pair = |slice: &Slice| (slice.weight() * a(slice), slice.weight() * b(slice));
         let pairs: Vec<(f64, f64)> = self.slices.iter().map(pair).collect();
         stats::bootstrap_ratio(&pairs)
     }

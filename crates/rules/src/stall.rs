@@ -131,13 +131,17 @@ impl Stall {
         let model = pair.end.model;
         Self::of(window, pair, |_| false).and_then(|stall| {
             pair.activity.clone().map(|activity| {
-                let Interval { low, mid, high } = activity.share_connecting(model)?;
-                let first = activity.share_first(model)?.map(|share| share * filling);
-                let share = Interval::new(low, mid + first.mid, (high + first.high).min(1.0));
-                // It is time on CPU and waiting for one, in the proportion of all its time.
-                let saved_s = activity.part(Part::OnCpu, model).0 * share.mid;
+                let Interval { low, mid, high } = activity.part_connecting()?;
+                let first = activity.part_first()?.map(|part| part * filling);
+                let part = Interval::new(low, mid + first.mid, (high + first.high).min(1.0));
+                // Who computes for long waits for a CPU as seldom as who computes for a moment: all of
+                // the waiting is for what is computed, there and by clients.
+                let wants =
+                    |spent: &Spent| matches!(spent.part(model), Part::OnCpu | Part::Contended);
+                let share = part.scale(activity.share(model, wants)?.mid);
+                let saved_s = activity.part(Part::OnCpu, model).0 * part.mid;
                 let saved_most_s = saved_s;
-                Some(Self { share, saved_s, saved_most_s, ..stall? }.of_both_ends(share.mid))
+                Some(Self { share, saved_s, saved_most_s, ..stall? }.of_both_ends(part.mid))
             })
         })
     }
@@ -145,6 +149,7 @@ impl Stall {
     /// The same: clients connect for that part of their time, and for that part of the time in between
     /// the server waits for them.
     pub fn of_both_ends(mut self, part: f64) -> Self {
+        self.freed_s += self.clients_s * part;
         self.clients_s *= 1.0 - part;
         self.idle_without = self.idle_between * (1.0 - part);
         self

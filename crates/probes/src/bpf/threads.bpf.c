@@ -86,8 +86,7 @@ static __always_inline void charge(struct thread *thread, u8 doing, u64 ns)
 	if (index >= DOINGS)
 		return;
 	thread->spent[index] += ns;
-	/* What it waits for else is no part of connecting. */
-	if (doing == ON_CPU || doing == CONTENDED)
+	if (doing == ON_CPU)
 		thread->stretch += ns;
 }
 

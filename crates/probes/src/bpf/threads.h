@@ -118,7 +118,7 @@ struct thread {
 	u8 missed;
 	/* The process that woke it last with a request. */
 	u32 client;
-	/* What it spent on a CPU and waiting for one (ns) since it polled last. */
+	/* What it spent on a CPU (ns) since it polled last. */
 	u64 stretch;
 	/* When this wait began, and what its database's clocks of holders showed then: ns. */
 	u64 waits_since;
