@@ -32,7 +32,7 @@ pub const RULE: Rule = Rule {
                the lab), and the lower bound leaves these out. The first of a new process fill its \
                caches too: of PostgreSQL's first four requests the part counts that accesses to \
                catalogs are of their accesses to blocks, as if later ones made none, when one \
-               database has nearly all; the lower bound leaves it out. Clients on this machine are taken to \
+               database has nearly all; the lower bound leaves it out, and where that is not known the upper one takes all. Clients on this machine are taken to \
                connect for as large a part of their time on CPU. For engines that serve all \
                clients in one thread: their own counts of connections and requests; the time on \
                CPU in system calls that begin, set up and end connections; and, of calls that read \
@@ -105,13 +105,14 @@ fn traced(window: &Window, pair: &Pair) -> Reading<Option<Stall>> {
     }
     let told = pair.activity.value().is_some_and(|activity| activity.requests_seen);
     let filling = match pair.end.model {
-        Model::Thread if told => COLD,
+        Model::Thread if told => [COLD; 2],
         // A thread that finds the next request there already serves several before it waits for one,
         // and all of them would count as the way to the first.
         Model::Thread if counted(pair).is_some_and(|c| c.each > MOST_TOLD) => {
             return Reading::Absent(HIDDEN.to_owned());
         }
-        _ => filling(pair).map_or(0.0, |filling| filling.of_first),
+        // Who is not told may fill all of them.
+        _ => filling(pair).map_or([0.0, 1.0], |filling| [filling.of_first; 2]),
     };
     Stall::connecting(window, pair, filling).map(|stall| {
         let stall = stall?;

@@ -169,18 +169,24 @@ impl Cost {
 /// The share of active time that this rule charges for faults of new server processes: what
 /// starting them costs is not to be charged for it again.
 pub fn share_of_faults(window: &Window, pair: &Pair) -> f64 {
-    let found = !evaluate_one(window, pair).is_empty() && pair.end.model == Model::Process;
+    let charged = charges(window, pair) && pair.end.model == Model::Process;
     let part = || {
         let demand = Demand::of(window, pair).into_value()?;
         Some(demand.share_of(fault_part(window, pair).into_value()?.taken_s).mid)
     };
-    if found { part().unwrap_or(0.0) } else { 0.0 }
+    if charged { part().unwrap_or(0.0) } else { 0.0 }
+}
+
+/// Whether this rule charges anything: what it only names is left to who else may.
+fn charges(window: &Window, pair: &Pair) -> bool {
+    let is_charge = |says: &Says| matches!(says, Says::Found(found) if found.tax.is_some());
+    evaluate_one(window, pair).iter().any(|diagnosis| is_charge(&diagnosis.says))
 }
 
 /// The time on CPU that this rule charges, s: what else makes a process find its memory in no cache is
 /// not to charge it again.
 pub fn charged_s(window: &Window, pair: &Pair) -> f64 {
-    if evaluate_one(window, pair).is_empty() {
+    if !charges(window, pair) {
         return 0.0;
     }
     let Cost { faults, walks, .. } = Cost::of(window, pair);

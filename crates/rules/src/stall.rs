@@ -126,14 +126,15 @@ impl Stall {
     }
 
     /// What connections took beside what they were for. `filling` is the part (0..1) of their first
-    /// requests that filled the caches of new processes, as far as is known.
-    pub fn connecting(window: &Window, pair: &Pair, filling: f64) -> Reading<Option<Self>> {
+    /// requests that filled the caches of new processes: as is likely, and at most.
+    pub fn connecting(window: &Window, pair: &Pair, filling: [f64; 2]) -> Reading<Option<Self>> {
         let model = pair.end.model;
         Self::of(window, pair, |_| false).and_then(|stall| {
             pair.activity.clone().map(|activity| {
                 let Interval { low, mid, high } = activity.part_connecting()?;
-                let first = activity.part_first()?.map(|part| part * filling);
-                let part = Interval::new(low, mid + first.mid, (high + first.high).min(1.0));
+                let first = activity.part_first()?;
+                let [likely, most] = [first.mid * filling[0], first.high * filling[1]];
+                let part = Interval::new(low, mid + likely, (high + most).min(1.0));
                 // Who computes for long waits for a CPU as seldom as who computes for a moment: all of
                 // the waiting is for what is computed, there and by clients.
                 let wants =
