@@ -75,8 +75,9 @@ pub struct Threads {
     slice: Slice,
     /// When the last slice ended.
     taken_ns: u64,
-    /// Whether it is seen what threads send and receive.
+    /// Whether it is seen what threads send and receive, and whether this kernel can tell.
     receives: bool,
+    can_receive: bool,
     /// Whether stacks are sampled in slices, and what they tell apart.
     samples: bool,
     places: Places,
@@ -125,6 +126,7 @@ impl Threads {
                 slice: Slice::Unopened,
                 taken_ns: 0,
                 receives: false,
+                can_receive: true,
                 samples,
                 places,
                 failed: None,

@@ -19,28 +19,29 @@ pub const RULE: Rule = Rule {
     what: "A connection is dear: a new server process or thread, authentication, caches that are \
            filled again, page tables that are built and torn down. A client that connects for \
            every request pays all of it each time, and the database does little else.",
-    measured: "Traced, over active time: the time on a CPU, and waiting for one, of processes \
-               started in the window, or of threads that began to serve a client in it, until they \
-               waited for their first request and after their last one; and of the main process \
-               while it started them. Requests are told by what processes and threads send and \
-               receive (kernel 6.3 and later; of processes once more than twenty start a second): one \
-               that is there already is not waited for. Older kernels leave the tax unmeasured where \
-               connections of threads have several, and its upper bound is all of the time where \
-               processes serve clients. A PostgreSQL that counts its sessions (14 or later) starts \
-               processes for parallel queries too: these are left out in proportion. The first three \
-               requests of a thread's new client count for three tenths (colder caches, MariaDB in \
-               the lab), and the lower bound leaves these out. The first of a new process fill its \
-               caches too: of PostgreSQL's first four requests the part counts that accesses to \
-               catalogs are of their accesses to blocks, as if later ones made none, when one \
-               database has nearly all; the lower bound leaves it out, and where that is not known the upper one takes all. Clients on this machine are taken to \
-               connect for as large a part of their time on CPU. For engines that serve all \
-               clients in one thread: their own counts of connections and requests; the time on \
-               CPU in system calls that begin, set up and end connections; and, of calls that read \
-               from clients and wait for them, the part that beginnings and ends of connections \
-               are of all that is read and waited for (up to 199 samples a second and CPU); and of \
-               their own program's time as much for each connection as four commands take (none to \
-               seven: nothing tells it apart). Of clients on this machine the system calls alone \
-               are taken to end then.",
+    measured: "Traced, over active time: the time on a CPU of processes started in the window, or of \
+               threads that began to serve a client in it, until they waited for their first \
+               request and after their last one, and of the main process while it started them; \
+               and as large a part of all waiting for a CPU as this is of all time on one. \
+               Requests are told by what processes and threads send and receive (kernel 6.3 and \
+               later; of processes once more than twenty start a second): one that is there already \
+               is not waited for. Older kernels leave the tax unmeasured where connections of \
+               threads have several, and its upper bound is all of the time where processes serve \
+               clients. A PostgreSQL that counts its sessions (14 or later) starts processes for \
+               parallel queries too: these are left out in proportion. The first three requests of \
+               a thread's new client count for three tenths (colder caches, MariaDB in the lab), \
+               and the lower bound leaves these out. The first of a new process fill its caches \
+               too: of PostgreSQL's first four requests the part counts that accesses to catalogs \
+               are of their accesses to blocks, as if later ones made none, when one database has \
+               nearly all; the lower bound leaves it out, and where that is not known the upper one \
+               takes all. Clients on this machine are taken to connect for as large a part of their \
+               time on CPU. For engines that serve all clients in one thread: their own counts of \
+               connections and requests; the time on CPU in system calls that begin, set up and end \
+               connections; and, of calls that read from clients and wait for them, the part that \
+               beginnings and ends of connections are of all that is read and waited for (up to 199 \
+               samples a second and CPU); and of their own program's time as much for each \
+               connection as four commands take (none to seven: nothing tells it apart). Of clients \
+               on this machine the system calls alone are taken to end then.",
     fix: "Keep connections open: a pool in the application, or a pooler beside the database \
           (PgBouncer, ProxySQL).",
     sources: &[
@@ -188,8 +189,8 @@ fn of_processes(stall: &Stall, pair: &Pair, per_s: f64) -> Says {
     )
 }
 
-const METHOD: &str = "time on a CPU and waiting for one of new processes or threads before their \
-    first request and after their last, and of who started them, traced; of the first requests of \
+const METHOD: &str = "time on a CPU, with its part of waiting for one, of new processes or threads \
+    before their first request and after their last, and of who started them, traced; of the first requests of \
     PostgreSQL's processes the part of accesses to blocks that were to catalogs, and of threads three \
     tenths; less what small pages and neighbours are charged with, over active time";
 

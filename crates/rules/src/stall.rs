@@ -131,10 +131,7 @@ impl Stall {
         let model = pair.end.model;
         Self::of(window, pair, |_| false).and_then(|stall| {
             pair.activity.clone().map(|activity| {
-                let Interval { low, mid, high } = activity.part_connecting()?;
-                let first = activity.part_first()?;
-                let [likely, most] = [first.mid * filling[0], first.high * filling[1]];
-                let part = Interval::new(low, mid + likely, (high + most).min(1.0));
+                let part = activity.part_connecting(filling)?;
                 // Who computes for long waits for a CPU as seldom as who computes for a moment: all of
                 // the waiting is for what is computed, there and by clients.
                 let wants =
@@ -142,7 +139,10 @@ impl Stall {
                 let share = part.scale(activity.share(model, wants)?.mid);
                 let saved_s = activity.part(Part::OnCpu, model).0 * part.mid;
                 let saved_most_s = saved_s;
-                Some(Self { share, saved_s, saved_most_s, ..stall? }.of_both_ends(part.mid))
+                let stall = stall?;
+                let freed_s = stall.clients_s * part.mid;
+                let stall = Self { share, saved_s, saved_most_s, freed_s, ..stall };
+                Some(stall.of_both_ends(part.mid))
             })
         })
     }
@@ -150,7 +150,6 @@ impl Stall {
     /// The same: clients connect for that part of their time, and for that part of the time in between
     /// the server waits for them.
     pub fn of_both_ends(mut self, part: f64) -> Self {
-        self.freed_s += self.clients_s * part;
         self.clients_s *= 1.0 - part;
         self.idle_without = self.idle_between * (1.0 - part);
         self

@@ -23,7 +23,7 @@ impl Threads {
         let threaded = databases.iter().any(|database| database.model == Model::Thread);
         let wanted = threaded || self.is_connected_to_often();
         if wanted && !self.receives {
-            self.receives = attach(&mut self.bpf)?;
+            self.receive()?;
         } else if !wanted && self.receives {
             detach(&mut self.bpf)?;
             self.receives = false;
@@ -37,12 +37,20 @@ impl Threads {
         if self.receives || !self.is_connected_to_often() {
             return Ok(false);
         }
-        self.receives = attach(&mut self.bpf)?;
+        self.receive()?;
         let anew = self.receives && self.watched.values().all(|watched| watched.slices.len() == 1);
         if anew {
             self.begin_window()?;
         }
         Ok(anew)
+    }
+
+    fn receive(&mut self) -> libbpf_rs::Result<()> {
+        if self.can_receive {
+            self.receives = attach(&mut self.bpf)?;
+            self.can_receive = self.receives;
+        }
+        Ok(())
     }
 
     fn is_connected_to_often(&self) -> bool {
