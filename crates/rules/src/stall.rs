@@ -141,7 +141,7 @@ impl Stall {
                 let saved_most_s = saved_s;
                 let stall = stall?;
                 let freed_s = stall.clients_s * part.mid;
-                let stall = Self { share, saved_s, saved_most_s, freed_s, ..stall };
+                let stall = Self { share, freed_s, saved_s, saved_most_s, ..stall };
                 Some(stall.of_both_ends(part.mid))
             })
         })
