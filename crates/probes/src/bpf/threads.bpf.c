@@ -99,7 +99,7 @@ static __always_inline void charge(struct thread *thread, u8 doing, u64 ns)
 static __always_inline void charge_stretch(struct thread *thread, bool dies)
 {
 	struct total *total = total_of(thread);
-	/* A server process has read what its client says of itself by its first poll, a thread has not. */
+	/* A thread greets first, so that what its client says of itself seems to be a request. */
 	u8 needed = thread->threaded ? 2 : 1;
 	/* Who never polled served nobody: it worked for another, or for the server. */
 	bool known = thread->born && !thread->missed;
