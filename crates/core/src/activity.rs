@@ -10,6 +10,7 @@ mod hangs;
 mod sampled;
 mod weights;
 
+pub use connecting::MANY_CONNECTIONS_PER_S;
 pub use hangs::HANG_S;
 pub use sampled::{Call, Sampled};
 

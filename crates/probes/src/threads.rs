@@ -19,7 +19,7 @@ use crate::bpf::{self, Program};
 use crate::slots::Slots;
 use hot::Runs;
 use libbpf_rs::{MapCore, MapFlags, OpenMapMut, ProgramMut};
-use messages::MESSAGES;
+use messages::{MESSAGES, Messages};
 use pace::Pace;
 use rustix::time::{ClockId, clock_gettime};
 use samples::Places;
@@ -75,9 +75,7 @@ pub struct Threads {
     slice: Slice,
     /// When the last slice ended.
     taken_ns: u64,
-    /// Whether it is seen what threads send and receive, and whether this kernel can tell.
-    receives: bool,
-    can_receive: bool,
+    messages: Messages,
     /// Whether stacks are sampled in slices, and what they tell apart.
     samples: bool,
     places: Places,
@@ -125,8 +123,7 @@ impl Threads {
                 begun_ns: now(),
                 slice: Slice::Unopened,
                 taken_ns: 0,
-                receives: false,
-                can_receive: true,
+                messages: Messages::default(),
                 samples,
                 places,
                 failed: None,
@@ -168,6 +165,7 @@ impl Threads {
     fn begin_window(&mut self) -> libbpf_rs::Result<()> {
         self.bpf.call("forget_longest")?;
         self.read_totals()?;
+        self.messages.seen_in_window = self.messages.seen;
         for watched in self.watched.values_mut() {
             watched.opened_ns.clone_from(&watched.total_ns);
             watched.slices.clear();
@@ -237,7 +235,7 @@ impl Threads {
             database: watched.database.clone(),
             window_s,
             threads: watched.threads,
-            requests_seen: self.receives,
+            requests_seen: self.messages.seen_in_window,
             started: grown(STARTED, &watched.total_ns, &watched.opened_ns),
             longest: longest(&watched.total_ns),
             clients: clients.iter().filter(|c| c.database == *index).map(|c| c.pid).collect(),
@@ -301,7 +299,7 @@ impl Threads {
             self.pace.charge(grown_by(cost_s, self.cost_s()).unwrap_or_default());
         }
         let mut detached = hot::detached(&self.bpf);
-        detached.retain(|name| self.receives || !MESSAGES.contains(name));
+        detached.retain(|name| self.messages.seen || !MESSAGES.contains(name));
         let again = |program: &ProgramMut| detached.iter().any(|name| program.name() == *name);
         self.bpf.attach(again, PROGRAM.optional)?;
         self.samples = self.samples && samples::resume(&mut self.bpf, &self.host);

@@ -7,7 +7,7 @@ use crate::filling::filling;
 use crate::small_pages;
 use crate::stall::{self, Stall, WORTH, Words, percent};
 use crate::unpriced;
-use untax_core::activity::Doing;
+use untax_core::activity::{Doing, MANY_CONNECTIONS_PER_S};
 use untax_core::database::Model;
 use untax_core::finding::Says;
 use untax_core::window::{Pair, request_count};
@@ -72,14 +72,13 @@ const MOST_TOLD: f64 = 2.2;
 const HIDDEN: &str = "a thread that finds a request there does not wait for it; this kernel cannot tell \
     several requests of one connection from its beginning (6.3 and later can)";
 
-/// Fewer connections than this each second are nobody's trouble.
-const WORTH_PER_S: f64 = 20.0;
-
 fn evaluate(window: &Window) -> Vec<Diagnosis> {
     let found = stall::per_database(window, RULE.id, |pair| match pair.end.model {
         Model::Process => traced(window, pair).map(|stall| {
             let per_s = serving(pair) * started_per_s(pair);
-            stall.filter(|_| per_s >= WORTH_PER_S).map(|stall| of_processes(&stall, pair, per_s))
+            stall
+                .filter(|_| per_s >= MANY_CONNECTIONS_PER_S)
+                .map(|stall| of_processes(&stall, pair, per_s))
         }),
         _ => Reading::Present(of_counts(window, pair)),
     });
@@ -221,7 +220,7 @@ fn counted(pair: &Pair) -> Option<Counted> {
     let grown = |name: &str| pair.told_growth(name).into_value();
     let (connected, asked) = (grown(connections)?, grown(requests)?);
     let per_s = connected / pair.seconds.max(f64::EPSILON);
-    if per_s < WORTH_PER_S {
+    if per_s < MANY_CONNECTIONS_PER_S {
         return None;
     }
     Some(Counted { per_s, each: asked / connected, connections, requests })

@@ -3,6 +3,9 @@
 use super::{Activity, Doing, Slice};
 use crate::Interval;
 
+/// Fewer connections than this each second are nobody's trouble.
+pub const MANY_CONNECTIONS_PER_S: f64 = 20.0;
+
 impl Activity {
     /// The part (0..1) of its time on a CPU that connections took beside what they were for. `filling` is
     /// the part (0..1) of their first requests that filled caches: as is likely, and at most. The lower

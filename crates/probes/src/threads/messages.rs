@@ -5,16 +5,25 @@ use super::{Slice, Threads, now};
 use crate::bpf::Running;
 use libbpf_rs::ProgramMut;
 use untax_core::Database;
+use untax_core::activity::MANY_CONNECTIONS_PER_S;
 use untax_core::database::Model;
 
 /// The program's functions for it.
 pub(super) const MESSAGES: [&str; 2] = ["on_send", "on_receive"];
 
-/// From so many new processes a second on, connections may be what a database's time is for.
-const OFTEN_PER_S: f64 = 20.0;
-
 /// Fewer than this are chance.
 const LEAST: u64 = 3;
+
+/// Whether it is seen what threads send and receive.
+#[derive(Debug, Default)]
+pub(super) struct Messages {
+    /// Now.
+    pub(super) seen: bool,
+    /// Since this window began.
+    pub(super) seen_in_window: bool,
+    /// This kernel cannot tell.
+    unknown: bool,
+}
 
 impl Threads {
     /// When a window begins: it is worth it where each client is served by a thread, and where clients came
@@ -22,11 +31,11 @@ impl Threads {
     pub(super) fn choose_messages(&mut self, databases: &[Database]) -> libbpf_rs::Result<()> {
         let threaded = databases.iter().any(|database| database.model == Model::Thread);
         let wanted = threaded || self.is_connected_to_often();
-        if wanted && !self.receives {
-            self.receive()?;
-        } else if !wanted && self.receives {
+        if wanted && !self.messages.seen {
+            self.see_messages()?;
+        } else if !wanted && self.messages.seen {
             detach(&mut self.bpf)?;
-            self.receives = false;
+            self.messages.seen = false;
         }
         Ok(())
     }
@@ -34,21 +43,22 @@ impl Threads {
     /// When a slice has ended, and it was not worth it so far; gives whether the window begins anew
     /// with it, as it does after its first slice.
     pub(super) fn begins_anew(&mut self) -> libbpf_rs::Result<bool> {
-        if self.receives || !self.is_connected_to_often() {
+        if self.messages.seen || !self.is_connected_to_often() {
             return Ok(false);
         }
-        self.receive()?;
-        let anew = self.receives && self.watched.values().all(|watched| watched.slices.len() == 1);
+        self.see_messages()?;
+        let anew =
+            self.messages.seen && self.watched.values().all(|watched| watched.slices.len() == 1);
         if anew {
             self.begin_window()?;
         }
         Ok(anew)
     }
 
-    fn receive(&mut self) -> libbpf_rs::Result<()> {
-        if self.can_receive {
-            self.receives = attach(&mut self.bpf)?;
-            self.can_receive = self.receives;
+    fn see_messages(&mut self) -> libbpf_rs::Result<()> {
+        if !self.messages.unknown {
+            self.messages.seen = attach(&mut self.bpf)?;
+            self.messages.unknown = !self.messages.seen;
         }
         Ok(())
     }
@@ -60,7 +70,7 @@ impl Threads {
         let seconds = now().saturating_sub(self.begun_ns) as f64 / 1e9;
         self.watched.values().any(|watched| {
             let started = grown(STARTED, &watched.total_ns, &watched.opened_ns);
-            started >= LEAST && started as f64 >= OFTEN_PER_S * seconds
+            started >= LEAST && started as f64 >= MANY_CONNECTIONS_PER_S * seconds
         })
     }
 }
