@@ -36,7 +36,8 @@ fn parse_line(line: &str) -> Option<Mapping> {
     let (start, end) = field()?.split_once('-')?;
     let address = |hex: &str| u64::from_str_radix(hex, 16).ok();
     let start = address(start)?;
-    let bytes = Bytes(address(end)?.checked_sub(start)?);
+    // The kernel has no empty mapping: a line of one is not its own.
+    let bytes = address(end)?.checked_sub(start).filter(|bytes| *bytes > 0).map(Bytes)?;
     let permissions = field()?.as_bytes();
     let (_offset, _device) = (field()?, field()?);
     let inode = field()?.parse().ok()?;
@@ -69,7 +70,9 @@ mod tests {
     }
 
     #[test]
-    fn a_mapping_that_ends_before_it_starts_is_left_out() {
-        assert!(parse("2000-1000 rw-p 00000000 00:00 0\n").is_empty());
+    fn a_mapping_that_ends_where_it_starts_or_before_is_left_out() {
+        for range in ["2000-1000", "2000-2000"] {
+            assert!(parse(&format!("{range} rw-p 00000000 00:00 0\n")).is_empty(), "{range}");
+        }
     }
 }
