@@ -390,39 +390,6 @@ mod tests {
     }
 
     #[test]
-    fn samples_of_all_slices_count_together() {
-        let mut activity = activity();
-        assert_eq!(activity.share_faulting_on_data(), None);
-        for (slice, faulting_on_data) in activity.slices.iter_mut().zip([10, 30]) {
-            let faulting_on_data = Some(faulting_on_data);
-            let calling = Some([20, 0, 0, 0]);
-            slice.sampled = Some(Sampled { on_cpu: 100, reading: None, faulting_on_data, calling });
-        }
-        let share = activity.share_faulting_on_data().unwrap();
-        assert_eq!((share.low, share.mid, share.high), (0.1, 0.2, 0.3));
-        assert_eq!(activity.share_calling(Call::Connection), Some(Interval::exact(0.2)));
-        assert_eq!(activity.share_calling(Call::Pages), Some(Interval::exact(0.0)));
-        let set = |activity: &mut Activity, on_cpu, faulting_on_data| {
-            for slice in &mut activity.slices {
-                slice.sampled =
-                    Some(Sampled { on_cpu, faulting_on_data, reading: None, calling: None });
-            }
-        };
-        set(&mut activity, 40, Some(0));
-        assert_eq!(activity.share_faulting_on_data(), None, "too few to say zero");
-        set(&mut activity, 40, Some(4));
-        assert_eq!(activity.share_faulting_on_data(), None, "too few that saw it");
-        set(&mut activity, 40, Some(5));
-        assert_eq!(activity.share_faulting_on_data(), Some(Interval::exact(0.125)));
-        set(&mut activity, 400, None);
-        assert_eq!(activity.share_faulting_on_data(), None, "not known");
-        assert_eq!(activity.share_calling(Call::Pages), None, "not counted");
-        let older: Sampled =
-            serde_json::from_str(r#"{"on_cpu":4,"faulting":2,"faulting_on_data":1}"#).unwrap();
-        assert_eq!(older.calling, None);
-    }
-
-    #[test]
     fn a_slice_stands_for_the_pause_after_it_too() {
         let mut activity = activity();
         let on_cpu = |activity: &Activity| activity.part(Part::OnCpu, Model::Process).0;

@@ -22,7 +22,7 @@ use libbpf_rs::{MapCore, MapFlags, OpenMapMut, ProgramMut};
 use messages::{MESSAGES, Messages};
 use pace::Pace;
 use rustix::time::{ClockId, clock_gettime};
-use samples::Places;
+use samples::{Places, Sampling};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use total::{CONNECTING, FIRST, LOST, STARTED, grown, hung, longest, numbers, sampled, spent};
@@ -76,8 +76,10 @@ pub struct Threads {
     /// When the last slice ended.
     taken_ns: u64,
     messages: Messages,
-    /// Whether stacks are sampled in slices, and what they tell apart.
-    samples: bool,
+    /// How often stacks are sampled in this slice, a second and CPU, if they can be, and what they
+    /// tell apart.
+    samples: Option<u32>,
+    sampling: Sampling,
     places: Places,
     failed: Option<libbpf_rs::Error>,
 }
@@ -109,7 +111,7 @@ impl Threads {
         let host = Host::live();
         PROGRAM.run(&host, |map| configure(map, room)).and_then(|mut bpf| {
             // Without them, what page faults took is calculated, and calls have no price.
-            let samples = samples::resume(&mut bpf, &host);
+            let samples = samples::resume(&mut bpf, &host, Sampling::Throughout);
             let places = samples::prepare(&bpf).unwrap_or_default();
             let mut threads = Self {
                 bpf,
@@ -125,6 +127,7 @@ impl Threads {
                 taken_ns: 0,
                 messages: Messages::default(),
                 samples,
+                sampling: Sampling::Throughout,
                 places,
                 failed: None,
             };
@@ -258,8 +261,18 @@ impl Threads {
         } else if pause > 0 {
             self.pause(pause, &runs_now.often(runs, traced_s))?;
             self.pausing_s = self.resuming_s + own_cpu_s() - begun_s;
+        } else if self.sampling != Sampling::Throughout {
+            self.bpf.detach(&[samples::SAMPLER]);
+            self.sample(Sampling::Throughout);
         }
         Ok(())
+    }
+
+    /// Samples from here on, if that is possible.
+    fn sample(&mut self, sampling: Sampling) {
+        self.sampling = sampling;
+        self.samples =
+            self.samples.and_then(|_| samples::resume(&mut self.bpf, &self.host, sampling));
     }
 
     /// Pauses for so long, without what runs often.
@@ -302,7 +315,7 @@ impl Threads {
         detached.retain(|name| self.messages.seen || !MESSAGES.contains(name));
         let again = |program: &ProgramMut| detached.iter().any(|name| program.name() == *name);
         self.bpf.attach(again, PROGRAM.optional)?;
-        self.samples = self.samples && samples::resume(&mut self.bpf, &self.host);
+        self.sample(Sampling::BetweenPauses);
         let begun = self.begin_slice();
         self.resuming_s = own_cpu_s() - begun_s;
         begun
@@ -347,9 +360,9 @@ impl Threads {
                 connecting_s: Seconds::from_ns(grown(CONNECTING, &total, before)),
                 first_s: Seconds::from_ns(grown(FIRST, &total, before)),
                 hung_s: Some(hung(&total, before)),
-                sampled: self.samples.then(|| {
+                sampled: self.samples.map(|per_s| {
                     let faults = self.places.faults && watched.data_known;
-                    sampled(&total, before, Places { faults, ..self.places })
+                    sampled(&total, before, per_s, Places { faults, ..self.places })
                 }),
             });
             watched.total_ns = total;

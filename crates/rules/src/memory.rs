@@ -20,7 +20,8 @@ pub fn waits(window: &Window, pair: &Pair) -> Reading<Option<Stall>> {
     let queued = queued(window, pair).into_value().flatten().map(|queued| queued.share);
     let more = || evicted.into_iter().chain(locked).chain(queued);
     let sampled = pair.activity.value().and_then(|activity| activity.share_reading());
-    let read = sampled.zip(charged).map(|(sampled, charged)| sampled.times(charged.again));
+    let unknown = Interval::new(0.0, 0.0, 1.0);
+    let read = charged.map(|charged| sampled.unwrap_or(unknown).times(charged.again));
     reclaim(window, pair).and_then(|stall| {
         let Some(stall) = stall.map(|stall| more().fold(stall, Stall::and)) else {
             return Reading::Present(None);

@@ -21,7 +21,7 @@ pub const RULE: Rule = Rule {
                such a table, for one query may work longer than a window; and block requests for \
                files in tmpdir or with InnoDB's temporary names. The tax has two parts: waiting \
                for disks times the temporary files' part of the database's device time; and time \
-               on CPU in system calls that read and write files (up to 199 samples a second and \
+               on CPU in system calls that read and write files (up to 997 samples a second and \
                CPU) times the part that Aria's pages are of all (Innodb_data_*). What the server \
                itself computes for a table in a file cannot be told apart: it is taken to be as \
                long again (1.3 times as long in the lab). The upper bound is all of its time on \

@@ -192,6 +192,13 @@ mod tests {
         // A third of the time on CPU gets pages, half of them read again.
         test_window::sample_reading(&mut window, 333);
         assert_eq!(shares(&window), [Some(23), Some(7)]);
+        // Where too little was sampled to tell, it may be any part of the time on CPU.
+        test_window::trace(&mut window, &[(Doing::OnCpu, 6.0), (Doing::Disk, 4.0)]);
+        let tax = found(evaluate(&window)).remove(0).tax.unwrap();
+        assert!(
+            (tax.low / tax.share - 1.0).abs() < 1e-9 && (tax.high / tax.share - 2.5).abs() < 1e-9,
+            "{tax:?}"
+        );
     }
 
     #[test]

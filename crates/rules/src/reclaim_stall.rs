@@ -22,7 +22,8 @@ pub const RULE: Rule = Rule {
                Where a limit was met, three more parts count. First, reading again what had been \
                evicted shortly before: that part of what was read (workingset_refault_file of its \
                group), of the time waiting for disks to read and of the time on CPU getting file \
-               pages that are not in the page cache (up to 199 samples a second and CPU). Second, \
+               pages that are not in the page cache (up to 997 samples a second and CPU; any part of it \
+               where those were too few to tell). Second, \
                waits inside file calls behind threads that reclaim with the file's lock. Third, \
                waiting for CPUs that workers of the kernel (kworker, ksoftirqd) had meanwhile to \
                move these pages: of all that they took, the part that pages read again, and as \
@@ -196,6 +197,7 @@ mod tests {
             pages(None, Direction::Write, 1000),
         ];
         window.io = io(flows);
+        test_window::sample_reading(&mut window, 0);
         let tax = |window: &Window| found(evaluate(window))[0].tax.clone().unwrap();
         assert!((tax(&window).share - 0.2).abs() < 1e-9, "no worker ran");
         // Half of 4 of the machine's 20 busy seconds: a tenth of what was waited for CPUs.

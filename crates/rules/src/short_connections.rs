@@ -38,7 +38,7 @@ pub const RULE: Rule = Rule {
                time on CPU. For engines that serve all clients in one thread: their own counts of \
                connections and requests; the time on CPU in system calls that begin, set up and end \
                connections; and, of calls that read from clients and wait for them, the part that \
-               beginnings and ends of connections are of all that is read and waited for (up to 199 \
+               beginnings and ends of connections are of all that is read and waited for (up to 997 \
                samples a second and CPU); and of their own program's time as much for each \
                connection as four commands take (none to seven: nothing tells it apart). Of clients \
                on this machine the system calls alone are taken to end then.",

@@ -359,6 +359,7 @@ mod tests {
         test_window::trace(&mut window, &[(Doing::OnCpu, 20.0)]);
         let Reading::Present(activities) = &mut window.activity else { panic!("it was traced") };
         activities[0].slices[0].sampled = Some(Sampled {
+            per_s: None,
             on_cpu: 1000,
             faulting_on_data: Some(250),
             reading: None,

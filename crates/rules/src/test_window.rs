@@ -349,7 +349,7 @@ pub fn sample_reading(window: &mut Window, count: u64) {
 }
 
 const SAMPLED: Sampled =
-    Sampled { on_cpu: 1000, faulting_on_data: None, reading: None, calling: None };
+    Sampled { per_s: None, on_cpu: 1000, faulting_on_data: None, reading: None, calling: None };
 
 fn set_samples(window: &mut Window, sampled: Sampled) {
     let Present(activities) = &mut window.activity else { panic!("it is not traced") };

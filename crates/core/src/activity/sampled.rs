@@ -14,6 +14,9 @@ const FEWEST_SEEN: u64 = 10;
 /// Samples of what the threads on a CPU executed, at equal steps of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sampled {
+    /// How many there were of one CPU in a second; none in older captures, which have as many always.
+    #[serde(default)]
+    pub per_s: Option<u32>,
     /// All of them.
     pub on_cpu: u64,
     /// Those in a page fault on the memory that the processes share and that holds the data; none
@@ -26,6 +29,13 @@ pub struct Sampled {
     /// Those in system calls of each kind, in the order of [`Call::ALL`]; none in older captures.
     #[serde(default)]
     pub calling: Option<[u64; Call::ALL.len()]>,
+}
+
+impl Sampled {
+    /// For how much time one stands: in seconds, or in any other unit where none has a rate.
+    fn each(&self) -> f64 {
+        self.per_s.map_or(1.0, |per_s| 1.0 / f64::from(per_s.max(1)))
+    }
 }
 
 /// What a system call is for.
@@ -67,13 +77,79 @@ impl Activity {
     }
 
     fn share_of_samples(&self, counts: impl Fn(&Sampled) -> Option<u64>) -> Option<Interval> {
-        let sampled = || self.slices.iter().filter_map(|s| Some((s.weight(), s.sampled?)));
+        let sampled = || self.slices.iter().filter_map(|slice| Some((slice, slice.sampled?)));
         let pairs = sampled()
-            .map(|(w, s)| Some((w * counts(&s)? as f64, w * s.on_cpu as f64)))
+            .map(|(slice, s)| {
+                let each = slice.weight() * s.each();
+                Some((each * counts(&s)? as f64, each * s.on_cpu as f64))
+            })
             .collect::<Option<Vec<(f64, f64)>>>()?;
         let all: u64 = sampled().map(|(_, sampled)| sampled.on_cpu).sum();
         let seen: u64 = sampled().filter_map(|(_, sampled)| counts(&sampled)).sum();
         let enough = all >= FEWEST_SAMPLES || seen >= FEWEST_SEEN;
         enough.then(|| stats::bootstrap_ratio(&pairs))?
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::activity::tests::activity;
+
+    const NONE: Sampled =
+        Sampled { per_s: None, on_cpu: 0, faulting_on_data: None, reading: None, calling: None };
+
+    fn set(activity: &mut Activity, each: [Sampled; 2]) {
+        for (slice, sampled) in activity.slices.iter_mut().zip(each) {
+            slice.sampled = Some(sampled);
+        }
+    }
+
+    #[test]
+    fn samples_of_all_slices_count_together() {
+        let mut activity = activity();
+        assert_eq!(activity.share_faulting_on_data(), None);
+        let calling = Some([20, 0, 0, 0]);
+        let of =
+            |faulting| Sampled { on_cpu: 100, faulting_on_data: Some(faulting), calling, ..NONE };
+        set(&mut activity, [of(10), of(30)]);
+        let share = activity.share_faulting_on_data().unwrap();
+        assert_eq!((share.low, share.mid, share.high), (0.1, 0.2, 0.3));
+        assert_eq!(activity.share_calling(Call::Connection), Some(Interval::exact(0.2)));
+        assert_eq!(activity.share_calling(Call::Pages), Some(Interval::exact(0.0)));
+    }
+
+    #[test]
+    fn too_few_samples_tell_nothing() {
+        let mut activity = activity();
+        let mut share = |on_cpu, faulting_on_data| {
+            set(&mut activity, [Sampled { on_cpu, faulting_on_data, ..NONE }; 2]);
+            assert_eq!(activity.share_calling(Call::Pages), None, "not counted");
+            activity.share_faulting_on_data()
+        };
+        assert_eq!(share(40, Some(0)), None, "too few to say zero");
+        assert_eq!(share(40, Some(4)), None, "too few that saw it");
+        assert_eq!(share(40, Some(5)), Some(Interval::exact(0.125)));
+        assert_eq!(share(400, None), None, "not known");
+    }
+
+    #[test]
+    fn a_slice_that_is_sampled_more_often_says_no_more() {
+        let mut activity = activity();
+        let of = |per_s, on_cpu, faulting| Sampled {
+            per_s: Some(per_s),
+            on_cpu,
+            faulting_on_data: Some(faulting),
+            ..NONE
+        };
+        set(&mut activity, [of(199, 100, 10), of(1990, 1000, 300)]);
+        assert!((activity.share_faulting_on_data().unwrap().mid - 0.2).abs() < 1e-12);
+    }
+
+    #[test]
+    fn older_captures_have_no_rate_and_no_calls() {
+        let older: Sampled =
+            serde_json::from_str(r#"{"on_cpu":4,"faulting":2,"faulting_on_data":1}"#).unwrap();
+        assert_eq!((older.per_s, older.calling), (None, None));
     }
 }

@@ -10,12 +10,30 @@ use untax_core::database::Model;
 use untax_core::host::cpus;
 use untax_host::{Host, process};
 
-/// Samples per second of all CPUs: enough for a share of a percent in some seconds.
-const SAMPLES_PER_S: usize = 398;
+/// How densely to sample.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sampling {
+    /// While tracing goes on: enough for a share of a percent in some seconds.
+    Throughout,
+    /// In slices between pauses. They are a few hundredths of a window, and what samples cost there
+    /// is as small a part.
+    BetweenPauses,
+}
 
-/// The most and the fewest of one CPU. Not in step with anything that happens every millisecond.
-const MOST_PER_S: usize = 199;
-const FEWEST_PER_S: usize = 49;
+impl Sampling {
+    /// Samples of one CPU in a second at most. Not in step with anything that happens every
+    /// millisecond.
+    fn most_per_s(self) -> u32 {
+        match self {
+            Self::Throughout => 199,
+            Self::BetweenPauses => 997,
+        }
+    }
+}
+
+/// Of all CPUs there are no more than of so many, unless these are fewer of one CPU.
+const CPUS: u32 = 2;
+const FEWEST_PER_S: u32 = 49;
 
 /// The program's functions: for a sample, and for the address of each page fault.
 pub(super) const SAMPLER: &str = "on_sample";
@@ -119,12 +137,14 @@ fn told(function: &[u8]) -> Option<Range> {
     (from > 0 && bytes > 0).then(|| Range { from, to: from.saturating_add(bytes) })
 }
 
-/// Samples, also after a pause; gives whether that is possible: the kernel's clock must drive a program.
-pub(super) fn resume(bpf: &mut Running, host: &Host) -> bool {
+/// Samples, also after a pause; gives how often a CPU in a second, if that is possible: the kernel's
+/// clock must drive a program.
+pub(super) fn resume(bpf: &mut Running, host: &Host, sampling: Sampling) -> Option<u32> {
     let online = host.text("/sys/devices/system/cpu/online").into_value().unwrap_or_default();
-    let per_s = SAMPLES_PER_S / cpus(&online).count().max(1);
-    let per_s = per_s.clamp(FEWEST_PER_S, MOST_PER_S) as u64;
-    bpf.sample(SAMPLER, cpus(&online), per_s).is_ok() && bpf.has(SAMPLER)
+    let count = u32::try_from(cpus(&online).count()).unwrap_or(u32::MAX).max(CPUS);
+    let per_s = (sampling.most_per_s() * CPUS / count).max(FEWEST_PER_S);
+    let sampled = bpf.sample(SAMPLER, cpus(&online), per_s.into());
+    (sampled.is_ok() && bpf.has(SAMPLER)).then_some(per_s)
 }
 
 /// Says where a database's processes share its data, which they fault in anew when they start;

@@ -29,8 +29,9 @@ pub(super) fn grown(index: usize, total: &[u64], before: &[u64]) -> u64 {
 }
 
 /// What samples showed between two readings of `struct total`.
-pub(super) fn sampled(total: &[u64], before: &[u64], places: Places) -> Sampled {
+pub(super) fn sampled(total: &[u64], before: &[u64], per_s: u32, places: Places) -> Sampled {
     Sampled {
+        per_s: Some(per_s),
         on_cpu: grown(SAMPLED, total, before),
         reading: places.reading.then(|| grown(READING, total, before)),
         faulting_on_data: places.faults.then(|| grown(SAMPLED + 1, total, before)),
