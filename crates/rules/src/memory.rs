@@ -19,9 +19,7 @@ pub fn waits(window: &Window, pair: &Pair) -> Reading<Option<Stall>> {
     let locked = files.map(|files| files.share.scale(reclaiming(window, pair)));
     let queued = queued(window, pair).into_value().flatten().map(|queued| queued.share);
     let more = || evicted.into_iter().chain(locked).chain(queued);
-    let sampled = pair.activity.value().and_then(|activity| activity.share_reading());
-    let unknown = Interval::new(0.0, 0.0, 1.0);
-    let read = charged.map(|charged| sampled.unwrap_or(unknown).times(charged.again));
+    let read = charged.map(|charged| reading_again(pair, charged.again));
     reclaim(window, pair).and_then(|stall| {
         let Some(stall) = stall.map(|stall| more().fold(stall, Stall::and)) else {
             return Reading::Present(None);
@@ -36,6 +34,13 @@ pub fn waits(window: &Window, pair: &Pair) -> Reading<Option<Stall>> {
             None => Reading::Present(Some(stall)),
         }
     })
+}
+
+/// The part of the time on CPU that reads again what a limit had evicted, which is `again` of what is
+/// read. Where too little was sampled to tell what reading takes, it may be any part.
+pub fn reading_again(pair: &Pair, again: Interval) -> Interval {
+    let reading = pair.activity.value().and_then(|activity| activity.share_reading());
+    reading.unwrap_or(Interval::new(0.0, 0.0, 1.0)).times(again)
 }
 
 /// What the kernel's workers took of the CPUs to read again what had been evicted, which is `again` of

@@ -2,6 +2,7 @@
 
 use crate::catalogue::Rule;
 use crate::disk::{self, Charged};
+use crate::memory;
 use crate::stall::{self, Stall, WORTH, Words, percent};
 use crate::unpriced;
 use untax_core::activity::{Call, Part};
@@ -154,8 +155,8 @@ fn computing(window: &Window, pair: &Pair) -> Reading<Option<Stall>> {
             return Reading::Absent(NOT_SAMPLED.to_owned());
         };
         // What a memory limit makes it read again is charged to that.
-        let again = Charged::of(window, pair).into_value().map(|charged| charged.again);
-        let again = activity.share_reading().zip(again).map(|(read, again)| read.times(again));
+        let charged = Charged::of(window, pair).into_value();
+        let again = charged.map(|charged| memory::reading_again(pair, charged.again));
         let calls = calls.minus(again.unwrap_or(Interval::exact(0.0))).clamp(0.0, 1.0);
         let other = grown(pair, ["Innodb_data_reads", "Innodb_data_writes"]);
         let computes = |part| matches!(part, Part::OnCpu | Part::Contended);
