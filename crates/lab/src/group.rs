@@ -6,6 +6,7 @@ use crate::server::words;
 use crate::setting::Setting;
 use crate::shell::Shell;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 use untax_core::host::CgroupMount;
 use untax_host::{Host, facts};
 
@@ -172,14 +173,20 @@ impl Group {
         Ok(count.and_then(|count| count.trim().parse().ok()).unwrap_or(0))
     }
 
-    /// Memory charged to it, bytes, and how much of that is not page cache.
-    pub fn memory_bytes(&self) -> Result<(u64, u64), LabError> {
+    /// Memory charged to it, bytes.
+    pub fn charged_bytes(&self) -> Result<u64, LabError> {
         let (version, directory) = self.directory("memory", "memory")?;
         let usage = match version {
             Version::V1 => "memory.usage_in_bytes",
             Version::V2 => "memory.current",
         };
-        let usage = host_text(&format!("{directory}/{usage}"))?.trim().parse().unwrap_or(0);
+        Ok(host_text(&format!("{directory}/{usage}"))?.trim().parse().unwrap_or(0))
+    }
+
+    /// How much of that is not page cache. Waits until the kernel has added up what is by now.
+    pub fn kept_bytes(&self) -> Result<u64, LabError> {
+        std::thread::sleep(ADDED_UP);
+        let (version, directory) = self.directory("memory", "memory")?;
         let stat = host_text(&format!("{directory}/memory.stat"))?;
         let counter = |name: &str| {
             let mut fields = stat.lines().filter_map(|line| line.split_once(' '));
@@ -191,9 +198,13 @@ impl Group {
             Version::V2 => ["inactive_file", "active_file"],
         };
         let evictable: u64 = evictable.iter().filter_map(|name| counter(name)).sum();
-        Ok((usage, u64::saturating_sub(usage, evictable)))
+        Ok(self.charged_bytes()?.saturating_sub(evictable))
     }
 }
+
+/// What memory is charged is known at once; what it is for, the kernel adds up every two seconds
+/// (`FLUSH_TIME` of mm/memcontrol.c), or when a reader comes after too many changes.
+const ADDED_UP: Duration = Duration::from_millis(2500);
 
 /// Which version of control groups a controller is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

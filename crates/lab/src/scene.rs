@@ -65,7 +65,7 @@ impl Scene {
         }
         server.fill(plan.fill_mebibytes)?;
         let shared = pod.as_ref().zip(plan.pod_left_bytes);
-        let shared = shared.map(|(pod, left)| pod.limit_memory(pod.memory_bytes()?.1 + left));
+        let shared = shared.map(|(pod, left)| pod.limit_memory(pod.kept_bytes()? + left));
         let slow = disk.as_ref().zip(plan.disk_bytes_per_s);
         let slow = slow.map(|(disk, a_second)| disk.limit(&group, Limit::WriteBytes, a_second));
         let disk_limits = slow.transpose()?.unwrap_or_default();

@@ -20,7 +20,7 @@ pub(super) const CAUSE: Cause = Cause {
         ..Plan::calm(engine)
     },
     inject: |scene| {
-        let (usage, _) = scene.group().memory_bytes()?;
+        let usage = scene.group().charged_bytes()?;
         Ok(Injected::by(scene.group().limit_memory(usage + LEFT_BYTES)?))
     },
 };

@@ -20,7 +20,7 @@ pub(super) const CAUSE: Cause = Cause {
     takes: None,
     plan: |engine, _| plan(engine),
     inject: |scene| {
-        let (_, kept) = scene.group().memory_bytes()?;
+        let kept = scene.group().kept_bytes()?;
         let left = scene.dose().of(LEFT_BYTES, MILD_BYTES);
         Ok(Injected::by(scene.group().limit_memory(kept + left)?))
     },
