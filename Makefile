@@ -8,11 +8,13 @@ export CARGO_TARGET_DIR
 .PHONY: help check test kubernetes bench clean
 
 help:
-	@echo "make check   build untax and check the databases that run here, or a scratch one"
-	@echo "make test    every test: formatting, lints, tests, real servers, a guest machine"
+	@echo "make check   install what is missing, build untax, and check the databases that run here,"
+	@echo "             or a scratch PostgreSQL under load where none does"
+	@echo "make test    formatting, lints, and the tests: real servers and guest machines too (those that"
+	@echo "             kill again and again run fewer times, see SPECIFICATION.md)"
 	@echo "make kubernetes"
 	@echo "             what plans hand over, on a cluster of one node; builds it the first time"
-	@echo "make bench   the figures of docs/results/, measured anew; takes hours"
+	@echo "make bench   the figures of docs/results/, measured anew into target/bench/; takes nine hours"
 	@echo "make clean   remove what was built and fetched"
 
 check:

@@ -1,6 +1,6 @@
 #!/bin/bash
-# The figures of docs/results/, measured anew, but those that tests print (agreement, scalability) and the
-# one beside a program in C. As root, on a quiet machine; takes about nine hours.
+# The figures of docs/results/, measured anew into target/bench/, but those that tests print (agreement,
+# scalability) and the one beside a program in C. As root, on a quiet machine; takes about nine hours.
 # Interrupted benches go on where they were stopped when started again.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -18,7 +18,7 @@ cargo xtask bench overhead
 cargo xtask bench verdicts
 cargo xtask bench snapshot --tree "$tree/host"
 for access in direct hash; do
-    results=docs/results/pages-100m$([ $access = direct ] || echo -$access)
+    results=target/bench/pages-100m$([ $access = direct ] || echo -$access)
     "$CARGO_TARGET_DIR/release/untax" bench pages --rows 100000000 --row-bytes 128 \
         --connections 1,2,4 --access $access --html "$results.html" --json >"$results.json"
 done

@@ -16,7 +16,8 @@ use std::path::PathBuf;
     name = "untax",
     version,
     arg_required_else_help = true,
-    after_help = "Exit codes: 0 clean, 1 findings above info, 2 could not do it, 3 bad usage.\n\n\
+    after_help = "Exit codes: 0 done, or nothing found; 1 findings above info, not proven, or something \
+                  left; 2 could not do it; 3 bad usage. Each command's help says which.\n\n\
                   Examples:\n  untax check                      every database on this host\n  \
                   untax check --pid 4012 --json    one of them, for scripts\n  \
                   untax explain small-pages        what a finding means and how to fix it\n  \
@@ -38,7 +39,9 @@ pub enum Command {
     /// Say what the platform takes from the databases on this host
     ///
     /// Watches the databases for a while, and then their servers are asked what they count. No setting of
-    /// the host or of a server is changed.
+    /// the host or of a server is changed. As root it sees everything; else it says what it could not see.
+    /// It loads BPF programs for the window, saves what it found in --state-dir, and at most once in 24
+    /// hours, where data is on small pages, takes some 3 s of CPU and several hundred MiB to calibrate.
     Check(check::Args),
     /// Show what the platform takes from the databases, window after window
     ///
@@ -68,8 +71,8 @@ pub enum Command {
     ///
     /// Applies and undoes the plan by turns, in random order, runs a workload each time, and says with
     /// an interval what the plan is worth, beside what was predicted and what noise alone does.
-    /// Afterwards the host is as before, also when untax is killed: a plan that is applied stays applied,
-    /// under a new receipt.
+    /// Afterwards the host is as it was when it began, also when untax is killed: a plan that was applied
+    /// then is applied again, under a new receipt.
     Verify(verify::Args),
     /// Say what became of each cause between two checks
     ///

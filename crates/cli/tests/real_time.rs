@@ -102,6 +102,28 @@ fn clients_that_connect_while_a_check_begins_are_seen() {
     });
 }
 
+/// A process that writes the log is woken by those that send to it, and none of these is its client.
+#[test]
+fn processes_of_one_database_are_not_its_clients() {
+    support::real(|| {
+        let settings = [("logging_collector", "on"), ("log_statement", "all")];
+        let postgres = Postgres::start(Place::Host, &settings)?;
+        postgres.pgbench_fill(1, 100)?;
+        let _load = postgres.pgbench(&Pgbench { seconds: MINUTES, ..Pgbench::default() })?;
+        let untax = Untax::new();
+        let check = untax.check(postgres.pid().unwrap());
+        let run = format!("state/runs/{}.json", check["run"].as_str().unwrap());
+        let saved = std::fs::read(untax.path(&run)).unwrap();
+        let saved: Value = serde_json::from_slice(&saved).unwrap();
+        let activity = &saved["window"]["activity"][0];
+        let clients = activity["clients"].as_array().unwrap();
+        let own = saved["window"]["end"]["databases"][0]["pids"].as_array().unwrap();
+        assert!(!clients.is_empty() && own.len() > 4, "{clients:?} of {own:?}");
+        assert!(clients.iter().all(|pid| !own.contains(pid)), "{clients:?} of {own:?}");
+        Ok(())
+    });
+}
+
 #[test]
 fn every_second_of_mariadb_is_accounted_for() {
     support::real(|| {

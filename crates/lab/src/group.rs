@@ -24,7 +24,7 @@ const PATIENCE: &str = "700";
 const MAKE: &str = r#"
 patience=$1
 shift
-for directory in "$@"; do mkdir "$directory" || break; done && echo made
+mkdir "$@" && echo made || echo
 "#;
 
 /// Removes them once they are empty; after `$1` tenths of a second whatever is left in them ends.

@@ -128,7 +128,7 @@ fn count_time() -> Option<OwnedFd> {
 /// A clock of one CPU that ticks so many times a second, whatever runs there.
 #[expect(unsafe_code, reason = "neither libbpf-rs nor rustix has this system call")]
 fn cpu_clock(cpu: u32, per_s: u64) -> libbpf_rs::Result<OwnedFd> {
-    let attributes = libbpf_sys::perf_event_attr {
+    let mut attributes = libbpf_sys::perf_event_attr {
         type_: libbpf_sys::PERF_TYPE_SOFTWARE,
         size: size_of::<libbpf_sys::perf_event_attr>() as u32,
         config: libbpf_sys::PERF_COUNT_SW_CPU_CLOCK.into(),
@@ -138,6 +138,8 @@ fn cpu_clock(cpu: u32, per_s: u64) -> libbpf_rs::Result<OwnedFd> {
         },
         ..Default::default()
     };
+    // On an idle CPU there is no thread to sample.
+    attributes.set_exclude_idle(1);
     let (any_process, no_group) = (-1, -1);
     // SAFETY: the kernel reads `size` bytes of the attributes, and gives a new descriptor or -1.
     let fd = unsafe {

@@ -6,9 +6,6 @@ use untax_core::pressure::GroupMemory;
 use untax_core::{Bytes, Reading, Seconds, Snapshot};
 use untax_host::{Host, cgroup};
 
-/// More than so many are not worth a person's time.
-const MOST: usize = 32;
-
 /// The memory of all control groups of a host.
 pub(crate) fn groups(host: &Host, facts: &HostFacts) -> Reading<Vec<GroupMemory>> {
     let page = facts.base_page_bytes.value().copied().unwrap_or(Bytes::KIB_4);
@@ -26,12 +23,6 @@ pub fn pressed(start: &Snapshot, end: &Snapshot) -> Reading<Vec<GroupMemory>> {
             let mut grown: Vec<GroupMemory> =
                 grown.filter(|group| group.at_limit > 0 || group.taken_pages > 0).collect();
             grown.sort_by_key(|group| std::cmp::Reverse((group.taken_pages, group.at_limit)));
-            // A group whose limit was in the way matters however little it took itself.
-            let mut place = 0;
-            grown.retain(|group| {
-                place += 1;
-                place <= MOST || group.at_limit > 0
-            });
             grown
         })
     })

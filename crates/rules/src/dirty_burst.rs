@@ -20,7 +20,7 @@ pub const RULE: Rule = Rule {
     measured: "Traced: time asleep after the kernel had balanced a thread's dirty pages, over \
                active time; no other rule charges it. Where the database's own bursts do not fit, \
                its waiting for the disk to take temporary files ends with it. Dirty and Writeback \
-               of /proc/meminfo against nr_dirty_threshold, ten times in the window; writers by \
+               of /proc/meminfo against nr_dirty_threshold, seven times from its begin to its end; writers by \
                the growth of write_bytes in /proc/PID/io.",
     fix: "Limit the flood at its source (io.max of the writer's group), and let the kernel begin \
           earlier and in smaller portions: vm.dirty_background_bytes = 64 MiB to 256 MiB. A \

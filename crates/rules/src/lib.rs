@@ -3,6 +3,7 @@
 mod accounting;
 mod assemble;
 mod catalogue;
+mod clients;
 mod cni_path;
 mod conntrack_pressure;
 mod cpu_contended;

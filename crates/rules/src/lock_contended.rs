@@ -91,8 +91,9 @@ fn without_workers(stall: Stall, pair: &Pair) -> Stall {
     let Some((part, peers)) = for_locks(pair).zip(peers).filter(|_| all > 0.0) else {
         return stall;
     };
-    let left = part.map(|part| all - peers.mid * (1.0 - part));
-    stall.only(left)
+    let left = part.map(|part| 1.0 - peers.mid / all * (1.0 - part));
+    let share = stall.share.times(left);
+    stall.only(share)
 }
 
 /// The part (0..1) of waits for other processes that is for locks; `None` where it is all. Of a few

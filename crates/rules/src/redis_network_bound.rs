@@ -53,9 +53,11 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
         let system =
             pair.growth("time in the kernel", |d| d.counters.system_s.clone().map(|s| s.0));
         system.and_then(|system_s| {
-            // An idle database has no demand: nothing to say, and no gap either.
-            let demand = Demand::of(window, pair).into_value();
-            Reading::Present(demand.and_then(|demand| found(window, pair, &demand, system_s)))
+            match Demand::of(window, pair) {
+                // An idle database has no demand: nothing to say, and no gap either.
+                Reading::Absent(_) => Reading::Present(None),
+                demand => demand.map(|demand| found(window, pair, &demand, system_s)),
+            }
         })
     })
 }

@@ -25,8 +25,8 @@ pub const RULE: Rule = Rule {
                and as large a part of all waiting for a CPU as this is of all time on one. \
                Requests are told by what processes and threads send and receive (kernel 6.3 and \
                later; of processes once more than twenty start a second): one that is there already \
-               is not waited for. Older kernels leave the tax unmeasured where connections of \
-               threads have several, and its upper bound is all of the time where processes serve \
+               is not waited for. Older kernels leave the tax unmeasured where a thread serves \
+               several on a connection, and its upper bound is all of the time where processes serve \
                clients. A PostgreSQL that counts its sessions (14 or later) starts processes for \
                parallel queries too: these are left out in proportion. The first three requests of \
                a thread's new client count for three tenths (colder caches, MariaDB in the lab), \
@@ -114,9 +114,8 @@ fn traced(window: &Window, pair: &Pair) -> Reading<Option<Stall>> {
         // Who is not told may fill all of them.
         _ => filling(pair).map_or([0.0, 1.0], |filling| [filling.of_first; 2]),
     };
-    Stall::connecting(window, pair, filling).map(|stall| {
+    Stall::connecting(window, pair, filling, serving(pair)).map(|stall| {
         let stall = stall?;
-        let stall = stall.times(serving(pair));
         let left = (stall.share.mid - charged_elsewhere(window, pair, stall.share.mid)).max(0.0);
         let part = if stall.share.mid > 0.0 { left / stall.share.mid } else { 0.0 };
         let stall = stall.times(part);
@@ -329,7 +328,7 @@ mod tests {
     fn workers_of_parallel_queries_serve_nobody() {
         let mut window = test_window::postgres();
         window.calibration = Reading::Absent("not measured".to_owned());
-        test_window::trace(&mut window, &[(Doing::OnCpu, 10.0)]);
+        test_window::trace(&mut window, &[(Doing::OnCpu, 10.0), (Doing::Poll, 10.0)]);
         if let Reading::Present(activities) = &mut window.activity {
             activities[0].slices[0].connecting_s = Seconds(6.0);
             activities[0].started = 2000;
@@ -345,6 +344,8 @@ mod tests {
         let share = |findings: &[Finding]| findings[0].tax.as_ref().unwrap().share;
         assert!((share(&sessions(1000)) - 0.3).abs() < 1e-9);
         assert!((share(&sessions(2001)) - 0.6).abs() < 1e-9, "one began just before");
+        let gain = |findings: &[Finding]| findings[0].gain.unwrap().factor;
+        assert!((gain(&sessions(1000)) - 1.0 / 0.7).abs() < 1e-9, "workers' clients save nothing");
     }
 
     fn redis(connections: u64, commands: u64) -> Window {

@@ -1,12 +1,12 @@
 //! Time that threads of a database spent waiting for the platform: what its rules share.
 
 use crate::accounting::{Demand, MOST_SAVED, factor};
+use crate::clients::Clients;
 use crate::sandboxed_runtime::is_sandbox;
-use std::ops::Add;
 use untax_core::activity::{Doing, Part, Spent};
 use untax_core::database::Model;
 use untax_core::finding::Says;
-use untax_core::window::{Other, Pair};
+use untax_core::window::Pair;
 use untax_core::{
     Activity, Diagnosis, Evidence, Finding, Gain, Interval, Reading, Severity, Tax, Unmeasured,
     Window,
@@ -29,9 +29,6 @@ const FEWER_WAKEUPS: f64 = 2.0;
 /// woken. The lab saw factors of 1.0 to 1.7.
 const MORE_WAKEUPS: f64 = 2.0;
 
-/// From this part of the busiest client's time on CPU on, a client carries the load.
-const ASKS: f64 = 0.1;
-
 /// A database that is active for less of the window than this, all threads together, has no time
 /// to lose.
 pub const IDLE_SHARE: f64 = 0.05;
@@ -43,13 +40,7 @@ pub struct Stall {
     demand: Reading<Demand>,
     /// Whether the database was hardly active at all.
     idle: bool,
-    /// The time on CPU of its clients on this machine, and the most that their threads could have
-    /// had, when that is known.
-    clients_s: f64,
-    clients_room_s: Option<f64>,
-    /// The part (0..1) of the time that clients had work in which they waited for a CPU, when that
-    /// is known.
-    clients_waited: Option<f64>,
+    clients: Clients,
     /// The share of active time that ends with the cause and is not charged to it.
     ends_too: f64,
     /// Seconds on CPU, of others, that end with the cause.
@@ -87,17 +78,6 @@ impl Stall {
         let demand = Demand::of(window, pair);
         pair.activity.clone().map(|activity| {
             let share = activity.share(pair.end.model, &counts)?;
-            let is_client = |other: &&Other| activity.clients.contains(&other.pid);
-            let clients = || window.others.iter().filter(is_client);
-            let clients_s = clients().map(|other| other.cpu_s.0).fold(0.0, f64::add);
-            let busiest_s = clients().map(|other| other.cpu_s.0).fold(0.0, f64::max);
-            // Those that have others ask, or ask now and then, take nothing off them.
-            let asks = |other: &&Other| other.cpu_s.0 >= ASKS * busiest_s;
-            let clients_room_s = clients().filter(asks).map(|o| o.room_s(pair.seconds)).sum();
-            let waited_s: Option<f64> =
-                clients().filter(asks).map(|other| Some(other.waited_s?.0)).sum();
-            let clients_waited =
-                waited_s.map(|waited_s| waited_s / (waited_s + clients_s).max(f64::MIN_POSITIVE));
             let idle_between = idle_between(pair, activity);
             let aside = |spent: &Spent| spent.in_background(pair.end.model) && waits(spent, pair);
             let background = activity.share(pair.end.model, aside).map_or(0.0, |share| share.mid);
@@ -108,9 +88,7 @@ impl Stall {
                 share,
                 demand,
                 idle,
-                clients_s,
-                clients_room_s,
-                clients_waited,
+                clients: Clients::of(window, pair, activity),
                 ends_too: 0.0,
                 freed_s: 0.0,
                 saved_s: 0.0,
@@ -126,12 +104,18 @@ impl Stall {
     }
 
     /// What connections took beside what they were for. `filling` is the part (0..1) of their first
-    /// requests that filled the caches of new processes: as is likely, and at most.
-    pub fn connecting(window: &Window, pair: &Pair, filling: [f64; 2]) -> Reading<Option<Self>> {
+    /// requests that filled the caches of new processes: as is likely, and at most. `serving` is the part
+    /// of what was started that serves clients.
+    pub fn connecting(
+        window: &Window,
+        pair: &Pair,
+        filling: [f64; 2],
+        serving: f64,
+    ) -> Reading<Option<Self>> {
         let model = pair.end.model;
         Self::of(window, pair, |_| false).and_then(|stall| {
             pair.activity.clone().map(|activity| {
-                let part = activity.part_connecting(filling)?;
+                let part = activity.part_connecting(filling)?.scale(serving);
                 // Who computes for long waits for a CPU as seldom as who computes for a moment: all of
                 // the waiting is for what is computed, there and by clients.
                 let wants =
@@ -140,7 +124,7 @@ impl Stall {
                 let saved_s = activity.part(Part::OnCpu, model).0 * part.mid;
                 let saved_most_s = saved_s;
                 let stall = stall?;
-                let freed_s = stall.clients_s * part.mid;
+                let freed_s = stall.clients.cpu_s * part.mid;
                 let stall = Self { share, freed_s, saved_s, saved_most_s, ..stall };
                 Some(stall.of_both_ends(part.mid))
             })
@@ -150,7 +134,7 @@ impl Stall {
     /// The same: clients connect for that part of their time, and for that part of the time in between
     /// the server waits for them.
     pub fn of_both_ends(mut self, part: f64) -> Self {
-        self.clients_s *= 1.0 - part;
+        self.clients.cpu_s *= 1.0 - part;
         self.idle_without = self.idle_between * (1.0 - part);
         self
     }
@@ -251,8 +235,8 @@ impl Stall {
     pub fn fits(&self, pair: &Pair) -> bool {
         let cpus_s = self.demand.value().map(|demand| demand.capacity_s);
         pair.end.model == Model::Loop
-            && self.clients_s > 0.0
-            && self.clients_room_s.zip(cpus_s).is_some_and(|(room_s, cpus_s)| {
+            && self.clients.cpu_s > 0.0
+            && self.clients.room_s.zip(cpus_s).is_some_and(|(room_s, cpus_s)| {
                 room_s + pair.seconds <= cpus_s + 0.1 * pair.seconds
             })
     }
@@ -262,8 +246,8 @@ impl Stall {
     pub fn freeing(mut self, taken_s: f64, model: Model) -> Self {
         self.freed_s = taken_s;
         let Some(demand) = self.demand.value() else { return self };
-        let clients = self.clients_s / demand.active_s;
-        self.idle_without = match self.clients_waited {
+        let clients = self.clients.cpu_s / demand.active_s;
+        self.idle_without = match self.clients.waited {
             // Whenever a loop has nothing to do, its clients have.
             Some(waited) if model == Model::Loop => self.idle_between * (1.0 - waited),
             _ if clients > 0.0 => self.idle_between.min(clients),
@@ -286,7 +270,7 @@ impl Stall {
 
     /// What the database computes without the cause, and its clients on this machine.
     fn own_s(&self, demand: &Demand, saved_s: f64) -> f64 {
-        (demand.on_cpu_s - saved_s).max(0.0) + self.clients_s
+        (demand.on_cpu_s - saved_s).max(0.0) + self.clients.cpu_s
     }
 
     /// What keeps the CPUs busy without the cause, before anybody takes up what it leaves.
@@ -295,17 +279,11 @@ impl Stall {
         left_s.max(self.own_s(demand, self.saved_s))
     }
 
-    /// By what factor throughput can grow until its clients' threads compute all the time.
-    fn room_of_clients(&self) -> f64 {
-        let room_s = self.clients_room_s.filter(|_| self.clients_s > 0.0);
-        room_s.map_or(f64::INFINITY, |room_s| room_s / self.clients_s)
-    }
-
     /// By what factor throughput can grow without the cause until the database and its clients have
     /// all CPUs, or all that their threads can have.
     pub fn room(&self) -> f64 {
         let of_machine = |demand: &Demand| demand.capacity_s / self.own_s(demand, self.saved_s);
-        self.demand.value().map_or(f64::INFINITY, of_machine).min(self.room_of_clients())
+        self.demand.value().map_or(f64::INFINITY, of_machine).min(self.clients.room())
     }
 
     /// The throughput factor of a closed loop without the waiting.
@@ -325,7 +303,7 @@ impl Stall {
             ]
         });
         let most = self.room();
-        let least = least.min(self.room_of_clients());
+        let least = least.min(self.clients.room());
         let loop_factor = |share: f64, added: f64| {
             let serving = 1.0 - self.background;
             let left = serving - share.min(serving * MOST_SAVED);
@@ -442,15 +420,20 @@ mod tests {
     use super::*;
     use crate::test_window;
     use untax_core::Seconds;
+    use untax_core::window::Other;
 
     /// Of ten seconds that somebody is active, so long each.
     fn gain(times: &[(Doing, f64)], client_s: Option<f64>) -> f64 {
+        gain_beside(times, client_s, 77)
+    }
+
+    fn gain_beside(times: &[(Doing, f64)], client_s: Option<f64>, client: u32) -> f64 {
         let mut window = test_window::postgres();
         test_window::trace(&mut window, times);
         if let (Some(cpu_s), Reading::Present(activities)) = (client_s, &mut window.activity) {
-            activities[0].clients = vec![77];
+            activities[0].clients = vec![client];
             window.others = vec![Other {
-                pid: 77,
+                pid: client,
                 name: "client".to_owned(),
                 cgroup: Reading::Absent(String::new()),
                 threads: 1,
@@ -495,5 +478,7 @@ mod tests {
         let times = [(Doing::OnCpu, 2.0), (Doing::Disk, 8.0)];
         assert!((gain(&times, Some(0.1)) - 5.0).abs() < 1e-9);
         assert!((gain(&times, Some(8.0)) - 1.25).abs() < 1e-9);
+        let own = gain_beside(&times, Some(8.0), 4012);
+        assert!((own - 5.0).abs() < 1e-9, "a process that its own processes wake: {own}");
     }
 }

@@ -8,7 +8,7 @@ use untax_core::database::{Model, TcpCounts};
 use untax_core::finding::Says;
 use untax_core::window::Pair;
 use untax_core::{
-    Activity, Diagnosis, Evidence, Finding, Gain, Interval, Reading, Severity, Tax, Window, stats,
+    Diagnosis, Evidence, Finding, Gain, Interval, Reading, Severity, Tax, Window, stats,
 };
 
 pub const RULE: Rule = Rule {
@@ -20,8 +20,8 @@ pub const RULE: Rule = Rule {
            links and conntrack tables that are full do it.",
     measured: "RetransSegs, OutSegs and TCPTimeouts of the database's network namespace \
                (/proc/PID/net/snmp and netstat). Each time-out is charged with the least that it \
-               can take, 200 ms, over active time and these waits together; none of them may be the \
-               database's, as those of other programs in the namespace count too. Where \
+               can take, 200 ms, over active time and these waits together; possibly none of \
+               them is the database's, as those of other programs in the namespace count too. Where \
                the window has ten moments of 50 ms or more in which no client stands still, the \
                gain is at most what is sent in these (OutSegs) over the mean of the window without \
                what was sent again: the link may allow no more.",
@@ -106,25 +106,52 @@ fn found(window: &Window, pair: &Pair, counts: &TcpCounts) -> Option<Says> {
     }))
 }
 
-/// How long a server's threads waited for what was lost, s: they are idle meanwhile.
+/// How long a server's threads waited for what was lost while they seemed idle, s.
 pub fn stalled_s(pair: &Pair) -> Option<f64> {
-    Some(timeouts_s(pair)?.min(between_s(pair, pair.activity.value()?)))
+    Some(Waits::of(pair)?.idle_stalled_s())
+}
+
+/// How long threads waited for their clients, in seconds: no wait of theirs for what was lost is longer.
+struct Waits {
+    /// The least that all time-outs together can have taken.
+    timeouts: f64,
+    /// Until a client sent something. Those that nobody asks for long may wait for what was lost, for as
+    /// long as time-outs can explain.
+    idle: f64,
+    /// Until a client took something: active time.
+    sending: f64,
+}
+
+impl Waits {
+    fn of(pair: &Pair) -> Option<Self> {
+        let activity = pair.activity.value()?;
+        let timeouts = timeouts_s(pair)?;
+        let serving = |doings: &[Doing]| {
+            activity.sum(|s| s.serves(pair.end.model) && doings.contains(&s.doing)).0
+        };
+        let dormant_s = serving(&[Doing::Dormant]).min(timeouts);
+        let idle = serving(&[Doing::Poll, Doing::Receive]) + dormant_s;
+        Some(Self { timeouts, idle, sending: serving(&[Doing::Send]) })
+    }
+
+    fn all_s(&self) -> f64 {
+        self.idle + self.sending
+    }
+
+    fn stalled_s(&self) -> f64 {
+        self.timeouts.min(self.all_s())
+    }
+
+    /// As large a part of that as of all waits.
+    fn idle_stalled_s(&self) -> f64 {
+        self.stalled_s() * self.idle / self.all_s().max(f64::MIN_POSITIVE)
+    }
 }
 
 /// The least that all time-outs together can have taken, s.
 fn timeouts_s(pair: &Pair) -> Option<f64> {
     let [start, end] = [pair.start?, pair.end].map(|database| database.counters.tcp.value());
     Some(grown(start?, end?).timeouts as f64 * LEAST_TIMEOUT_S)
-}
-
-/// How long threads waited for their clients, s: no wait of theirs is longer. Those that nobody asks
-/// for long may wait for what was lost, for as long as time-outs can explain.
-fn between_s(pair: &Pair, activity: &Activity) -> f64 {
-    let serving = |doings: &[Doing]| {
-        activity.sum(|s| s.serves(pair.end.model) && doings.contains(&s.doing)).0
-    };
-    let dormant_s = serving(&[Doing::Dormant]).min(timeouts_s(pair).unwrap_or(0.0));
-    serving(&[Doing::Poll, Doing::Receive, Doing::Send]) + dormant_s
 }
 
 /// How many clients a thread serves: a loop has one for all of them.
@@ -137,18 +164,17 @@ fn clients_of_thread(pair: &Pair) -> f64 {
 
 /// The tax and the gain of waiting for what was lost, which is that part of what was sent.
 fn priced(window: &Window, pair: &Pair, lost: f64) -> Option<(Tax, Gain)> {
-    let (activity, stalled_s) = (pair.activity.value()?, stalled_s(pair)?);
-    let active = activity.active(pair.end.model).0;
-    if active + stalled_s <= 0.0 || stalled_s <= 0.0 {
+    let (activity, waits) = (pair.activity.value()?, Waits::of(pair)?);
+    let active_s = activity.active(pair.end.model).0;
+    if waits.stalled_s() <= 0.0 {
         return None;
     }
-    let share = stalled_s / (active + stalled_s);
+    let share = waits.stalled_s() / (active_s + waits.idle_stalled_s());
     let method = "time-outs x 200 ms, the least that each takes, over active time and these waits; \
                   those of other programs in its network namespace among them";
     let tax = Tax::new(Interval::new(0.0, share, 1.0_f64.min(share * 2.0)), method);
-    let waited_s = between_s(pair, activity);
-    let clients_s = (active + waited_s) * clients_of_thread(pair);
-    let still_s = timeouts_s(pair)?.min(waited_s * clients_of_thread(pair));
+    let clients_s = (active_s + waits.idle) * clients_of_thread(pair);
+    let still_s = waits.timeouts.min(waits.all_s() * clients_of_thread(pair));
     let in_loop = clients_s / (clients_s - still_s).max(f64::EPSILON);
     let stall = Stall::of(window, pair, |_| false).into_value().flatten();
     let room = stall.map_or(f64::INFINITY, |stall| stall.room()).max(1.0);
@@ -239,6 +265,15 @@ mod tests {
         assert_eq!(findings[0].severity, Severity::High);
         assert!((findings[0].gain.unwrap().factor - 80.0 / 60.0).abs() < 1e-9);
         assert!(findings[0].summary.starts_with("2.0 % of its segments"));
+    }
+
+    #[test]
+    fn who_waits_in_a_send_is_active_already() {
+        let mut window = losing(200, 40);
+        test_window::trace(&mut window, &[(Doing::OnCpu, 2.0), (Doing::Send, 8.0)]);
+        let finding = test_window::found(evaluate(&window)).remove(0);
+        assert!((finding.tax.unwrap().share - 0.8).abs() < 1e-9, "8 of 10 s");
+        assert!((finding.gain.unwrap().factor - 5.0).abs() < 1e-9);
     }
 
     #[test]

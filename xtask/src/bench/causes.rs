@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::Stdio;
 use untax_core::Interval;
 use untax_core::finding::Gain;
-use untax_core::lab::{LabCell, LabMatrix, LabRun, Skipped, is_none};
+use untax_core::lab::{LabCell, LabMatrix, LabRun, is_none};
 
 /// What to measure.
 #[derive(Debug, Args)]
@@ -19,7 +19,7 @@ pub struct Options {
     /// gains alone
     #[arg(long, default_value_t = 5)]
     repeats: u32,
-    /// Pairs of trials with each cause that can be removed and without it
+    /// Pairs of trials with each cause that can be removed and without it; 0 for the checks alone
     #[arg(long, default_value_t = 7)]
     pairs: u32,
     /// How much of each cause: strong, or mild for those that have such a dose
@@ -45,21 +45,25 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
     let mut found = Vec::new();
     if options.repeats > 0 {
         let matrix = matrix(options, "found", options.repeats, 0)?;
-        write(options, "causes", &found_table(&matrix))?;
+        write(options, "causes", &found_table(&matrix), &record(&matrix)?)?;
         found = matrix.runs;
     }
+    if options.pairs == 0 {
+        return Ok(());
+    }
     let mut removed = matrix(options, "removed", 1, options.pairs)?;
-    // Those checked as well what they removed, and the others predicted gains.
+    write(options, "gains", &gains_table(&removed, options), &record(&removed)?)?;
+    // Those checked as well what they removed.
     removed.runs.extend(found);
-    write(options, "causes", &found_table(&removed))?;
-    write(options, "gains", &gains_table(&removed, options))
+    write(options, "causes", &found_table(&removed), &record(&removed)?)
 }
 
-/// Writes the table of that name; that of mild doses says so in its own.
-fn write(options: &Options, name: &str, text: &str) -> anyhow::Result<()> {
+/// Writes the table of that name and its runs; those of mild doses say so in their own.
+fn write(options: &Options, name: &str, table: &str, runs: &str) -> anyhow::Result<()> {
     let dose = if options.dose == "strong" { "" } else { "-mild" };
-    options.output.write(&format!("{name}{dose}.md"), text)?;
-    eprintln!("{text}");
+    options.output.write(&format!("{name}{dose}.md"), table)?;
+    options.output.write(&format!("{name}{dose}.json"), runs)?;
+    eprintln!("{table}");
     Ok(())
 }
 
@@ -145,7 +149,7 @@ fn found_table(matrix: &LabMatrix) -> String {
         let _ =
             writeln!(text, "| `{}` | {} | {found} | {first} | {tax} |", cell.cause, cell.engine);
     }
-    text + &left_out(matrix)
+    text + left_out(matrix)
 }
 
 fn gains_table(matrix: &LabMatrix, options: &Options) -> String {
@@ -167,11 +171,19 @@ fn made() -> String {
     format!("Machine: {}. Command: `{}`.", super::trials::machine(), super::trials::command())
 }
 
-fn left_out(matrix: &LabMatrix) -> String {
-    let line =
-        |skipped: &Skipped| format!("- {} on {}: {}\n", skipped.cause, skipped.engine, skipped.why);
-    let lines: String = matrix.skipped.iter().map(line).collect();
-    if lines.is_empty() { lines } else { format!("\n{lines}") }
+fn left_out(matrix: &LabMatrix) -> &'static str {
+    if matrix.skipped.is_empty() {
+        ""
+    } else {
+        "\nLeft out: engines that do not suffer from a cause, and causes without such a dose (`untax lab list`).\n"
+    }
+}
+
+/// Every run in short: without its findings.
+fn record(matrix: &LabMatrix) -> anyhow::Result<String> {
+    let runs = matrix.runs.iter().map(|run| LabRun { findings: Vec::new(), ..run.clone() });
+    let lines: Result<Vec<_>, _> = runs.map(|run| serde_json::to_string(&run)).collect();
+    Ok(format!("[\n{}\n]\n", lines?.join(",\n")))
 }
 
 fn row(cell: &LabCell) -> Row {

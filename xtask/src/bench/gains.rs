@@ -7,8 +7,9 @@ use untax_core::Interval;
 pub const LEGEND: &str = "Predicted: what `untax check` said with the cause, \
     median of its estimate and of its bounds. Measured: median of the paired ratios of throughput \
     with its 95 % interval. Floor: the 95th percentile of the difference between \
-    neighbouring trials of the same arm. Errors in points of the gain, and of the time that is \
-    saved (1 - 1/factor), which is what a tax is a share of.";
+    neighbouring trials of the same arm. Errors: predicted less measured, in points of the time that is \
+    saved (1 - 1/factor), which is what a tax is a share of, and of the gain. Right: within ten points of \
+    the gain, inside the measured interval, or inside the prediction's own bounds alone.";
 
 /// The error up to which a prediction is right, points.
 const RIGHT: f64 = 10.0;
@@ -28,20 +29,20 @@ pub struct Row {
 /// The table of these loads, without its caption.
 pub fn table(rows: impl Iterator<Item = Row>) -> String {
     let mut text = String::from(
-        "| load | predicted | measured | floor | error of the gain | of the time saved \
-         | gain within 10 points or the noise |\n|---|---|---|---|---|---|---|\n",
+        "| load | predicted | measured | floor | error of the time saved | of the gain | right |\n\
+         |---|---|---|---|---|---|---|\n",
     );
     for row in rows {
         let unknown = |what: &str| what.to_owned();
         let floor = row.floor.map(|floor| format!("±{:.1} %", floor * 100.0));
-        let [error, saved, right] = match (row.predicted, row.measured) {
+        let [saved, error, right] = match (row.predicted, row.measured) {
             (Some(predicted), Some(measured)) => errors(predicted, measured),
             _ => ["", "", ""].map(unknown),
         };
         // Writing to a string cannot fail.
         let _ = writeln!(
             text,
-            "| `{}` | {} | {} | {} | {error} | {saved} | {right} |",
+            "| `{}` | {} | {} | {} | {saved} | {error} | {right} |",
             row.load,
             row.predicted.map_or(unknown("nothing"), gain),
             row.measured.map_or(unknown("not measured"), gain),
@@ -57,13 +58,13 @@ fn errors(predicted: Interval, measured: Interval) -> [String; 3] {
     let right = if error.abs() <= RIGHT {
         "yes"
     } else if (measured.low..=measured.high).contains(&predicted.mid) {
-        "yes, inside the interval"
+        "in the interval"
     } else if (predicted.low..=predicted.high).contains(&measured.mid) {
-        "no, but inside the prediction's bounds"
+        "in the bounds"
     } else {
         "no"
     };
-    [format!("{error:+.1}"), format!("{saved:+.1}"), right.to_owned()]
+    [format!("{saved:+.1}"), format!("{error:+.1}"), right.to_owned()]
 }
 
 fn gain(factor: Interval) -> String {
@@ -78,13 +79,10 @@ mod tests {
     #[test]
     fn an_error_of_a_large_gain_is_small_in_time() {
         let tenfold = Interval::new(9.0, 10.0, 11.0);
-        assert_eq!(errors(Interval::exact(12.0), tenfold), ["+200.0", "+1.7", "no"]);
-        assert_eq!(errors(Interval::exact(10.5), tenfold)[2], "yes, inside the interval");
-        assert_eq!(
-            errors(Interval::new(5.0, 12.0, 20.0), tenfold)[2],
-            "no, but inside the prediction's bounds"
-        );
+        assert_eq!(errors(Interval::exact(12.0), tenfold), ["+1.7", "+200.0", "no"]);
+        assert_eq!(errors(Interval::exact(10.5), tenfold)[2], "in the interval");
+        assert_eq!(errors(Interval::new(5.0, 12.0, 20.0), tenfold)[2], "in the bounds");
         let little = Interval::new(1.15, 1.2, 1.25);
-        assert_eq!(errors(Interval::exact(1.28), little), ["+8.0", "+5.2", "yes"]);
+        assert_eq!(errors(Interval::exact(1.28), little), ["+5.2", "+8.0", "yes"]);
     }
 }

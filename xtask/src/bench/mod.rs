@@ -50,8 +50,9 @@ impl Tool {
 /// Where results go.
 #[derive(Debug, Args)]
 struct Output {
-    /// Folder of the results: NAME.json with every trial, NAME.md with the table
-    #[arg(long, value_name = "DIR", default_value = "docs/results")]
+    /// Folder of the results: NAME.json with every trial, NAME.md with the table. Those of docs/results/
+    /// hold words of ours as well, so nothing writes there by itself
+    #[arg(long, value_name = "DIR", default_value = "target/bench")]
     out: PathBuf,
 }
 

@@ -13,7 +13,10 @@ use untax_report::{html, terminal};
 /// Arguments of `untax check`.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  untax check                        every database, ten seconds\n  \
+    after_help = "Exit codes: 0 nothing found, also where no database runs or a rule could not look (see \
+                        databases and unmeasured of --json); 1 findings above info; 2 could not do it; \
+                        3 bad usage.\n\n\
+                        Examples:\n  untax check                        every database, ten seconds\n  \
                         untax check --pid 4012 --window 1m one database, a minute\n  \
                         untax check --html tax.html        also as a page to pass on\n  \
                         untax check --replay host.tar.gz   what a capture shows"

@@ -388,7 +388,7 @@ int BPF_PROG(on_waking, struct task_struct *task)
 	u32 woken = BPF_CORE_READ(task, pid), waker, client;
 	struct thread *thread = bpf_map_lookup_elem(&threads, &woken), *by;
 	const volatile struct syscall *call;
-	bool idle;
+	bool idle, peer;
 
 	if (!thread || paused)
 		return 0;
@@ -400,21 +400,19 @@ int BPF_PROG(on_waking, struct task_struct *task)
 		return 0;
 	if (idle && call->sleeps == FUTEX)
 		hand_client_to(thread);
-	if (idle)
+	if (idle || (!call->sends && !call->wakes_peers))
 		return 0;
-	if (call->sends) {
+	waker = bpf_get_current_pid_tgid();
+	by = bpf_map_lookup_elem(&threads, &waker);
+	peer = by && by->database == thread->database;
+	if (call->sends && !peer) {
 		woken_by_client(thread);
 		client = bpf_get_current_pid_tgid() >> 32;
 		if (client != thread->client || bpf_get_prandom_u32() % CLIENT_SAMPLING == 0)
 			count_clients(thread->database);
 		thread->client = client;
-		return 0;
 	}
-	if (!call->wakes_peers)
-		return 0;
-	waker = bpf_get_current_pid_tgid();
-	by = bpf_map_lookup_elem(&threads, &waker);
-	if (by && by->database == thread->database)
+	if (!call->sends && peer)
 		woken_by_peer(thread);
 	return 0;
 }

@@ -46,7 +46,7 @@ use workload::Measured;
                   Examples:\n  \
                   untax verify fix/ --workload 'pgbench -S -c 16 -T 20 bench' \\\n    \
                   --restart 'systemctl restart postgresql'\n  \
-                  untax verify plan-20260101T101500000Z --passive 60s   production's own traffic\n  \
+                  untax verify plan-20260101T101500000Z --passive 60s   under traffic that is there anyway\n  \
                   untax verify fix/ --workload 'pgbench -c 300 bench' \\\n    \
                   --workload-applied 'pgbench -c 300 -p 6432 bench'   a pooler, which no step sets"
 )]
@@ -69,7 +69,7 @@ pub struct Args {
     pub clients: Option<u32>,
     /// Run no workload: in each trial, measure for this long what the databases of the plan serve
     /// anyway, in accesses to cached data a second; tells something only where the database is
-    /// saturated
+    /// saturated. The plan is applied and undone by turns all the same
     #[arg(long, value_name = "TIME", conflicts_with = "workload", value_parser = duration)]
     pub passive: Option<Duration>,
     /// The shell command that restarts the database, for plans that need it; it must not
