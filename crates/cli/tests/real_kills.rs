@@ -99,3 +99,23 @@ fn what_a_workload_made_is_dropped_when_untax_was_killed() {
         Ok(())
     });
 }
+
+#[test]
+fn a_plan_that_is_applied_half_way_is_not_compared_with_itself() {
+    support::real(|| {
+        let postgres = Postgres::start(Place::Host, &[])?;
+        let untax = Untax::new();
+        let plan = support::plan_of_a_file(&untax, postgres.pid().unwrap());
+        let receipt = apply(&untax, &plan);
+        // As if it had been killed before it said that all was done.
+        let file = untax.path(&format!("state/receipts/{receipt}.jsonl"));
+        let whole = std::fs::read_to_string(&file).unwrap();
+        let end = whole.trim_end().rfind('\n').unwrap() + 1;
+        std::fs::write(&file, &whole[..end]).unwrap();
+        let refused = untax.run(&["verify", &plan, "--workload", "true"]);
+        assert_eq!(refused.code, 2, "{}", refused.stderr);
+        assert!(refused.stderr.contains(&format!("untax undo {receipt}")), "{}", refused.stderr);
+        assert_eq!(untax.run(&["undo", &receipt]).code, 0);
+        Ok(())
+    });
+}

@@ -179,11 +179,12 @@ impl Asked {
         let until = self.started + self.patience;
         loop {
             let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return Failed(format!("the server gave no answer in {:?}", self.patience));
-            }
             let timeout = Timespec::try_from(left).ok();
+            // What is there counts, also when others were waited for until after the deadline.
             match poll(&mut [PollFd::new(&pipe, PollFlags::IN)], timeout.as_ref()) {
+                Ok(0) if left.is_zero() => {
+                    return Failed(format!("the server gave no answer in {:?}", self.patience));
+                }
                 Ok(0) | Err(rustix::io::Errno::INTR) => continue,
                 Ok(_) => {}
                 Err(errno) => return Failed(format!("waiting for the server: {errno}")),
@@ -267,6 +268,16 @@ mod tests {
             question.finish().into_value().unwrap().version.unwrap()
         };
         assert_eq!([told(), told()], ["redis", "hints={busiest:shop}"]);
+    }
+
+    #[test]
+    fn one_that_is_silent_leaves_others_their_answers() {
+        let script = format!(r#"[ "$1" = 1 ] && exec /bin/sleep 60; echo '{ANSWER}'"#);
+        let asker = Asker::new("/bin/sh", vec!["-c".into(), script.into()], DEADLINE);
+        let start = |pid| asker.start(&Host::live(), by_id("redis").unwrap(), pid).unwrap();
+        let [silent, other] = [start(1), start(2)];
+        assert!(matches!(silent.finish(), Failed(_)));
+        assert_eq!(port(&other.finish()), Some("7"));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Opening, reading and listing, with every error sorted into absent, denied or failed.
 
+use crate::patience::patiently;
 use rustix::fs::{Dir, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 use std::fs::File;
@@ -32,16 +33,20 @@ pub(crate) fn text_below(directory: impl AsFd, path: &str) -> Reading<String> {
 
 /// As [`text`], for a path as seen from a root directory: links in it start there again.
 pub(crate) fn text_inside(root: &str, path: &str) -> Reading<String> {
-    let name = format!("{root}{path}");
-    let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
-    let opened = rustix::fs::open(root, STAND, Mode::empty())
-        .and_then(|root| rustix::fs::openat2(root, path, READ, Mode::empty(), resolve));
-    sorted(opened, &name).and_then(|fd| read(fd, &name))
+    let (root, inside) = (root.to_owned(), path.to_owned());
+    patiently(&format!("{root}{path}"), move |name| {
+        let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
+        let opened = rustix::fs::open(root, STAND, Mode::empty())
+            .and_then(|root| rustix::fs::openat2(root, inside, READ, Mode::empty(), resolve));
+        sorted(opened, name).and_then(|fd| read(fd, name))
+    })
 }
 
 /// The names in a directory, sorted.
 pub(crate) fn names(path: &str) -> Reading<Vec<String>> {
-    sorted(rustix::fs::open(path, LIST, Mode::empty()), path).and_then(|fd| list(fd, path))
+    patiently(path, |path| {
+        sorted(rustix::fs::open(path, LIST, Mode::empty()), path).and_then(|fd| list(fd, path))
+    })
 }
 
 /// As [`names`], for a path below a directory that no link leads out of.
@@ -51,8 +56,10 @@ pub(crate) fn names_below(directory: impl AsFd, path: &str) -> Reading<Vec<Strin
 
 /// Where a link points, not followed.
 pub(crate) fn link(path: &str) -> Reading<String> {
-    let target = rustix::fs::readlink(path, Vec::new());
-    sorted(target, path).map(|target| target.to_string_lossy().into_owned())
+    patiently(path, |path| {
+        let target = rustix::fs::readlink(path, Vec::new());
+        sorted(target, path).map(|target| target.to_string_lossy().into_owned())
+    })
 }
 
 /// As [`link`], for a path below a directory that no link leads out of.

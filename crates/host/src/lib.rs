@@ -11,6 +11,7 @@ pub mod fuzz;
 mod live;
 mod moment;
 pub mod mountinfo;
+mod patience;
 pub mod process;
 mod record;
 
@@ -18,4 +19,5 @@ pub use capture::{Capture, CaptureError};
 #[doc(hidden)]
 pub use fuzz::fuzz_parsers;
 pub use live::{Host, Snooped};
+pub use patience::patiently;
 pub use record::Record;

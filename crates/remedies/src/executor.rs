@@ -6,7 +6,7 @@
 use crate::receipts::{Deed, Receipt, ReceiptError};
 use crate::target;
 use crate::tree::Tree;
-use rustix::fs::FlockOperation;
+use rustix::fs::{FlockOperation, Mode, OFlags};
 use serde::Serialize;
 use std::fmt;
 use std::fs::File;
@@ -23,10 +23,10 @@ pub enum ExecutorError {
     /// Another executor is at work.
     #[error("another untax is changing this host; wait until it has ended")]
     Locked,
-    /// The root of the host cannot be opened.
+    /// What the lock lies on cannot be opened.
     #[error("cannot lock {path}")]
     Lock {
-        /// The directory.
+        /// The file.
         path: String,
         /// What went wrong.
         source: io::Error,
@@ -117,6 +117,9 @@ impl Undone {
 }
 
 /// How long an executor that is ending is waited for.
+/// Gone when the machine starts anew.
+const LOCK: &str = "/run/untax.lock";
+
 const LOCK_PATIENCE: Duration = Duration::from_secs(2);
 
 /// The right to change a host: one at a time, gone with the process that has it.
@@ -124,11 +127,18 @@ const LOCK_PATIENCE: Duration = Duration::from_secs(2);
 pub struct Lock(#[expect(dead_code, reason = "held, not read")] File);
 
 impl Lock {
-    /// Takes it. No file is made for it: it lies on the root directory.
+    /// Takes it. It lies on a file that nobody but root can open; those who are not root, and a directory in
+    /// place of `/`, have one on the root directory.
     pub fn take(tree: &Tree) -> Result<Self, ExecutorError> {
-        let path = tree.root().display().to_string();
+        let opened = if tree.is_live() && rustix::process::geteuid().is_root() {
+            let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let mode = Mode::RUSR | Mode::WUSR;
+            rustix::fs::open(LOCK, flags, mode).map(File::from).map_err(io::Error::from)
+        } else {
+            File::open(tree.root())
+        };
         let file =
-            File::open(tree.root()).map_err(|source| ExecutorError::Lock { path, source })?;
+            opened.map_err(|source| ExecutorError::Lock { path: LOCK.to_owned(), source })?;
         let began = Instant::now();
         while rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
             if began.elapsed() > LOCK_PATIENCE {
@@ -227,8 +237,10 @@ pub fn apply(
             return Err(rolled_back(tree, receipt, step, failure));
         }
     }
-    receipt.add(Record::Applied)?;
-    Ok(receipt)
+    match (receipt.add(Record::Applied), steps.last()) {
+        (Err(error), Some(last)) => Err(rolled_back(tree, receipt, last, error.into())),
+        (added, _) => Ok(added.map(|()| receipt)?),
+    }
 }
 
 fn refusal(standing: &Standing) -> Option<String> {

@@ -56,7 +56,11 @@ fn conflicts(steps: &[Step]) -> Vec<Warning> {
         Some(Warning {
             id: "conflict".to_owned(),
             refuses: true,
-            text: format!("{} and {} set the same thing; choose with --only", earlier.id, step.id),
+            text: format!(
+                "{} and {} set the same thing to different values: choose with --only, or plan for one \
+                 database, from untax check --pid",
+                earlier.id, step.id
+            ),
         })
     };
     steps.iter().enumerate().filter_map(clash).collect()

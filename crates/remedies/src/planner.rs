@@ -4,7 +4,7 @@ use crate::basis::basis;
 use crate::remedies::{Draft, REMEDIES, by_hand};
 use crate::{lint, sizing};
 use sha2::{Digest, Sha256};
-use untax_core::plan::{Origin, Plan, SCHEMA, Sizing};
+use untax_core::plan::{Origin, Plan, SCHEMA, Sizing, Step};
 use untax_core::{Check, Database, Finding, Snapshot};
 
 /// What the user wants of a plan.
@@ -84,6 +84,7 @@ pub fn plan(
         draft.add(made);
     }
     draft.add(by_hand::plan(&case(left)));
+    draft.steps = joined(draft.steps);
     draft.warnings.extend(lint::lint(&draft, snapshot));
     Ok(sealed(Plan {
         schema: SCHEMA.to_owned(),
@@ -99,6 +100,24 @@ pub fn plan(
         warnings: draft.warnings,
         digest: String::new(),
     }))
+}
+
+/// The steps, of which those that set the same thing to the same value are one: two databases may share a
+/// limit.
+fn joined(steps: Vec<Step>) -> Vec<Step> {
+    let mut joined: Vec<Step> = Vec::new();
+    for step in steps {
+        let same = |other: &&mut Step| (&other.target, &other.to) == (&step.target, &step.to);
+        match joined.iter_mut().find(same) {
+            Some(earlier) => {
+                earlier.databases.extend(step.databases);
+                earlier.databases.sort();
+                earlier.databases.dedup();
+            }
+            None => joined.push(step),
+        }
+    }
+    joined
 }
 
 /// A plan with the digest of what it says.

@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -24,7 +24,8 @@ impl Tree {
         Self(root.to_owned())
     }
 
-    fn is_live(&self) -> bool {
+    /// Whether it is the running machine.
+    pub fn is_live(&self) -> bool {
         self.0 == Path::new("/")
     }
 
@@ -80,21 +81,18 @@ impl Tree {
     /// Replaces a file on a disk: when this returns it is there, whole; a crash leaves the old
     /// one. It keeps its owner and mode.
     pub fn replace(&self, file: &str, text: &str) -> io::Result<()> {
-        // A link is to stay one.
-        let place = match fs::canonicalize(self.place(file)) {
-            Ok(place) => place,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => self.place(file),
-            Err(error) => return Err(error),
-        };
+        let place = followed(self.place(file))?;
         let folder = place.parent().ok_or(io::ErrorKind::InvalidInput)?;
         fs::create_dir_all(folder)?;
         let draft = draft_of(&place);
         let write = || -> io::Result<()> {
-            let mut file = File::create(&draft)?;
+            // Others may write in its folder: what is there by that name may be a link of theirs.
+            ignore_missing(fs::remove_file(&draft))?;
+            let mut file = File::options().write(true).create_new(true).mode(0o600).open(&draft)?;
             file.write_all(text.as_bytes())?;
             match fs::metadata(&place) {
                 Ok(before) => {
-                    std::os::unix::fs::chown(&draft, Some(before.uid()), Some(before.gid()))?;
+                    fchown(&file, Some(before.uid()), Some(before.gid()))?;
                     file.set_permissions(before.permissions())?;
                 }
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -169,6 +167,22 @@ impl Tree {
     }
 }
 
+/// Where a file is that may be a link, which is to stay one. One by which somebody would have us change
+/// what is not theirs is refused.
+fn followed(place: PathBuf) -> io::Result<PathBuf> {
+    let file = match fs::canonicalize(&place) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(place),
+        found => found?,
+    };
+    let link = fs::symlink_metadata(&place)?;
+    let theirs = link.uid() != 0 && link.uid() != fs::metadata(&file)?.uid();
+    if link.is_symlink() && theirs {
+        let why = format!("{} is a link to somebody else's file", place.display());
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
+    }
+    Ok(file)
+}
+
 /// Where the new text of a file is written before it takes the file's place: always the same, so
 /// that what a crash leaves is found.
 fn draft_of(place: &Path) -> PathBuf {
@@ -181,5 +195,35 @@ fn ignore_missing(result: io::Result<()>) -> io::Result<()> {
     match result {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{lchown, symlink};
+
+    #[test]
+    fn what_others_put_in_the_way_is_not_followed() {
+        let root = tempfile::tempdir().unwrap();
+        let tree = Tree::at(root.path());
+        let [file, theirs] = ["db.conf", "theirs"].map(|name| root.path().join(name));
+        let text = |file| tree.whole(file).unwrap().unwrap();
+        fs::write(&file, "a = 1\n").unwrap();
+        fs::write(&theirs, "secret\n").unwrap();
+        symlink(&theirs, draft_of(&file)).unwrap();
+        tree.replace("/db.conf", "a = 2\n").unwrap();
+        assert_eq!(text("/db.conf"), "a = 2\n");
+        assert_eq!(text("/theirs"), "secret\n");
+        let link = root.path().join("link.conf");
+        symlink(&file, &link).unwrap();
+        tree.replace("/link.conf", "a = 3\n").unwrap();
+        assert!(link.is_symlink() && text("/db.conf") == "a = 3\n");
+        // Only root can give a link away.
+        if lchown(&link, Some(65534), Some(65534)).is_ok() {
+            let refused = tree.replace("/link.conf", "a = 4\n").unwrap_err();
+            assert_eq!(refused.kind(), io::ErrorKind::PermissionDenied, "{refused}");
+            assert_eq!(text("/db.conf"), "a = 3\n");
+        }
     }
 }

@@ -291,28 +291,38 @@ impl Drop for SmallDisk {
 
 /// Wherever in the receipt the disk is full: what was done is undone, and undoing needs no room.
 fn a_full_disk_changes_nothing() {
-    const PAGES: usize = 4;
-    let (mut refused, mut done) = (0, 0);
-    for padding in (0..4000).step_by(250) {
-        let host = Host::new();
-        let Some(disk) = SmallDisk::mount(receipts(host.path()), PAGES) else {
-            println!("left out: only root may mount a disk to fill");
-            return;
-        };
-        // One page is left, and the longer the first record, the sooner it is full.
-        disk.fill(PAGES - 1);
-        let mut steps = steps(None);
-        steps[0].summary = "-".repeat(padding);
-        if apply(host.path(), &steps).is_ok() {
-            done += 1;
-            disk.fill(PAGES);
-            undo_all(host.path());
-        } else {
-            refused += 1;
-        }
-        host.assert_untouched(&format!("a first record that is {padding} bytes longer"));
+    let paddings: Vec<usize> = (0..4000).step_by(250).collect();
+    let Some(done) = paddings.iter().map(|padding| fits(*padding)).collect::<Option<Vec<_>>>()
+    else {
+        println!("left out: only root may mount a disk to fill");
+        return;
+    };
+    let count = done.iter().filter(|done| **done).count();
+    assert!(count > 3 && done.len() - count > 3, "{done:?}: it says nothing");
+    // The least that is too long leaves no room for the last record alone.
+    let (mut fitting, mut too_long) = (paddings[count - 1], paddings[count]);
+    while too_long - fitting > 1 {
+        let middle = fitting.midpoint(too_long);
+        *(if fits(middle).unwrap() { &mut fitting } else { &mut too_long }) = middle;
     }
-    assert!(refused > 3 && done > 3, "{refused} refused, {done} done: it says nothing");
+}
+
+/// Whether a receipt whose first record is so many bytes longer fits into a page; in either case the host
+/// is as before in the end. `None` where no disk can be made.
+fn fits(padding: usize) -> Option<bool> {
+    const PAGES: usize = 4;
+    let host = Host::new();
+    let disk = SmallDisk::mount(receipts(host.path()), PAGES)?;
+    disk.fill(PAGES - 1);
+    let mut steps = steps(None);
+    steps[0].summary = "-".repeat(padding);
+    let done = apply(host.path(), &steps).is_ok();
+    if done {
+        disk.fill(PAGES);
+        undo_all(host.path());
+    }
+    host.assert_untouched(&format!("a first record that is {padding} bytes longer"));
+    Some(done)
 }
 
 /// Kills `apply`, and every other time `undo` as well, then undoes.

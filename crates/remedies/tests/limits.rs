@@ -16,7 +16,7 @@ use untax_core::finding::Tax;
 use untax_core::host::{CgroupLayout, CgroupMount, Cpu};
 use untax_core::plan::Plan;
 use untax_core::receipt::{Header, SCHEMA};
-use untax_core::{Bytes, Seconds};
+use untax_core::{Bytes, Database, Seconds};
 use untax_remedies::{ExecutorError, Tree, Wish, apply, undo};
 
 const UNIT: &str = "/system.slice/system-postgresql.slice/postgresql@15-main.service";
@@ -24,6 +24,11 @@ const UNIT: &str = "/system.slice/system-postgresql.slice/postgresql@15-main.ser
 /// The plan for a database in this group of cgroup v2, which may use 1.5 CPUs and 1 GiB and loses
 /// a quarter of its time.
 fn plan_for(cgroup: &str, rule: &str, remedy: &str) -> Plan {
+    plan_where_losing(&[0.25], cgroup, rule, remedy)
+}
+
+/// The same for databases that share it and lose so much of their time each.
+fn plan_where_losing(shares: &[f64], cgroup: &str, rule: &str, remedy: &str) -> Plan {
     let mut host = host("debian", "12", Absent("not looked for".to_owned()), "");
     let mount = CgroupMount {
         controllers: vec!["unified".to_owned()],
@@ -63,10 +68,15 @@ fn plan_for(cgroup: &str, rule: &str, remedy: &str) -> Plan {
             at_limit: gap(),
         }]),
     });
-    let snapshot = snapshot(host, vec![database]);
+    let each = (4012..).zip(shares);
+    let each =
+        each.map(|(pid, _)| Database { pid, id: format!("postgres:{pid}"), ..database.clone() });
+    let snapshot = snapshot(host, each.collect());
     let mut check = check(&snapshot, rule, remedy);
-    check.databases[0].findings[0].tax =
-        Some(Tax { share: 0.25, low: 0.2, high: 0.3, method: "traced".to_owned() });
+    for (checked, share) in check.databases.iter_mut().zip(shares) {
+        let method = "traced".to_owned();
+        checked.findings[0].tax = Some(Tax { share: *share, low: 0.2, high: 0.3, method });
+    }
     untax_remedies::plan("a-plan".to_owned(), &check, &snapshot, &Wish::default()).unwrap()
 }
 
@@ -87,6 +97,17 @@ fn a_unit_is_told_what_its_group_is_told() {
         insta::assert_snapshot!("slice", shown(&cpu("/databases.slice"), "cpu-limit"));
         insta::assert_snapshot!("plain", shown(&cpu("/databases/one"), "cpu-limit"));
     });
+}
+
+#[test]
+fn databases_that_share_a_limit_share_its_step() {
+    let plan = |shares: &[f64]| plan_where_losing(shares, UNIT, "cpu-throttled", "cpu-limit");
+    let both = plan(&[0.25, 0.25]);
+    assert_eq!(both.steps.len(), cpu(UNIT).steps.len());
+    assert!(both.steps.iter().all(|s| s.databases == ["postgres:4012", "postgres:4013"]));
+    assert!(both.warnings.is_empty(), "{:?}", both.warnings);
+    let differing = plan(&[0.25, 0.5]);
+    assert!(differing.warnings.iter().any(|w| w.refuses && w.text.contains("--pid")));
 }
 
 /// A root with the files of the group, and a `systemctl` that notes that it was called.

@@ -29,7 +29,7 @@ pub const RULE: Rule = Rule {
         "kernel.org: admin-guide/cgroup-v2, cpu.weight",
     ],
     privilege: "root (CAP_BPF and CAP_PERFMON)",
-    minimum_kernel: "5.19 (to tell throttling apart)",
+    minimum_kernel: "5.15 (bpf_task_pt_regs)",
     cost: "part of the tracing of threads, which aims at 0.5 % of one CPU, 1 % in windows of 5 s",
     evaluate,
 };

@@ -30,7 +30,7 @@ pub const RULE: Rule = Rule {
         "kubernetes/enhancements#5062: CPU pressure holds throttling",
     ],
     privilege: "root (CAP_BPF and CAP_PERFMON) to tell throttling from contention",
-    minimum_kernel: "5.19 (cfs_rq.throttled_clock_pelt_time)",
+    minimum_kernel: "5.15 (bpf_task_pt_regs)",
     cost: "part of the tracing of threads, which aims at 0.5 % of one CPU, 1 % in windows of 5 s",
     evaluate,
 };

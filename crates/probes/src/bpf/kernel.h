@@ -29,12 +29,15 @@ typedef _Bool bool;
 
 struct rq {
 	u64 clock;
+	u64 clock_task;
 	u64 clock_pelt;
 };
 
 struct cfs_rq {
 	struct rq *rq;
 	int throttle_count;
+	u64 throttled_clock_task;
+	u64 throttled_clock_task_time;
 	u64 throttled_clock_pelt;
 	u64 throttled_clock_pelt_time;
 	u64 throttled_clock_self;

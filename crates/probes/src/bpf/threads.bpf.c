@@ -142,27 +142,7 @@ verified_once int hand_over(struct thread *thread)
 	return 0;
 }
 
-/* For how long (ns, ever growing) the threads of this run queue have been held back by a limit. */
-static __always_inline u64 throttled_time(struct cfs_rq *queue)
-{
-	u64 time, since;
-
-	if (!queue)
-		return 0;
-	if (bpf_core_field_exists(queue->throttled_clock_self_time)) {
-		time = BPF_CORE_READ(queue, throttled_clock_self_time);
-		since = BPF_CORE_READ(queue, throttled_clock_self);
-		return since ? time + BPF_CORE_READ(queue, rq, clock) - since : time;
-	}
-	if (bpf_core_field_exists(queue->throttled_clock_pelt_time)) {
-		time = BPF_CORE_READ(queue, throttled_clock_pelt_time);
-		since = BPF_CORE_READ(queue, throttled_clock_pelt);
-		return BPF_CORE_READ(queue, throttle_count) ?
-			       time + BPF_CORE_READ(queue, rq, clock_pelt) - since : time;
-	}
-	return 0;
-}
-
+#include "throttled.h"
 #include "waits.h"
 
 static __always_inline void begin(struct thread *thread, u8 doing, u64 now)

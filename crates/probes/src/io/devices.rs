@@ -167,8 +167,18 @@ pub(super) fn mount(line: &str) -> Option<(String, Mount, String)> {
 /// The whole device with that number, such as `vda` for its first partition.
 pub(super) fn whole(host: &Host, number: &str) -> Option<String> {
     let link = host.link(&format!("/sys/dev/block/{number}")).into_value()?;
-    let mut parts = link.split('/').skip_while(|part| *part != "block").skip(1);
-    parts.next().map(str::to_owned)
+    whole_at(&link).map(str::to_owned)
+}
+
+/// The whole device that a link in `/sys` leads to, which a partition is a folder of and named after:
+/// `block/sda/sda1`, `nvme/nvme0/nvme0n1/nvme0n1p1`.
+fn whole_at(link: &str) -> Option<&str> {
+    let mut parts = link.rsplit('/');
+    let (device, above) = (parts.next()?, parts.next().unwrap_or_default());
+    let number = device.strip_prefix(above).filter(|_| !above.is_empty());
+    let number = number.map(|number| number.strip_prefix('p').unwrap_or(number));
+    let is_part = number.is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()));
+    Some(if is_part { above } else { device })
 }
 
 /// How deep devices may be made of each other.
@@ -226,7 +236,11 @@ fn network(host: &Host, name: &str, depth: u32) -> Option<String> {
         return None;
     }
     let parts = host.names(&format!("{sys}/slaves")).into_value().unwrap_or_default();
-    parts.iter().find_map(|part| network(host, part, depth + 1))
+    parts.iter().find_map(|part| {
+        let link = host.link(&format!("/sys/class/block/{part}")).into_value();
+        let whole = link.as_deref().and_then(whole_at).unwrap_or(part);
+        network(host, whole, depth + 1)
+    })
 }
 
 #[cfg(test)]
@@ -271,13 +285,20 @@ mod tests {
             .with_file("/sys/block/dm-0/slaves/nvme1n1/x", "")
             .with_file("/sys/block/nvme1n1/device/transport", "tcp\n")
             .with_link("/sys/block/sdb", "../devices/platform/host2/session1/target2/block/sdb")
-            .with_link("/sys/dev/block/8:17", "../../devices/pci0/host0/block/sdb/sdb1");
+            .with_link("/sys/dev/block/8:17", "../../devices/pci0/host0/block/sdb/sdb1")
+            .with_link("/sys/class/block/sdb1", "../../devices/pci0/host0/block/sdb/sdb1")
+            .with_file("/sys/block/dm-1/slaves/sdb1/x", "");
         let host = Host::replaying(host);
         assert_eq!(behind(&host, "dm-0"), Behind::Network("NVMe over tcp".to_owned()));
         assert_eq!(behind(&host, "sdb"), Behind::Network("iSCSI".to_owned()));
         assert_eq!(behind(&host, "loop3"), Behind::Loop);
         assert_eq!(behind(&host, "vda"), Behind::Local);
+        assert_eq!(behind(&host, "dm-1"), Behind::Network("iSCSI".to_owned()), "on a partition");
         assert_eq!(whole(&host, "8:17"), Some("sdb".to_owned()));
+        let nvme = "../../devices/pci0000:00/0000:00:04.0/nvme/nvme0/nvme0n1";
+        assert_eq!(whole_at(nvme), Some("nvme0n1"));
+        assert_eq!(whole_at(&format!("{nvme}/nvme0n1p14")), Some("nvme0n1"));
+        assert_eq!(whole_at("../../devices/virtual/block/dm-10"), Some("dm-10"));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use super::devices;
 use rustix::fs::{major, minor};
 use untax_core::io::{Behind, Filesystem, Place, Role};
 use untax_core::{Database, Reading};
-use untax_host::Host;
+use untax_host::{Host, patiently};
 
 /// A directory whose files, and those below it, belong to a database.
 pub(crate) struct Known {
@@ -144,11 +144,11 @@ fn known_of(host: &Host, database: &Database, index: u32, directory: &Directory)
 /// The device, as the kernel numbers it, and the inode of what is at a path.
 fn number(host: &Host, pid: u32, path: &str) -> Option<(u32, u64)> {
     let path = format!("/proc/{pid}/root{path}");
-    let look = || match rustix::fs::stat(&path) {
+    let look = |path: &str| match rustix::fs::stat(path) {
         Ok(stat) => Reading::Present((major(stat.st_dev) << 20 | minor(stat.st_dev), stat.st_ino)),
         Err(error) => Reading::Failed(format!("{path}: {error}")),
     };
-    host.observe(&format!("stat:{path}"), look).into_value()
+    host.observe(&format!("stat:{path}"), || patiently(&path, look)).into_value()
 }
 
 /// The mounts that a process sees: number, mount, source.

@@ -29,8 +29,13 @@ fn plan(case: &Case) -> Draft {
             file,
         };
         let name = file_name(database, "untax.conf");
+        // What a container calls its file may be another one of the host.
+        let contained = database.container.is_some()
+            || database.pod.is_some()
+            || database.namespace_pid.is_some();
         let file = database.setting("config_file").into_value();
-        match file.filter(|file| case.wish.configure && file.starts_with('/')) {
+        let file = file.filter(|file| file.starts_with('/') && !contained);
+        match file.filter(|_| case.wish.configure) {
             Some(file) => {
                 draft.steps.push(Step {
                     id: format!("config-{}", database.pid),

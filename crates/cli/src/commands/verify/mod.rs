@@ -132,6 +132,7 @@ pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
         standing,
         applied: Some(standing),
         receipt,
+        stuck: false,
         measured: &measured,
         measure: "",
         guard,
@@ -145,7 +146,7 @@ pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
     let left = host.set(standing);
     let cleaned = measured.clean();
     // The guard tries once more where that was not so.
-    if left.is_ok() {
+    if left.is_ok() && !host.stuck {
         host.guard.done();
     }
     left?;
@@ -192,13 +193,21 @@ fn report(
     Ok(if verdict.word == Word::Proven { Outcome::Clean } else { Outcome::Findings })
 }
 
+/// The receipts of a plan that are not undone, the oldest first.
+fn not_undone(plan: &Plan, state: &State) -> anyhow::Result<Vec<Receipt>> {
+    let (mut receipts, _) = Receipt::all(&state.receipts()?);
+    receipts.retain(|r| r.header().plan == plan.plan && r.status() != Status::Reverted);
+    Ok(receipts)
+}
+
 /// The receipt of a plan that is applied.
 fn in_force(plan: &Plan, state: &State) -> anyhow::Result<Option<Receipt>> {
-    let (receipts, _) = Receipt::all(&state.receipts()?);
-    let of_plan = |receipt: &Receipt| {
-        receipt.header().plan == plan.plan && receipt.status() == Status::Applied
-    };
-    let receipt = receipts.into_iter().rfind(of_plan);
+    let mut receipts = not_undone(plan, state)?;
+    if let Some(half) = receipts.iter().find(|receipt| receipt.status() == Status::Interrupted) {
+        let (plan, id) = (&plan.plan, half.id());
+        bail!("plan {plan} is applied half way: put that back first, with untax undo {id}");
+    }
+    let receipt = receipts.pop();
     let mut standing = executor::standing(&Tree::live(), &plan.steps).into_iter();
     if receipt.is_none() && !plan.steps.is_empty() && standing.all(|s| s == Standing::Done) {
         bail!(
@@ -244,6 +253,8 @@ struct Host<'a> {
     applied: Option<bool>,
     /// Of the plan, while it has steps and its undo was not whole.
     receipt: Option<Receipt>,
+    /// Whether steps of a plan that failed could not be undone: its guard tries that once more.
+    stuck: bool,
     measured: &'a Measured,
     measure: &'static str,
     /// Knows whether the host is as it was.
@@ -267,8 +278,10 @@ impl Arms for Host<'_> {
         }
         if applied && !self.plan.steps.is_empty() {
             let temporary = !self.standing;
-            self.receipt =
-                Some(apply::execute(self.plan, self.state, &self.stop, temporary, |_| {})?);
+            let made = apply::execute(self.plan, self.state, &self.stop, temporary, |_| {});
+            self.stuck =
+                made.is_err() && not_undone(self.plan, self.state).is_ok_and(|r| !r.is_empty());
+            self.receipt = Some(made?);
         }
         self.applied = Some(applied);
         restart(self.args.restart.as_deref())?;
