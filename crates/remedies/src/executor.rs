@@ -116,10 +116,10 @@ impl Undone {
     }
 }
 
-/// How long an executor that is ending is waited for.
-/// Gone when the machine starts anew.
+/// What the lock of the running machine lies on; gone when that starts anew.
 const LOCK: &str = "/run/untax.lock";
 
+/// How long an executor that is ending is waited for.
 const LOCK_PATIENCE: Duration = Duration::from_secs(2);
 
 /// The right to change a host: one at a time, gone with the process that has it.
@@ -130,15 +130,16 @@ impl Lock {
     /// Takes it. It lies on a file that nobody but root can open; those who are not root, and a directory in
     /// place of `/`, have one on the root directory.
     pub fn take(tree: &Tree) -> Result<Self, ExecutorError> {
-        let opened = if tree.is_live() && rustix::process::geteuid().is_root() {
-            let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            let mode = Mode::RUSR | Mode::WUSR;
-            rustix::fs::open(LOCK, flags, mode).map(File::from).map_err(io::Error::from)
+        let (path, made) = if tree.is_live() && rustix::process::geteuid().is_root() {
+            (Path::new(LOCK), OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW)
         } else {
-            File::open(tree.root())
+            (tree.root(), OFlags::RDONLY)
         };
-        let file =
-            opened.map_err(|source| ExecutorError::Lock { path: LOCK.to_owned(), source })?;
+        let opened = rustix::fs::open(path, made | OFlags::CLOEXEC, Mode::RUSR | Mode::WUSR);
+        let file = opened.map(File::from).map_err(|errno| ExecutorError::Lock {
+            path: path.display().to_string(),
+            source: errno.into(),
+        })?;
         let began = Instant::now();
         while rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
             if began.elapsed() > LOCK_PATIENCE {
