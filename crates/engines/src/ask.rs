@@ -275,7 +275,7 @@ mod tests {
         let script = format!(r#"[ "$1" = 1 ] && exec /bin/sleep 60; echo '{ANSWER}'"#);
         let asker = Asker::new("/bin/sh", vec!["-c".into(), script.into()], DEADLINE);
         let start = |pid| asker.start(&Host::live(), by_id("redis").unwrap(), pid).unwrap();
-        let [silent, other] = [start(1), start(2)];
+        let (other, silent) = (start(2), start(1));
         assert!(matches!(silent.finish(), Failed(_)));
         assert_eq!(port(&other.finish()), Some("7"));
     }

@@ -1,7 +1,8 @@
 //! Looking at filesystems that may never answer, such as those across a network whose server is gone.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 use untax_core::Reading::{self, Failed};
@@ -39,10 +40,14 @@ pub fn patiently<T: Send + 'static>(
     if let Err(error) = looking {
         return Failed(format!("{path}: {error}"));
     }
-    answered.recv_timeout(PATIENCE).unwrap_or_else(|_| {
-        waiting().push((process.to_owned(), ended));
-        silent()
-    })
+    match answered.recv_timeout(PATIENCE) {
+        Ok(reading) => reading,
+        Err(RecvTimeoutError::Disconnected) => Failed(format!("{path}: it could not be looked at")),
+        Err(RecvTimeoutError::Timeout) => {
+            waiting().push((process.to_owned(), ended));
+            silent()
+        }
+    }
 }
 
 /// The directory of the process as which a path below its root is seen.
