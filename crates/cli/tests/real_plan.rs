@@ -191,8 +191,8 @@ fn limits_on_dirty_pages_come_back_as_they_were() {
         };
         let folder = tempfile::tempdir().unwrap();
         let interrupted = AtomicBool::new(false);
-        let mut receipt =
-            executor::apply(&tree, folder.path(), header, &interrupted, |_| {}).unwrap();
+        let made = executor::apply(&tree, folder.path(), header, &interrupted, |_| {}).unwrap();
+        let mut receipt = made.unwrap();
         assert_eq!(read()[0].trim(), (128 << 20).to_string());
         assert!(executor::undo(&tree, &mut receipt, false).unwrap().is_whole());
         assert_eq!(read(), before);

@@ -15,7 +15,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use untax_core::plan::{Step, Target};
-use untax_core::receipt::{Header, Record};
+use untax_core::receipt::{Header, Record, Status};
 
 /// Why a plan was not applied, or not undone.
 #[derive(Debug, thiserror::Error)]
@@ -37,7 +37,7 @@ pub enum ExecutorError {
         /// Why, step by step.
         reasons: Vec<String>,
     },
-    /// The receipt cannot be written; nothing was changed after that.
+    /// The receipt cannot be read or written; nothing was changed after that.
     #[error(transparent)]
     Receipt(#[from] ReceiptError),
     /// A step failed. What was done before it was undone, unless `left` says otherwise.
@@ -211,19 +211,23 @@ pub fn told(value: Option<&str>) -> String {
 }
 
 /// Does the steps of a header one after the other. `stop` is looked at between steps; when it is
-/// set, or a step fails, all that was done is undone.
+/// set, or a step fails, all that was done is undone. Where the host is already as all steps would
+/// make it there is nothing to do, nothing that could be undone, and so no receipt.
 pub fn apply(
     tree: &Tree,
     receipts: &Path,
     header: Header,
     stop: &AtomicBool,
     mut tell: impl FnMut(&Step),
-) -> Result<Receipt, ExecutorError> {
+) -> Result<Option<Receipt>, ExecutorError> {
     let _lock = Lock::take(tree)?;
     let standing = standing(tree, &header.steps);
     let reasons: Vec<String> = standing.iter().filter_map(refusal).collect();
     if !reasons.is_empty() {
         return Err(ExecutorError::Refused { reasons });
+    }
+    if standing.iter().all(|standing| *standing == Standing::Done) {
+        return Ok(None);
     }
     let steps = header.steps.clone();
     let mut receipt = Receipt::begin(receipts, header)?;
@@ -240,7 +244,7 @@ pub fn apply(
     }
     match (receipt.add(Record::Applied), steps.last()) {
         (Err(error), Some(last)) => Err(rolled_back(tree, receipt, last, error.into())),
-        (added, _) => Ok(added.map(|()| receipt)?),
+        (added, _) => Ok(added.map(|()| Some(receipt))?),
     }
 }
 
@@ -312,7 +316,24 @@ fn rolled_back(tree: &Tree, mut receipt: Receipt, step: &Step, failure: Failure)
 /// unless `force` is given.
 pub fn undo(tree: &Tree, receipt: &mut Receipt, force: bool) -> Result<Undone, ExecutorError> {
     let _lock = Lock::take(tree)?;
+    // Whoever had the lock may have written to it since it was read.
+    receipt.read_again()?;
     Ok(revert(tree, receipt, force))
+}
+
+/// The same for a receipt that was half way when it was read: one that came to its end since is left
+/// alone.
+pub fn undo_stale(
+    tree: &Tree,
+    receipt: &mut Receipt,
+    force: bool,
+) -> Result<Undone, ExecutorError> {
+    let _lock = Lock::take(tree)?;
+    receipt.read_again()?;
+    if receipt.status() == Status::Interrupted {
+        return Ok(revert(tree, receipt, force));
+    }
+    Ok(Undone::default())
 }
 
 fn revert(tree: &Tree, receipt: &mut Receipt, force: bool) -> Undone {
@@ -349,15 +370,22 @@ fn put_back(tree: &Tree, deed: &Deed, force: bool) -> io::Result<Option<Drift>> 
     if now.is_none() && is_kernels(&step.target) {
         return Ok(None);
     }
-    let changed = now.as_deref() != deed.prior;
+    // A step that was begun and not done may have found such lines there.
+    let lines = step.to.as_deref();
+    let loose = if deed.done { target::loose(tree, &step.target, lines)? } else { None };
+    let changed = now.as_deref() != deed.prior || loose.is_some();
     if changed {
-        if now != step.to && !is_half_way(deed, now.as_deref()) && !force {
+        let ours = now == step.to || is_half_way(deed, now.as_deref());
+        if (!ours || loose.is_some()) && !force {
             return Ok(Some(Drift {
                 step: step.id.clone(),
                 prior: deed.prior.map(str::to_owned),
                 made: step.to.clone(),
-                now,
+                now: loose.or(now),
             }));
+        }
+        if loose.is_some() {
+            target::remove_loose(tree, &step.target, lines)?;
         }
         target::write(tree, &step.target, deed.prior)?;
     }

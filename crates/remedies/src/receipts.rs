@@ -96,6 +96,17 @@ impl Receipt {
         Ok(Self { path: path.to_owned(), header, records, whole: whole as u64 })
     }
 
+    /// Reads it again: who changed the host until now may have written to it since. Of one that is
+    /// gone, what was read before is all there is.
+    pub fn read_again(&mut self) -> Result<(), ReceiptError> {
+        match Self::open(&self.path) {
+            Err(ReceiptError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+                Ok(())
+            }
+            read => read.map(|now| *self = now),
+        }
+    }
+
     /// All receipts in a folder, the oldest first, and those that cannot be read.
     pub fn all(folder: &Path) -> (Vec<Self>, Vec<ReceiptError>) {
         #[expect(clippy::disallowed_methods, reason = "lists our own receipts, not the host")]
@@ -143,14 +154,15 @@ impl Receipt {
         &self.header
     }
 
-    /// How far it got.
+    /// How far it got. One that holds nothing to be undone is as good as undone, whatever it says.
     pub fn status(&self) -> Status {
-        let last = |wanted: &Record| self.records.iter().rposition(|record| record == wanted);
-        match (last(&Record::Applied), last(&Record::Reverted)) {
-            (_, Some(_)) => Status::Reverted,
-            (Some(_), None) if !self.header.temporary => Status::Applied,
-            _ if self.deeds().is_empty() => Status::Reverted,
-            _ => Status::Interrupted,
+        let says = |wanted: &Record| self.records.contains(wanted);
+        if says(&Record::Reverted) || self.deeds().is_empty() {
+            Status::Reverted
+        } else if says(&Record::Applied) && !self.header.temporary {
+            Status::Applied
+        } else {
+            Status::Interrupted
         }
     }
 
@@ -189,4 +201,25 @@ fn line(record: &impl serde::Serialize) -> io::Result<Vec<u8>> {
 
 fn at(path: &Path) -> impl FnOnce(io::Error) -> ReceiptError {
     move |source| ReceiptError::Io { path: path.to_owned(), source }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_receipt_that_holds_nothing_is_not_applied() {
+        let folder = tempfile::tempdir().unwrap();
+        let header = Header {
+            schema: SCHEMA.to_owned(),
+            receipt: "a-receipt".to_owned(),
+            plan: "a-plan".to_owned(),
+            begun_at: jiff::Timestamp::UNIX_EPOCH,
+            temporary: false,
+            steps: Vec::new(),
+        };
+        let mut receipt = Receipt::begin(folder.path(), header).unwrap();
+        receipt.add(Record::Applied).unwrap();
+        assert_eq!(receipt.status(), Status::Reverted);
+    }
 }

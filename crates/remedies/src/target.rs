@@ -79,6 +79,24 @@ pub fn write(tree: &Tree, target: &Target, value: Option<&str>) -> io::Result<()
     }
 }
 
+/// What a file still has of lines that a step added to it, where somebody removed or changed the
+/// marks around them: those of the lines that are there, and what is left of the marks. `None` where
+/// that is nothing, where the marks are whole, and of every other kind of target.
+pub fn loose(tree: &Tree, target: &Target, lines: Option<&str>) -> io::Result<Option<String>> {
+    let Target::Block { file } = target else { return Ok(None) };
+    let text = tree.whole(file)?.unwrap_or_default();
+    let (loose, _) = parted(&text, lines.unwrap_or_default());
+    Ok(Some(loose.trim_end().to_owned()).filter(|loose| !loose.is_empty()))
+}
+
+/// Removes that, so that the block is as if it had never been.
+pub fn remove_loose(tree: &Tree, target: &Target, lines: Option<&str>) -> io::Result<()> {
+    let Target::Block { file } = target else { return Ok(()) };
+    let text = tree.whole(file)?.ok_or(io::ErrorKind::NotFound)?;
+    let (_, rest) = parted(&text, lines.unwrap_or_default());
+    tree.replace(file, &rest)
+}
+
 /// Pages of a pool that were configured: `nr_hugepages` counts surplus ones, too.
 pub fn configured(tree: &Tree, directory: &str) -> io::Result<u64> {
     let total = tree.number(&format!("{directory}/nr_hugepages"))?;
@@ -131,6 +149,19 @@ fn with_block(text: &str, lines: Option<&str>) -> String {
         Some(lines) => format!("{before}{BEGIN}{lines}{END}{after}"),
         None => format!("{before}{after}"),
     }
+}
+
+/// What is loose in a text of the lines of a block and of its marks, and the rest of the text.
+fn parted(text: &str, lines: &str) -> (String, String) {
+    if block(text).is_some() {
+        return (String::new(), text.to_owned());
+    }
+    let is_loose = |line: &&str| {
+        let line = line.trim();
+        let mut known = [BEGIN, END].into_iter().chain(lines.lines()).map(str::trim);
+        !line.is_empty() && known.any(|own| own == line)
+    };
+    text.split_inclusive('\n').partition(is_loose)
 }
 
 #[cfg(test)]

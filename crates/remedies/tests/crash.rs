@@ -42,6 +42,9 @@ fn main() {
             a_torn_record_is_no_record();
             two_executors_exclude_each_other();
             somebody_elses_change_is_left_alone();
+            a_block_that_lost_its_marks_is_not_gone();
+            what_stands_already_needs_no_receipt();
+            what_was_written_since_a_receipt_was_read_counts();
             a_full_disk_changes_nothing();
             killed_anywhere(kills);
         }
@@ -167,7 +170,7 @@ fn receipts(root: &Path) -> PathBuf {
     root.join("state")
 }
 
-fn apply(root: &Path, steps: &[Step]) -> Result<Receipt, ExecutorError> {
+fn apply(root: &Path, steps: &[Step]) -> Result<Option<Receipt>, ExecutorError> {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let next = NEXT.fetch_add(1, Ordering::Relaxed);
     let header = Header {
@@ -219,12 +222,18 @@ fn undo_all_or_fail(root: &Path) {
     }
 }
 
-fn a_torn_record_is_no_record() {
-    let host = Host::new();
-    let receipt = apply(host.path(), &steps(None)).unwrap();
+/// Applies all steps: the receipt's file, what it says, and where its first record ends.
+fn applied(host: &Host) -> (PathBuf, Vec<u8>, usize) {
+    let receipt = apply(host.path(), &steps(None)).unwrap().unwrap();
     let path = receipts(host.path()).join(format!("{}.jsonl", receipt.id()));
     let whole = fs::read(&path).unwrap();
     let header = whole.iter().position(|byte| *byte == b'\n').unwrap() + 1;
+    (path, whole, header)
+}
+
+fn a_torn_record_is_no_record() {
+    let host = Host::new();
+    let (path, whole, header) = applied(&host);
     for end in header..whole.len() {
         fs::write(&path, &whole[..end]).unwrap();
         Receipt::open(&path).unwrap_or_else(|error| panic!("cut off at {end}: {error}"));
@@ -248,7 +257,7 @@ fn two_executors_exclude_each_other() {
 
 fn somebody_elses_change_is_left_alone() {
     let host = Host::new();
-    let mut receipt = apply(host.path(), &steps(None)).unwrap();
+    let mut receipt = apply(host.path(), &steps(None)).unwrap().unwrap();
     let file = host.path().join("sys/fs/cgroup/db/cpu.max");
     fs::write(&file, "50000 100000\n").unwrap();
     let undone = executor::undo(&Tree::at(host.path()), &mut receipt, false).unwrap();
@@ -262,6 +271,65 @@ fn somebody_elses_change_is_left_alone() {
         apply(host.path(), &steps(None)).expect_err("it is not as it was when the plan was made")
     };
     assert!(refused.to_string().contains("changed since"), "{refused}");
+}
+
+fn a_block_that_lost_its_marks_is_not_gone() {
+    let (begin, lines, end) =
+        ("# untax: begin; removed by untax undo\n", "huge_pages = on\n", "# untax: end\n");
+    for lost in [&[begin][..], &[end], &[begin, end], &[begin, lines], &[lines, end]] {
+        let host = Host::new();
+        let mut receipt = apply(host.path(), &steps(None)).unwrap().unwrap();
+        let file = host.path().join("etc/db.conf");
+        let text = || fs::read_to_string(&file).unwrap();
+        let cut = lost.iter().fold(text(), |text, part| text.replace(*part, ""));
+        fs::write(&file, &cut).unwrap();
+        let undone = executor::undo(&Tree::at(host.path()), &mut receipt, false).unwrap();
+        assert_eq!(undone.drifted.len(), 1, "without {lost:?}: {undone:?}");
+        assert_eq!(text(), cut, "it is left alone");
+        let undone = executor::undo(&Tree::at(host.path()), &mut receipt, true).unwrap();
+        assert!(undone.is_whole(), "without {lost:?}: {undone:?}");
+        assert_eq!(text().trim_end(), "a = 1\n# no line feed at the end", "without {lost:?}");
+    }
+    let host = Host::new();
+    apply(host.path(), &steps(None)).unwrap();
+    let file = host.path().join("etc/db.conf");
+    fs::write(file, &host.before[Path::new("etc/db.conf")]).unwrap();
+    // Somebody removed all of it.
+    undo_all(host.path());
+    host.assert_untouched("removed by hand");
+}
+
+fn what_stands_already_needs_no_receipt() {
+    let host = Host::new();
+    apply(host.path(), &steps(None)).unwrap().unwrap();
+    assert_eq!(apply(host.path(), &steps(None)).unwrap(), None);
+    assert_eq!(Receipt::all(&receipts(host.path())).0.len(), 1);
+}
+
+/// As when an executor was just ending: its receipt was read before it had written all of it.
+fn what_was_written_since_a_receipt_was_read_counts() {
+    let read_early = |host: &Host, records: usize| {
+        let (path, whole, header) = applied(host);
+        let mut ends = (header..=whole.len()).filter(|end| whole[end - 1] == b'\n');
+        let end = ends.nth(records).unwrap();
+        fs::write(&path, &whole[..end]).unwrap();
+        let receipt = Receipt::open(&path).unwrap();
+        fs::write(&path, &whole).unwrap();
+        receipt
+    };
+    let host = Host::new();
+    let mut receipt = read_early(&host, 2);
+    assert!(executor::undo(&Tree::at(host.path()), &mut receipt, false).unwrap().is_whole());
+    host.assert_untouched("a receipt that was read early");
+
+    let host = Host::new();
+    let mut receipt = read_early(&host, 1);
+    assert_eq!(receipt.status(), Status::Interrupted);
+    let undone = executor::undo_stale(&Tree::at(host.path()), &mut receipt, false).unwrap();
+    assert!(undone.restored.is_empty() && undone.is_whole(), "{undone:?}");
+    assert_eq!(receipt.status(), Status::Applied, "it is half done no more");
+    undo_all(host.path());
+    host.assert_untouched("a receipt that was half way");
 }
 
 /// A disk for receipts of so many pages, unmounted with this value.

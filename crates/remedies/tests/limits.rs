@@ -152,8 +152,8 @@ fn a_unit_is_limited_and_freed_byte_for_byte() {
     let limit = format!("sys/fs/cgroup{UNIT}/cpu.max");
     let drop_in = "etc/systemd/system/postgresql@15-main.service.d/90-untax-CPUQuota.conf";
     let on = AtomicBool::new(false);
-    let mut receipt =
-        apply(&Tree::at(root), receipts.path(), header(cpu(UNIT)), &on, |_| {}).unwrap();
+    let made = apply(&Tree::at(root), receipts.path(), header(cpu(UNIT)), &on, |_| {}).unwrap();
+    let mut receipt = made.unwrap();
     assert_eq!(text(root, &limit).unwrap(), "300000 100000");
     assert_eq!(text(root, drop_in).unwrap(), "# Made by untax.\n[Service]\nCPUQuota=300%\n");
     assert!(undo(&Tree::at(root), &mut receipt, false).unwrap().is_whole());

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use untax_core::Plan;
 use untax_core::plan::Step;
-use untax_core::receipt::{Header, SCHEMA};
+use untax_core::receipt::{Header, SCHEMA, Status};
 use untax_remedies::executor::{self, Standing};
 use untax_remedies::{Receipt, Tree};
 
@@ -62,20 +62,48 @@ pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
         signal_hook::flag::register(signal, Arc::clone(&stop))?;
     }
     let tell = |step: &Step| say(&format!("{}: {}", step.id, step.summary));
-    let receipt = execute(&plan, state, &stop, false, tell)?;
+    let made = execute(&plan, state, &stop, false, tell)?;
+    // Where there was nothing to do, earlier receipts tell what was before.
+    let known = if made.is_some() { Vec::new() } else { in_force(&plan, state)? };
     if args.json {
         let steps =
             plan.steps.iter().map(|step| Told { id: &step.id, standing: "done", why: None });
         let steps = steps.collect();
-        let receipt = Some(receipt.id());
+        let receipt = made.as_ref().or(known.last()).map(Receipt::id);
         print_json(&Applied { schema: "untax.apply/1", plan: &plan.plan, receipt, steps })?;
     } else {
-        say(&format!("applied; untax undo {} puts everything back", receipt.id()));
+        say(&outcome(&plan, made.as_ref(), &known));
         for task in &plan.tasks {
             say(&format!("left to you: {}", task.summary));
         }
     }
     Ok(Outcome::Clean)
+}
+
+/// What was done, and what takes it back.
+fn outcome(plan: &Plan, made: Option<&Receipt>, known: &[Receipt]) -> String {
+    let id = &plan.plan;
+    if let Some(receipt) = made {
+        return format!("applied; untax undo {} puts everything back", receipt.id());
+    }
+    if plan.steps.is_empty() {
+        return format!("plan {id} has no step that untax could apply: nothing was changed");
+    }
+    let stands = format!("nothing was changed: this host is as plan {id} makes it already");
+    // The newest first: each tells what was before it.
+    let undo = known.iter().rev().map(|receipt| format!("untax undo {}", receipt.id()));
+    let undo: Vec<String> = undo.collect();
+    if undo.is_empty() {
+        return format!("{stands}, and no receipt of it tells what was before");
+    }
+    format!("{stands}; {} puts everything back", undo.join(", then "))
+}
+
+/// The receipts of a plan that hold something to be undone, the oldest first.
+pub fn in_force(plan: &Plan, state: &State) -> anyhow::Result<Vec<Receipt>> {
+    let (mut receipts, _) = Receipt::all(&state.receipts()?);
+    receipts.retain(|r| r.header().plan == plan.plan && r.status() != Status::Reverted);
+    Ok(receipts)
 }
 
 /// Refuses a plan that was edited, that has a refusing warning, that this user or host does not let
@@ -117,14 +145,15 @@ pub fn accept(plan: &Plan) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Does the steps of an accepted plan, for good or to be undone by whoever wanted it.
+/// Does the steps of an accepted plan, for good or to be undone by whoever wanted it. `None` where
+/// the host is as all of them would make it already.
 pub fn execute(
     plan: &Plan,
     state: &State,
     stop: &AtomicBool,
     temporary: bool,
     tell: impl FnMut(&Step),
-) -> anyhow::Result<Receipt> {
+) -> anyhow::Result<Option<Receipt>> {
     let header = Header {
         schema: SCHEMA.to_owned(),
         receipt: State::new_run("receipt"),
@@ -158,4 +187,83 @@ fn dry(args: &Args, plan: &Plan) -> anyhow::Result<Outcome> {
     }
     let refused = standing.iter().any(|standing| matches!(standing, Standing::Refused(_)));
     Ok(if refused { Outcome::Findings } else { Outcome::Clean })
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+    use std::path::Path;
+    use std::time::Duration;
+    use untax_core::Reading::Absent;
+    use untax_core::plan::{Advice, Effect, NodeSize, Origin, Sizing, Target};
+
+    /// A plan with these steps and nothing else.
+    pub fn plan_of(steps: Vec<Step>) -> Plan {
+        let gap = || Absent("not read".to_owned());
+        let advice = Advice { page: "2m".to_owned(), why: String::new(), gain: None };
+        let node = NodeSize {
+            huge_pages: BTreeMap::new(),
+            advice,
+            per_numa_node: Vec::new(),
+            total_bytes: gap(),
+            remaining_bytes: gap(),
+        };
+        let origin = Origin {
+            run: "check-1".to_owned(),
+            taken_at: Timestamp::UNIX_EPOCH,
+            basis: BTreeMap::new(),
+        };
+        Plan {
+            schema: untax_core::plan::SCHEMA.to_owned(),
+            plan: "plan-1".to_owned(),
+            snapshot: origin,
+            sizing: Sizing { databases: Vec::new(), node },
+            steps,
+            tasks: Vec::new(),
+            warnings: Vec::new(),
+            digest: String::new(),
+        }
+    }
+
+    /// A step that makes a file.
+    pub fn makes(file: &Path, effect: Effect) -> Step {
+        let file = file.to_str().unwrap().to_owned();
+        Step {
+            id: file.clone(),
+            remedy: "test".to_owned(),
+            summary: String::new(),
+            databases: Vec::new(),
+            target: Target::File { file },
+            from: None,
+            to: Some("here\n".to_owned()),
+            refresh: Vec::new(),
+            effect,
+        }
+    }
+
+    /// Does the steps, which must be something to do.
+    pub fn applied(plan: &Plan, state: &State, temporary: bool) -> Receipt {
+        let on = AtomicBool::new(false);
+        let made = execute(plan, state, &on, temporary, |_| {}).unwrap();
+        // Receipts are named by the millisecond.
+        std::thread::sleep(Duration::from_millis(2));
+        made.unwrap()
+    }
+
+    #[test]
+    fn a_plan_that_stands_names_the_receipt_that_is_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let state = State::new(Some(folder.path().join("state")));
+        let plan = plan_of(vec![makes(&folder.path().join("file"), Effect::Now)]);
+        let first = applied(&plan, &state, false);
+        let again = execute(&plan, &state, &AtomicBool::new(false), false, |_| {}).unwrap();
+        assert_eq!(again, None);
+        let known = in_force(&plan, &state).unwrap();
+        assert_eq!(known.iter().map(Receipt::id).collect::<Vec<_>>(), [first.id()]);
+        let said = outcome(&plan, None, &known);
+        assert!(said.contains(&format!("; untax undo {} puts", first.id())), "{said}");
+        let said = outcome(&plan, None, &[]);
+        assert!(said.contains("no receipt"), "{said}");
+    }
 }

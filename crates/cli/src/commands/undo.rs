@@ -31,6 +31,26 @@ pub struct Args {
     json: bool,
 }
 
+/// The schema's name and version.
+const SCHEMA: &str = "untax.undo/1";
+
+/// What was undone as JSON, of however many receipts.
+#[derive(Serialize)]
+struct Report<'a> {
+    schema: &'static str,
+    receipts: &'a [Done],
+    /// Why each receipt that cannot be read cannot.
+    damaged: &'a [String],
+}
+
+/// What undoing one receipt did.
+#[derive(Serialize)]
+struct Done {
+    receipt: String,
+    #[serde(flatten)]
+    undone: Undone,
+}
+
 /// A receipt as JSON.
 #[derive(Serialize)]
 struct Told<'a> {
@@ -44,10 +64,10 @@ struct Told<'a> {
 /// Runs the command.
 pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
     let (receipts, damaged) = Receipt::all(&state.receipts()?);
-    // What a damaged one tells of may be half done.
-    let mut whole = !args.stale || damaged.is_empty();
-    for error in damaged {
-        say(&format!("untax: {:#}", anyhow::Error::from(error)));
+    let damaged = damaged.into_iter().map(|error| format!("{:#}", anyhow::Error::from(error)));
+    let damaged: Vec<String> = damaged.collect();
+    for why in &damaged {
+        say(&format!("untax: {why}"));
     }
     let chosen: Vec<Receipt> = match &args.receipt {
         Some(id) => vec![find(id, receipts)?],
@@ -56,16 +76,33 @@ pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
         }
         None => return list(args, &receipts),
     };
+    let (done, ended) = undo_all(args, chosen);
+    if args.json {
+        print_json(&Report { schema: SCHEMA, receipts: &done, damaged: &damaged })?;
+    }
+    ended?;
+    // What a damaged one tells of may be half done.
+    let all_known = !args.stale || damaged.is_empty();
+    let whole = all_known && done.iter().all(|one| one.undone.is_whole());
+    Ok(if whole { Outcome::Clean } else { Outcome::Findings })
+}
+
+/// Undoes one after the other. Where one could not be, it ends: with what was done until then.
+fn undo_all(args: &Args, chosen: Vec<Receipt>) -> (Vec<Done>, anyhow::Result<()>) {
+    let undo = if args.stale { executor::undo_stale } else { executor::undo };
+    let mut done = Vec::new();
     for mut receipt in chosen {
-        let undone = executor::undo(&Tree::live(), &mut receipt, args.force)?;
-        whole &= undone.is_whole();
-        if args.json {
-            print_json(&undone)?;
-        } else {
-            tell(&receipt, &undone);
+        match undo(&Tree::live(), &mut receipt, args.force) {
+            Ok(undone) => {
+                if !args.json {
+                    tell(&receipt, &undone);
+                }
+                done.push(Done { receipt: receipt.id().to_owned(), undone });
+            }
+            Err(error) => return (done, Err(error.into())),
         }
     }
-    Ok(if whole { Outcome::Clean } else { Outcome::Findings })
+    (done, Ok(()))
 }
 
 fn find(id: &str, receipts: Vec<Receipt>) -> anyhow::Result<Receipt> {
@@ -123,6 +160,36 @@ fn tell(receipt: &Receipt, undone: &Undone) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::commands::apply::tests::{applied, makes, plan_of};
+    use untax_core::plan::Effect;
+
+    #[test]
+    fn what_is_undone_is_one_object_that_names_the_receipts() {
+        let folder = tempfile::tempdir().unwrap();
+        let state = State::new(Some(folder.path().join("state")));
+        let file = folder.path().join("file");
+        let left = applied(&plan_of(vec![makes(&file, Effect::Now)]), &state, true);
+        let args = Args { receipt: None, stale: true, force: false, json: true };
+        let (done, ended) = undo_all(&args, vec![left.clone()]);
+        ended.unwrap();
+        assert!(!file.exists());
+        let report = Report { schema: SCHEMA, receipts: &done, damaged: &[] };
+        let told = serde_json::to_value(&report).unwrap();
+        let step = file.to_str().unwrap();
+        let receipt = serde_json::json!({
+            "receipt": left.id(),
+            "restored": [step],
+            "drifted": [],
+            "failed": [],
+            "unrecorded": null,
+        });
+        let whole = serde_json::json!({
+            "schema": "untax.undo/1",
+            "receipts": [receipt],
+            "damaged": [],
+        });
+        assert_eq!(told, whole);
+    }
 
     #[test]
     fn nobody_can_tell_that_all_is_back_while_a_receipt_is_damaged() {

@@ -70,6 +70,7 @@ pub fn host(id: &str, version: &str, loader: Reading<String>, cmdline: &str) -> 
         cgroup_version: gap(),
         cgroup: gap(),
         cpu_time: gap(),
+        each_cpu_time: gap(),
         machine_id: Present("a digest".to_owned()),
         vm_counts: gap(),
         links: gap(),
@@ -126,6 +127,7 @@ pub fn postgres(shared: Bytes) -> Database {
         }),
         settings: no_settings(),
         network: gap(),
+        allowed_cpus: gap(),
         placement: gap(),
         machine_id: gap(),
         counters: Counters {

@@ -6,11 +6,11 @@ use crate::Outcome;
 use crate::observe::duration;
 use crate::screen::{print, print_json, say, style, write_file};
 use crate::state::State;
-use anyhow::Context;
+use anyhow::{Context, bail};
 use jiff::Timestamp;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use untax_core::lab::{LabMatrix, LabRun, MATRIX_SCHEMA, Skipped, is_none};
+use untax_core::lab::{Failed, LabMatrix, LabRun, MATRIX_SCHEMA, Skipped, is_none};
 use untax_host::Host;
 use untax_lab::{CAUSES, Cause, Dose, Engine, Turn};
 use untax_report::{html, terminal};
@@ -67,19 +67,17 @@ pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
         seed: args.seed,
         complete: false,
         runs: Vec::new(),
+        failed: Vec::new(),
         skipped,
     };
     let method = Method { window: args.window, pairs: args.pairs, dose: args.dose };
     let path = args.output.join("matrix.json");
     let saved: Option<LabMatrix> = state.load_run(&path.to_string_lossy()).ok();
-    let alike = |saved: &LabMatrix| {
-        !saved.complete && is_alike(saved, &matrix, method) && built_before(saved.taken_at)
-    };
-    matrix.runs = saved.filter(alike).map(|saved| saved.runs).unwrap_or_default();
-    let done = matrix.runs.iter().map(|run| (run.cause.as_str(), run.engine.as_str()));
-    let tasks = missing(tasks, done);
-    if !matrix.runs.is_empty() {
-        say(&format!("going on with {}: {} done", path.display(), matrix.runs.len()));
+    (matrix.runs, matrix.failed) = earlier(saved, &matrix, method);
+    let tasks = missing(tasks, matrix.runs.iter().map(LabRun::key));
+    if matrix.tries() > 0 {
+        let (done, failed) = (matrix.runs.len(), matrix.failed.len());
+        say(&format!("going on with {}: {done} done, {failed} failed", path.display()));
     }
     let begun = Instant::now();
     for (done, (cause, engine)) in tasks.iter().enumerate() {
@@ -91,7 +89,11 @@ pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
         let _turn = Turn::wait()?;
         match trial::run(cause, *engine, method, state, |_| ()) {
             Ok(run) => matrix.runs.push(run),
-            Err(error) => matrix.skipped.push(skip(cause, *engine, format!("{error:#}"))),
+            Err(error) => {
+                let why = format!("{error:#}");
+                say(&format!("{} on {} failed: {why}", cause.id, engine.id()));
+                matrix.fail(cause.id, engine.id(), why);
+            }
         }
         save(&matrix, &args.output)?;
     }
@@ -103,8 +105,32 @@ pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
     } else {
         print(&terminal::lab_matrix(&matrix, style()))?;
     }
-    let expected = matrix.runs.iter().all(LabRun::as_expected);
-    Ok(if expected { Outcome::Clean } else { Outcome::Findings })
+    outcome(&matrix)
+}
+
+/// What the runs come to: those that failed are no better than those that did not find what they
+/// should, and no result at all where there is no other.
+fn outcome(matrix: &LabMatrix) -> anyhow::Result<Outcome> {
+    match matrix.failed.first() {
+        Some(Failed { cause, engine, why, .. }) if matrix.runs.is_empty() => {
+            bail!("every run failed, {cause} on {engine} first: {why}")
+        }
+        _ if matrix.as_expected() == matrix.tries() => Ok(Outcome::Clean),
+        _ => Ok(Outcome::Findings),
+    }
+}
+
+/// What was done of the same matrix before it was interrupted: its runs, and those that failed,
+/// which are tried again and yet remembered.
+fn earlier(
+    saved: Option<LabMatrix>,
+    matrix: &LabMatrix,
+    method: Method,
+) -> (Vec<LabRun>, Vec<Failed>) {
+    let alike = |saved: &LabMatrix| {
+        !saved.complete && is_alike(saved, matrix, method) && built_before(saved.taken_at)
+    };
+    saved.filter(alike).map(|saved| (saved.runs, saved.failed)).unwrap_or_default()
 }
 
 /// What is to be done in random order, and what this machine cannot do.
@@ -180,6 +206,7 @@ fn save(matrix: &LabMatrix, directory: &Path) -> anyhow::Result<()> {
 mod tests {
     use super::*;
     use clap::Parser;
+    use serde_json::{Value, json};
 
     #[derive(Debug, Parser)]
     struct Line {
@@ -190,6 +217,50 @@ mod tests {
     fn args(line: &str) -> Args {
         let words = std::iter::once("matrix").chain(line.split_whitespace());
         Line::try_parse_from(words).unwrap().args
+    }
+
+    const METHOD: Method = Method { window: Duration::from_secs(5), pairs: 0, dose: Dose::Strong };
+
+    const TIME: &str = r#"{"active_s": 1, "on_cpu_s": 1, "runnable_s": 0, "throttled_s": 0,
+        "disk_s": 0, "reclaim_s": 0, "lock_s": 0, "network_s": 0, "idle_s": 0,
+        "unaccounted_s": 0}"#;
+
+    /// A run by that method.
+    fn found(cause: &str) -> LabRun {
+        let time: Value = serde_json::from_str(TIME).unwrap();
+        let run = json!({
+            "schema": "untax.lab/1",
+            "run": "lab-1",
+            "taken_at": "2026-01-01T00:00:00Z",
+            "cause": cause,
+            "engine": "postgres",
+            "dose": "strong",
+            "window_s": 5.0,
+            "found": true,
+            "found_without": false,
+            "with_per_s": [],
+            "without_per_s": [],
+            "time": time,
+            "time_without": time,
+            "findings": [],
+            "findings_without": [],
+        });
+        serde_json::from_value(run).unwrap()
+    }
+
+    fn nothing_done() -> LabMatrix {
+        LabMatrix {
+            schema: MATRIX_SCHEMA.to_owned(),
+            run: "lab-matrix-1".to_owned(),
+            taken_at: Timestamp::now(),
+            cpu_model: String::new(),
+            kernel_release: String::new(),
+            seed: 1,
+            complete: false,
+            runs: Vec::new(),
+            failed: Vec::new(),
+            skipped: Vec::new(),
+        }
     }
 
     #[test]
@@ -218,10 +289,38 @@ mod tests {
     }
 
     #[test]
+    fn what_failed_is_tried_again_and_remembered() {
+        let task = |id| (Cause::find(id).unwrap(), Engine::Postgres);
+        let mut saved = nothing_done();
+        saved.runs.push(found("io-hang"));
+        saved.fail("disk-slow", "postgres", "killed".to_owned());
+        let (runs, failed) = earlier(Some(saved.clone()), &nothing_done(), METHOD);
+        assert_eq!((&runs, &failed), (&saved.runs, &saved.failed));
+        let tasks = ["io-hang", "disk-slow"].map(task).to_vec();
+        let left = missing(tasks, runs.iter().map(LabRun::key));
+        assert_eq!(left.iter().map(|(c, _)| c.id).collect::<Vec<_>>(), ["disk-slow"]);
+        saved.complete = true;
+        assert_eq!(earlier(Some(saved), &nothing_done(), METHOD), (Vec::new(), Vec::new()));
+    }
+
+    #[test]
+    fn where_runs_failed_not_all_is_as_expected() {
+        let mut matrix = nothing_done();
+        matrix.fail("disk-slow", "postgres", "killed".to_owned());
+        let error = outcome(&matrix).unwrap_err().to_string();
+        assert_eq!(error, "every run failed, disk-slow on postgres first: killed");
+        matrix.runs.push(found("disk-slow"));
+        assert_eq!(outcome(&matrix).unwrap(), Outcome::Findings);
+        matrix.failed.clear();
+        assert_eq!(outcome(&matrix).unwrap(), Outcome::Clean);
+        matrix.runs.push(found("none"));
+        assert_eq!(outcome(&matrix).unwrap(), Outcome::Findings);
+    }
+
+    #[test]
     fn the_time_left_follows_from_the_time_taken() {
-        let method = Method { window: Duration::from_secs(5), pairs: 0, dose: Dose::Strong };
         let second = Duration::from_secs(1);
-        assert_eq!(left(second * 60, 2, 10, method), second * 240);
-        assert_eq!(left(Duration::ZERO, 0, 2, method), second * 60);
+        assert_eq!(left(second * 60, 2, 10, METHOD), second * 240);
+        assert_eq!(left(Duration::ZERO, 0, 2, METHOD), second * 60);
     }
 }

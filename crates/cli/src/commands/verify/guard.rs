@@ -4,6 +4,7 @@
 //! It holds one end of a pipe whose other end the verification alone holds, and hears there what it
 //! would have to do. Whatever ends the verification closes the pipe.
 
+use super::host::{restart, undo};
 use super::shell;
 use crate::commands::apply;
 use crate::screen::say;
@@ -34,6 +35,11 @@ const DONE: u8 = b'.';
 /// verification goes on for a while, and uses it.
 const TRIES: u32 = 60;
 const PAUSE: Duration = Duration::from_secs(1);
+
+/// How often and how soon again the database is restarted: what refused it may be over soon, as
+/// systemd's own limit is, which by default refuses a sixth start within 10 s.
+const RESTARTS: u32 = 4;
+const RESTART_PAUSE: Duration = Duration::from_secs(10);
 
 /// What is to be so afterwards, in whatever way a verification ends.
 #[derive(Serialize, Deserialize)]
@@ -70,6 +76,14 @@ impl Guard {
             Ok(guard)
         };
         start().context("the guard of the host did not start; nothing was changed")
+    }
+
+    /// One that has no duty, and does nothing.
+    #[cfg(test)]
+    pub fn idle() -> io::Result<Self> {
+        let mut process =
+            Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn()?;
+        Ok(Self { pipe: process.stdin.take(), process })
     }
 
     fn tell(&mut self, words: &[u8]) -> io::Result<()> {
@@ -135,32 +149,99 @@ fn both(first: anyhow::Result<()>, second: anyhow::Result<()>) -> anyhow::Result
     }
 }
 
-/// Undoes what is applied of the plan, wholly or half way, and applies it anew if it was before.
+/// Leaves the plan as it was, and the database running: also with what could not be put back.
 fn restore(duty: &Duty) -> anyhow::Result<()> {
+    let there = put_back(duty);
+    both(there, persist(RESTARTS, RESTART_PAUSE, || restart(duty.restart.as_deref())))
+}
+
+/// Undoes what is applied of the plan, wholly or half way, and applies it anew if it was before.
+fn put_back(duty: &Duty) -> anyhow::Result<()> {
     let state = State::new(Some(duty.state.clone()));
     let (receipts, damaged) = Receipt::all(&state.receipts()?);
     for error in damaged {
         say(&format!("untax: {:#}", anyhow::Error::from(error)));
     }
     let of_plan = receipts.into_iter().filter(|receipt| receipt.header().plan == duty.plan.plan);
-    for mut receipt in of_plan.filter(|receipt| receipt.status() != Status::Reverted) {
-        super::undo(&mut receipt)?;
+    let left = of_plan.filter(|receipt| receipt.status() != Status::Reverted);
+    let mut undone = Ok(());
+    // The newest first: each tells what was before it.
+    for mut receipt in left.rev() {
+        undone = both(undone, undo(&mut receipt));
     }
+    undone?;
     if duty.standing {
         apply::execute(&duty.plan, &state, &AtomicBool::new(false), false, |_| {})?;
     }
-    super::restart(duty.restart.as_deref())
+    Ok(())
 }
 
 fn clean(duty: &Duty) -> anyhow::Result<()> {
     if duty.clean.is_empty() {
         return Ok(());
     }
-    for _ in 1..TRIES {
-        if shell(&duty.clean).is_ok() {
+    persist(TRIES, PAUSE, || shell(&duty.clean).map(drop))
+        .context("what the workload made is still there")
+}
+
+/// Tries something until it is done, so often at most; the last try says why it is not.
+fn persist(
+    tries: u32,
+    pause: Duration,
+    attempt: impl Fn() -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    for _ in 1..tries {
+        if attempt().is_ok() {
             return Ok(());
         }
-        std::thread::sleep(PAUSE);
+        std::thread::sleep(pause);
     }
-    shell(&duty.clean).context("what the workload made is still there").map(|_| ())
+    attempt()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::commands::apply::tests::{applied, makes, plan_of};
+    use std::cell::Cell;
+    use std::fs;
+    use untax_core::plan::Effect;
+
+    #[test]
+    fn the_database_is_restarted_also_where_somebody_else_changed_what_is_undone() {
+        let folder = tempfile::tempdir().unwrap();
+        let [file, other, restarted] =
+            ["file", "other", "restarted"].map(|name| folder.path().join(name));
+        let directory = folder.path().join("state");
+        let state = State::new(Some(directory.clone()));
+        let plan = plan_of(vec![makes(&file, Effect::Now), makes(&other, Effect::Now)]);
+        applied(&plan, &state, true);
+        fs::write(&file, "theirs\n").unwrap();
+        let duty = Duty {
+            state: directory,
+            plan,
+            standing: false,
+            restart: Some(format!("touch {}", restarted.display())),
+            clean: String::new(),
+        };
+        let said = restore(&duty).unwrap_err().to_string();
+        assert!(said.contains("could not be undone wholly"), "{said}");
+        assert!(file.exists() && !other.exists() && restarted.exists());
+    }
+
+    #[test]
+    fn what_fails_is_tried_again_and_not_for_ever() {
+        let tries = |good: u32| {
+            let made = Cell::new(0);
+            let done = persist(3, Duration::ZERO, || {
+                made.set(made.get() + 1);
+                anyhow::ensure!(made.get() == good, "not yet");
+                Ok(())
+            });
+            (made.get(), done.is_ok())
+        };
+        assert_eq!(tries(1), (1, true));
+        assert_eq!(tries(3), (3, true));
+        assert_eq!(tries(9), (3, false));
+    }
 }

@@ -1,6 +1,7 @@
 //! `untax verify`.
 
 pub mod guard;
+mod host;
 mod passive;
 mod workload;
 
@@ -11,21 +12,18 @@ use crate::state::State;
 use crate::{Outcome, Usage};
 use anyhow::{Context, bail};
 use guard::{Duty, Guard};
+use host::{Host, Tried};
 use jiff::Timestamp;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use untax_core::plan::{Effect, Plan};
 use untax_core::power::{self, power};
-use untax_core::receipt::Status;
 use untax_core::verdict::{SCHEMA, Trial, Verification, Word, judge};
 use untax_core::{Check, Gain};
-use untax_remedies::executor::Standing;
 use untax_remedies::verify::{Arms, Budget, verify};
-use untax_remedies::workload::Rate;
-use untax_remedies::{Receipt, Tree, executor};
 use untax_report::{html, terminal};
 use workload::Measured;
 
@@ -97,28 +95,17 @@ pub struct Args {
 pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
     let plan = plan::load(&args.plan, state)?;
     apply::accept(&plan)?;
-    if plan.steps.is_empty() && args.workload_applied.is_none() {
-        bail!(
-            "plan {} has no step that untax could apply: when you have done what it leaves to \
-             you, --workload-applied says how to reach what it changed",
-            plan.plan
-        );
-    }
-    let restart = plan.steps.iter().any(|step| step.effect == Effect::Restart);
-    if restart && args.restart.is_none() {
-        let text = "this plan takes effect when the database is restarted: say how with --restart";
-        return Err(Usage(text.to_owned()).into());
-    }
+    suits(args, &plan)?;
     let stop = Arc::new(AtomicBool::new(false));
     for signal in signal_hook::consts::TERM_SIGNALS {
         signal_hook::flag::register(*signal, Arc::clone(&stop))?;
     }
-    let receipt = in_force(&plan, state)?;
-    let standing = receipt.is_some();
+    let tried = Tried::of(&plan, state)?;
+    let standing = !tried.receipts.is_empty();
     let measured = Measured::choose(args, &plan)?;
     let duty = Duty {
         state: state.directory()?.to_owned(),
-        plan: plan.clone(),
+        plan: tried.plan.clone(),
         standing,
         restart: args.restart.clone(),
         clean: measured.clean_command().to_owned(),
@@ -126,12 +113,11 @@ pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
     let guard = Guard::post(&duty)?;
     let mut host = Host {
         args,
-        plan: &plan,
         state,
         stop,
+        tried,
         standing,
         applied: Some(standing),
-        receipt,
         stuck: false,
         measured: &measured,
         measure: "",
@@ -152,8 +138,39 @@ pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
     left?;
     let trials = made?;
     cleaned?;
-    let receipt = host.receipt.as_ref().map(|receipt| receipt.id().to_owned());
+    let receipt = host.tried.receipts.last().map(|receipt| receipt.id().to_owned());
     report(args, state, &plan, trials, host.measure, receipt)
+}
+
+/// Refuses a plan of which trials would show nothing, and one for which the database must be
+/// restarted when nobody said how. Says what trials do not show.
+fn suits(args: &Args, plan: &Plan) -> anyhow::Result<()> {
+    let id = &plan.plan;
+    if plan.steps.is_empty() && args.workload_applied.is_none() {
+        bail!(
+            "plan {id} has no step that untax could apply: when you have done what it leaves to \
+             you, --workload-applied says how to reach what it changed"
+        );
+    }
+    let at_boot = plan.steps.iter().filter(|step| step.effect == Effect::Reboot);
+    let at_boot: Vec<&str> = at_boot.map(|step| step.id.as_str()).collect();
+    if at_boot.len() == plan.steps.len() && args.workload_applied.is_none() {
+        bail!(
+            "plan {id} takes effect when the machine is booted, so trials would compare the host \
+             with itself: check under load, apply the plan, reboot, check under the same load, \
+             and let untax compare tell both checks apart"
+        );
+    }
+    if !at_boot.is_empty() {
+        let steps = at_boot.join(", ");
+        say(&format!("no part of the trials, because only a boot makes it effective: {steps}"));
+    }
+    let restart = plan.steps.iter().any(|step| step.effect == Effect::Restart);
+    if restart && args.restart.is_none() {
+        let text = "this plan takes effect when the database is restarted: say how with --restart";
+        return Err(Usage(text.to_owned()).into());
+    }
+    Ok(())
 }
 
 /// Judges the trials; keeps and shows what came out.
@@ -193,32 +210,6 @@ fn report(
     Ok(if verdict.word == Word::Proven { Outcome::Clean } else { Outcome::Findings })
 }
 
-/// The receipts of a plan that are not undone, the oldest first.
-fn not_undone(plan: &Plan, state: &State) -> anyhow::Result<Vec<Receipt>> {
-    let (mut receipts, _) = Receipt::all(&state.receipts()?);
-    receipts.retain(|r| r.header().plan == plan.plan && r.status() != Status::Reverted);
-    Ok(receipts)
-}
-
-/// The receipt of a plan that is applied.
-fn in_force(plan: &Plan, state: &State) -> anyhow::Result<Option<Receipt>> {
-    let mut receipts = not_undone(plan, state)?;
-    if let Some(half) = receipts.iter().find(|receipt| receipt.status() == Status::Interrupted) {
-        let (plan, id) = (&plan.plan, half.id());
-        bail!("plan {plan} is applied half way: put that back first, with untax undo {id}");
-    }
-    let receipt = receipts.pop();
-    let mut standing = executor::standing(&Tree::live(), &plan.steps).into_iter();
-    if receipt.is_none() && !plan.steps.is_empty() && standing.all(|s| s == Standing::Done) {
-        bail!(
-            "this host is as plan {} makes it, and no receipt tells what was before: there is \
-             nothing to compare it with",
-            plan.plan
-        );
-    }
-    Ok(receipt)
-}
-
 fn tell(trials: &[Trial], pairs: u32) {
     let Some(last) = trials.last() else { return };
     let arm = if last.applied { "with the plan   " } else { "without the plan" };
@@ -241,104 +232,6 @@ fn predicted(plan: &Plan, state: &State) -> Option<Gain> {
     gains.max_by(|a, b| a.factor.total_cmp(&b.factor))
 }
 
-/// This host, with and without a plan.
-struct Host<'a> {
-    args: &'a Args,
-    plan: &'a Plan,
-    state: &'a State,
-    stop: Arc<AtomicBool>,
-    /// Whether the plan was applied before, and is to be afterwards.
-    standing: bool,
-    /// Whether it is now; `None` while an undo that was begun is not whole.
-    applied: Option<bool>,
-    /// Of the plan, while it has steps and its undo was not whole.
-    receipt: Option<Receipt>,
-    /// Whether steps of a plan that failed could not be undone: its guard tries that once more.
-    stuck: bool,
-    measured: &'a Measured,
-    measure: &'static str,
-    /// Knows whether the host is as it was.
-    guard: Guard,
-}
-
-impl Arms for Host<'_> {
-    type Error = anyhow::Error;
-
-    fn set(&mut self, applied: bool) -> anyhow::Result<()> {
-        if self.applied == Some(applied) {
-            return Ok(());
-        }
-        if applied != self.standing {
-            self.guard.changing()?;
-        }
-        if let Some(receipt) = &mut self.receipt {
-            self.applied = None;
-            undo(receipt)?;
-            self.receipt = None;
-        }
-        if applied && !self.plan.steps.is_empty() {
-            let temporary = !self.standing;
-            let made = apply::execute(self.plan, self.state, &self.stop, temporary, |_| {});
-            self.stuck =
-                made.is_err() && not_undone(self.plan, self.state).is_ok_and(|r| !r.is_empty());
-            self.receipt = Some(made?);
-        }
-        self.applied = Some(applied);
-        restart(self.args.restart.as_deref())?;
-        if applied == self.standing {
-            self.guard.as_before();
-        }
-        Ok(())
-    }
-
-    fn rate(&mut self) -> anyhow::Result<f64> {
-        if self.args.passive.is_none() {
-            for _ in 0..self.args.warm_up {
-                self.trial()?;
-            }
-        }
-        let rate = self.trial()?;
-        if !self.measure.is_empty() && self.measure != rate.measure {
-            bail!(
-                "one trial gave {} and another {}, which cannot be compared: let the workload \
-                 print its rate every time",
-                self.measure,
-                rate.measure
-            );
-        }
-        self.measure = rate.measure;
-        Ok(rate.per_s)
-    }
-}
-
-impl Host<'_> {
-    fn trial(&self) -> anyhow::Result<Rate> {
-        if self.stop.load(Ordering::Relaxed) {
-            bail!("interrupted; the host is as before");
-        }
-        self.measured.rate(self.applied == Some(true), &self.stop)
-    }
-}
-
-/// Undoes a receipt, wholly.
-fn undo(receipt: &mut Receipt) -> anyhow::Result<()> {
-    let undone = executor::undo(&Tree::live(), receipt, false)?;
-    if !undone.is_whole() {
-        bail!(
-            "the plan could not be undone wholly: {}; untax undo {} tries again",
-            undone.left(),
-            receipt.id()
-        );
-    }
-    Ok(())
-}
-
-fn restart(command: Option<&str>) -> anyhow::Result<()> {
-    command.map_or(Ok(()), |command| {
-        shell(command).map(drop).context("the database was not restarted")
-    })
-}
-
 fn shell(command: &str) -> anyhow::Result<String> {
     let mut shell = Command::new("sh");
     let output = shell.args(["-c", command]).stdin(Stdio::null()).output()?;
@@ -347,4 +240,45 @@ fn shell(command: &str) -> anyhow::Result<String> {
         bail!("{command} ended with {}: {}", output.status, said.trim());
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::commands::apply::tests::{makes, plan_of};
+    use std::path::Path;
+
+    /// Arguments with this workload, and what is the default of the others.
+    pub fn args(workload: &str) -> Args {
+        Args {
+            plan: String::new(),
+            workload: Some(workload.to_owned()),
+            workload_applied: None,
+            trial: Duration::from_secs(1),
+            clients: None,
+            passive: None,
+            restart: None,
+            warm_up: 0,
+            pairs: 1,
+            budget: Duration::MAX,
+            html: None,
+            json: false,
+        }
+    }
+
+    #[test]
+    fn a_plan_for_the_next_boot_is_no_plan_for_trials() {
+        let with = |effects: &[Effect]| {
+            plan_of(effects.iter().map(|effect| makes(Path::new("/x"), *effect)).collect())
+        };
+        let refused = suits(&args("true"), &with(&[Effect::Reboot])).unwrap_err().to_string();
+        assert!(refused.contains("untax compare"), "{refused}");
+        suits(&args("true"), &with(&[Effect::Reboot, Effect::Now])).unwrap();
+        let unsaid = suits(&args("true"), &with(&[Effect::Reboot, Effect::Restart])).unwrap_err();
+        assert!(unsaid.is::<Usage>(), "{unsaid}");
+        let pooler = Args { workload_applied: Some("true".to_owned()), ..args("true") };
+        suits(&pooler, &with(&[Effect::Reboot])).unwrap();
+        suits(&pooler, &with(&[])).unwrap();
+        assert!(suits(&args("true"), &with(&[])).is_err());
+    }
 }
