@@ -121,7 +121,9 @@ impl Doing {
                 other => other,
             },
             Self::PollPeer if polling == Polling::Forever && model == Model::Process => Part::Lock,
+            // A parallel worker of PostgreSQL polls for nobody, and reads for its leader.
             Self::AsyncIo if polling == Polling::Forever => Part::Disk,
+            Self::AsyncIo if polling == Polling::Never && model == Model::Process => Part::Disk,
             Self::Poll
             | Self::PollPeer
             | Self::Dormant
@@ -352,9 +354,14 @@ impl Spent {
         self.polling != Polling::Never && !self.in_background(model)
     }
 
-    /// Whether it is of a process that nobody waits for.
+    /// Whether it is of a process that nobody waits for, or, where one thread serves all clients, of
+    /// another: one that saves what it holds, say.
     pub fn in_background(&self, model: Model) -> bool {
-        model == Model::Process && self.polling == Polling::Timed
+        match model {
+            Model::Process => self.polling == Polling::Timed,
+            Model::Loop => self.polling == Polling::Never,
+            Model::Thread | Model::Unknown => false,
+        }
     }
 }
 
@@ -454,6 +461,10 @@ mod tests {
         assert!(!held(forever, Doing::FutexFilesystem, Doing::Disk, Model::Process));
         assert!(!held(timed, Doing::Disk, Doing::Disk, Model::Process), "in the background");
         assert!(held(timed, Doing::Disk, Doing::Disk, Model::Thread));
+        assert!(held(timed, Doing::Disk, Doing::Disk, Model::Loop));
+        assert!(!held(Polling::Never, Doing::Disk, Doing::Disk, Model::Loop), "it saves");
+        let asynchronous = |model| Doing::AsyncIo.part(Polling::Never, model);
+        assert_eq!([Model::Process, Model::Thread].map(asynchronous), [Part::Disk, Part::Idle]);
         assert_eq!(Doing::PollPeer.part(Polling::Timed, Model::Process), Part::Idle);
         assert_eq!(Doing::PollPeer.part(Polling::Forever, Model::Process), Part::Lock);
     }

@@ -55,6 +55,9 @@ pub struct Database {
     pub counters: Counters,
     /// Its network.
     pub network: Reading<DatabaseNetwork>,
+    /// The CPUs that its main process may use, such as `0-15,32-47`.
+    #[serde(default = "Reading::not_captured")]
+    pub allowed_cpus: Reading<String>,
     /// Where it is, on a machine with several NUMA nodes.
     pub placement: Reading<Placement>,
     /// A digest of `/etc/machine-id` as it sees it; absent when it sees the host's own files.

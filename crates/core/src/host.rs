@@ -39,6 +39,9 @@ pub struct HostFacts {
     pub cgroup: Reading<CgroupLayout>,
     /// Processor time of the machine since boot.
     pub cpu_time: Reading<CpuTime>,
+    /// The same of each CPU that is online, by its number. Not known of older captures.
+    #[serde(default = "Reading::not_captured")]
+    pub each_cpu_time: Reading<Vec<(u32, CpuTime)>>,
     /// Settings of the kernel that remedies change, by their names, such as `vm.dirty_ratio`.
     pub sysctls: Reading<BTreeMap<String, String>>,
     /// Reclaim and NUMA balancing since boot.
@@ -261,8 +264,8 @@ pub struct CgroupMount {
     pub root: String,
 }
 
-/// Processor time of the whole machine since boot, from `/proc/stat`.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+/// Processor time of the whole machine, or of one CPU, since boot, from `/proc/stat`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct CpuTime {
     /// Time on CPU of any kind.
     pub busy_s: Seconds,

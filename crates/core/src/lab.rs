@@ -6,6 +6,7 @@ use crate::finding::{Finding, Gain, Severity, Tax};
 use crate::stats;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 
 /// The schema's name and version of one run.
 pub const SCHEMA: &str = "untax.lab/1";
@@ -30,8 +31,9 @@ pub struct LabRun {
     pub dose: String,
     /// Length of each check's window.
     pub window_s: f64,
-    /// Whether the check named the cause; for `none`, whether it found anything above info but for what
-    /// the hypervisor stole.
+    /// Whether the check named the cause: where it does so without it, too, above info or with a
+    /// larger tax. For `none`, whether it found anything above info but for what the hypervisor
+    /// stole.
     pub found: bool,
     /// The cause's place among the findings with a tax: 1 is the dearest.
     pub rank: Option<u32>,
@@ -53,6 +55,9 @@ pub struct LabRun {
     pub measured_gain: Option<Gain>,
     /// Whether the check named the cause although it was removed.
     pub found_without: bool,
+    /// What was left of its tax by that check; none where there was none, or it was not named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tax_without: Option<Tax>,
     /// Throughput of each trial with the cause, transactions or requests a second.
     pub with_per_s: Vec<f64>,
     /// The same without it: the n-th of each are a pair.
@@ -90,8 +95,17 @@ impl Seen {
     /// What it predicts of removing a cause: nothing when it does not name it; `None` when it does
     /// and has no price for it.
     pub fn gain(&self, cause: &str) -> Option<Gain> {
-        let named = self.findings().find(|finding| finding.rule == cause);
-        named.map_or(Some(NO_GAIN), |finding| finding.gain)
+        self.finding(cause).map_or(Some(NO_GAIN), |finding| finding.gain)
+    }
+
+    /// What it says of a cause.
+    fn finding(&self, cause: &str) -> Option<&Finding> {
+        self.findings().find(|finding| finding.rule == cause)
+    }
+
+    /// Whether it found anything of a server that nothing was done to.
+    fn found_anything(&self) -> bool {
+        self.findings().any(|f| f.severity > Severity::Info && f.rule != OF_THE_MACHINE)
     }
 
     fn rules(&self) -> Vec<String> {
@@ -136,18 +150,14 @@ impl LabRun {
     ) -> Self {
         let Subject { run, cause, engine, dose, takes } = subject;
         let is_none = is_none(&cause);
-        let named = |seen: &Seen| {
-            let mut findings = seen.findings();
-            if is_none {
-                findings.any(|f| f.severity > Severity::Info && f.rule != OF_THE_MACHINE)
-            } else {
-                findings.any(|finding| finding.rule == cause)
-            }
+        let (mine, left) = (with.finding(&cause).cloned(), without.finding(&cause));
+        let (found, found_without) = if is_none {
+            (with.found_anything(), without.found_anything())
+        } else {
+            (tells(mine.as_ref(), left), left.is_some())
         };
-        let (found, found_without) = (named(&with), named(without));
         let said = std::iter::once(with.gain(&cause)).chain(pairs.predicted);
         let predictions = predictions(said.collect());
-        let mine = with.findings().find(|finding| finding.rule == cause).cloned();
         let rank = rank(&with.database.findings, &cause);
         let gap = with.database.unmeasured.iter().find(|gap| gap.rule == cause);
         let unmeasured = gap.map(|gap| gap.why.clone());
@@ -171,6 +181,7 @@ impl LabRun {
             predictions,
             measured_gain: measured.map(Gain::from),
             found_without,
+            tax_without: left.and_then(|finding| finding.tax.clone()),
             with_per_s: pairs.with_per_s,
             without_per_s: pairs.without_per_s,
             time: with.database.time,
@@ -180,9 +191,19 @@ impl LabRun {
         }
     }
 
-    /// Whether the check said what it should have.
+    /// Whether the check said what it should have: no rule passes that says the same of a cause
+    /// whether it is there or not.
     pub fn as_expected(&self) -> bool {
-        self.found != is_none(&self.cause)
+        if is_none(&self.cause) {
+            return !self.found;
+        }
+        let dearer = || is_dearer(self.tax.as_ref(), self.tax_without.as_ref());
+        self.found && (!self.found_without || dearer())
+    }
+
+    /// Its cause and engine.
+    pub fn key(&self) -> (&str, &str) {
+        (&self.cause, &self.engine)
     }
 }
 
@@ -193,6 +214,23 @@ pub fn is_none(cause: &str) -> bool {
 
 /// What the hypervisor takes is there with a cause and without: no fault of a check that tells it.
 const OF_THE_MACHINE: &str = "vm-steal";
+
+/// Taxes closer to each other than this share of a database's time are the same: less is nothing to
+/// rules, too.
+const LEAST: f64 = 0.02;
+
+/// Whether what is said of a cause while it is there tells that it is, by what is said without it.
+fn tells(with: Option<&Finding>, without: Option<&Finding>) -> bool {
+    let (Some(with), Some(without)) = (with, without) else { return with.is_some() };
+    with.severity > Severity::Info || is_dearer(with.tax.as_ref(), without.tax.as_ref())
+}
+
+/// Whether a cause took more while it was there than what was left of it. Where there is no tax of
+/// what was left, it is none that rules could measure.
+fn is_dearer(with: Option<&Tax>, without: Option<&Tax>) -> bool {
+    let share = |tax: Option<&Tax>| tax.map_or(0.0, |tax| tax.share);
+    share(with) - share(without) >= LEAST
+}
 
 /// The place of a rule among the findings with a tax that the lab could cause, the dearest being 1.
 fn rank(findings: &[Finding], rule: &str) -> Option<u32> {
@@ -222,8 +260,31 @@ pub struct LabMatrix {
     pub complete: bool,
     /// Each run, in the order in which they were done.
     pub runs: Vec<LabRun>,
-    /// What could not be done, and why.
+    /// Each run that failed, in this order, too.
+    #[serde(default)]
+    pub failed: Vec<Failed>,
+    /// What this machine cannot do, and why.
     pub skipped: Vec<Skipped>,
+}
+
+/// A run that failed, although its cause is possible: a server that was killed, a load that ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failed {
+    /// The cause's id.
+    pub cause: String,
+    /// The engine's id.
+    pub engine: String,
+    /// Which run of them it was, those that failed included; the first is 1.
+    pub repeat: usize,
+    /// What went wrong.
+    pub why: String,
+}
+
+impl Failed {
+    /// Its cause and engine.
+    pub fn key(&self) -> (&str, &str) {
+        (&self.cause, &self.engine)
+    }
 }
 
 /// A cause that could not be put on an engine.
@@ -246,25 +307,52 @@ pub struct LabCell<'a> {
     pub engine: &'a str,
     /// The runs, in the order in which they were done.
     pub runs: Vec<&'a LabRun>,
+    /// How many more failed.
+    pub failed: usize,
 }
 
 impl LabMatrix {
-    /// The runs by cause and engine, sorted.
+    /// The runs by cause and engine, sorted; of some all may have failed.
     pub fn cells(&self) -> Vec<LabCell<'_>> {
-        let mut cells: Vec<LabCell> = Vec::new();
-        for run in &self.runs {
-            let (cause, engine) = (run.cause.as_str(), run.engine.as_str());
-            match cells.iter_mut().find(|cell| cell.cause == cause && cell.engine == engine) {
-                Some(cell) => cell.runs.push(run),
-                None => cells.push(LabCell { cause, engine, runs: vec![run] }),
-            }
-        }
-        cells.sort_by_key(|cell| (cell.cause, cell.engine));
-        cells
+        let keys: BTreeSet<(&str, &str)> = self.keys().collect();
+        let cells = keys.into_iter().map(|(cause, engine)| LabCell {
+            cause,
+            engine,
+            runs: self.runs.iter().filter(|run| run.key() == (cause, engine)).collect(),
+            failed: self.failed.iter().filter(|run| run.key() == (cause, engine)).count(),
+        });
+        cells.collect()
+    }
+
+    /// Notes that one more run of this cause on this engine failed, and why.
+    pub fn fail(&mut self, cause: &str, engine: &str, why: String) {
+        let repeat = self.keys().filter(|key| *key == (cause, engine)).count() + 1;
+        let (cause, engine) = (cause.to_owned(), engine.to_owned());
+        self.failed.push(Failed { cause, engine, repeat, why });
+    }
+
+    /// How many runs there were, those that failed included.
+    pub fn tries(&self) -> usize {
+        self.runs.len() + self.failed.len()
+    }
+
+    /// In how many of them the check said what it should have.
+    pub fn as_expected(&self) -> usize {
+        self.runs.iter().filter(|run| run.as_expected()).count()
+    }
+
+    /// The cause and engine of each run, those that failed included.
+    fn keys(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.runs.iter().map(LabRun::key).chain(self.failed.iter().map(Failed::key))
     }
 }
 
 impl LabCell<'_> {
+    /// How many runs there were, those that failed included.
+    pub fn tries(&self) -> usize {
+        self.runs.len() + self.failed
+    }
+
     /// In how many runs the check said what it should have.
     pub fn as_expected(&self) -> usize {
         self.runs.iter().filter(|run| run.as_expected()).count()
@@ -304,9 +392,22 @@ impl LabCell<'_> {
 
     /// The middle of the taxes.
     pub fn tax(&self) -> Option<f64> {
-        let shares: Vec<f64> =
-            self.runs.iter().filter_map(|run| Some(run.tax.as_ref()?.share)).collect();
-        stats::median(&shares)
+        self.middle(|run| run.tax.as_ref())
+    }
+
+    /// In how many runs the check named the cause although it was removed.
+    pub fn found_without(&self) -> usize {
+        self.runs.iter().filter(|run| run.found_without).count()
+    }
+
+    /// The middle of what was left of the taxes then.
+    pub fn tax_without(&self) -> Option<f64> {
+        self.middle(|run| run.tax_without.as_ref())
+    }
+
+    fn middle(&self, tax: fn(&LabRun) -> Option<&Tax>) -> Option<f64> {
+        let taxes = self.runs.iter().copied().filter_map(tax);
+        stats::median(&taxes.map(|tax| tax.share).collect::<Vec<_>>())
     }
 }
 
@@ -335,46 +436,4 @@ fn followers(with: &[f64], without: &[f64]) -> Vec<f64> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::Interval;
-
-    fn finding(rule: &str, share: Option<f64>) -> Finding {
-        Finding {
-            rule: rule.to_owned(),
-            severity: Severity::Medium,
-            summary: String::new(),
-            fix: String::new(),
-            evidence: Vec::new(),
-            tax: share.map(|share| Tax::new(Interval::exact(share), "")),
-            gain: None,
-            remedy: None,
-        }
-    }
-
-    #[test]
-    fn the_floor_is_of_trials_that_follow_each_other() {
-        assert_eq!(followers(&[1.0, 2.0, 8.0], &[3.0, 6.0, 5.0]), [0.5, 0.25]);
-        assert!(followers(&[1.0], &[2.0]).is_empty());
-    }
-
-    #[test]
-    fn who_does_not_name_a_cause_predicts_nothing_of_it() {
-        let gain = |factor: f64| Gain { factor, low: factor - 0.25, high: factor + 0.5 };
-        let each = predictions(vec![Some(gain(2.0)), Some(NO_GAIN), None, Some(gain(1.5))]);
-        assert_eq!(each.iter().map(|gain| gain.factor).collect::<Vec<_>>(), [2.0, 1.0, 1.5]);
-        assert_eq!(median(&each), Some(Gain { factor: 1.5, low: 1.25, high: 2.0 }));
-        assert_eq!(median(&predictions(vec![Some(NO_GAIN), None])), None);
-    }
-
-    #[test]
-    fn the_rank_is_the_place_among_those_with_a_tax() {
-        let findings = [finding("a", None), finding("b", Some(0.4)), finding("c", Some(0.1))];
-        assert_eq!(rank(&findings, "a"), None);
-        assert_eq!(rank(&findings, "b"), Some(1));
-        assert_eq!(rank(&findings, "c"), Some(2));
-        assert_eq!(rank(&findings, "d"), None);
-        let stolen = [finding(OF_THE_MACHINE, Some(0.5)), finding("b", Some(0.4))];
-        assert_eq!(rank(&stolen, "b"), Some(1), "nobody in the lab steals");
-    }
-}
+mod tests;

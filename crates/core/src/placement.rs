@@ -10,8 +10,6 @@ pub struct Placement {
     pub memory: Reading<Vec<OnNode>>,
     /// Where that was read.
     pub source: String,
-    /// The CPUs that its main process may use, such as `0-15,32-47`.
-    pub allowed_cpus: Reading<String>,
     /// Its threads, as many as were looked at.
     pub tasks: Vec<Task>,
     /// What NUMA balancing did to it so far, where its control group counts that.

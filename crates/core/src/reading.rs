@@ -47,6 +47,11 @@ impl<T> Reading<T> {
         }
     }
 
+    /// What an older capture does not hold.
+    pub fn not_captured() -> Self {
+        Self::Absent("not captured".to_owned())
+    }
+
     /// Whether there is a value.
     pub fn is_present(&self) -> bool {
         matches!(self, Present(_))

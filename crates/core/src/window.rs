@@ -182,6 +182,9 @@ pub struct Other {
     /// How long it waited for CPUs in the window, where that is known.
     #[serde(default)]
     pub waited_s: Option<Seconds>,
+    /// The CPUs that it may use, such as `0-15,32-47`, where that is known.
+    #[serde(default)]
+    pub allowed_cpus: Option<String>,
 }
 
 impl Other {

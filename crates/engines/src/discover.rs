@@ -253,6 +253,7 @@ fn read(counted: Counted, mut scene: Scene, found: Found, question: Option<Quest
         executable: scene.main.executable.clone(),
         executable_deleted: scene.main.deleted.clone(),
         uid: scene.status("Uid", |s| s.uid),
+        allowed_cpus: scene.status("Cpus_allowed_list", |s| s.allowed_cpus.clone()),
         namespace_pid: namespaces.get(1..).and_then(<[u32]>::last).copied(),
         model,
         pids: living().map(|p| p.stat.pid).collect(),

@@ -27,13 +27,7 @@ pub(crate) fn read(scene: &Scene) -> Reading<Placement> {
             return Absent("this machine has one NUMA node: no memory is far".to_owned());
         }
         let (memory, source) = memory(scene);
-        Present(Placement {
-            memory,
-            source,
-            allowed_cpus: scene.status("Cpus_allowed_list", |s| s.allowed_cpus.clone()),
-            tasks: tasks(scene),
-            balancing: balancing(scene),
-        })
+        Present(Placement { memory, source, tasks: tasks(scene), balancing: balancing(scene) })
     })
 }
 

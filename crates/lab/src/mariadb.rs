@@ -195,10 +195,9 @@ impl Served for MariaDb {
             work::Kind::Fetches => FETCH,
             work::Kind::Grows => GROW,
         };
-        let file = format!("work-{:?}.lua", work.kind);
         let script = SCRIPT.replace("EVENT", event).replace("ROWS", &load.rows.to_string());
-        self.server.scratch.write(&file, &script, &self.server.account)?;
-        self.sysbench_script(&load, &self.server.scratch.word(&file))
+        let file = self.server.scratch.keep(&format!("work-{:?}.lua", work.kind), &script)?;
+        self.sysbench_script(&load, &file)
     }
 }
 

@@ -1,7 +1,6 @@
 //! A PgBouncer with a configuration that somebody else wrote.
 
 use crate::account::Account;
-use crate::error::at;
 use crate::scratch::Scratch;
 use crate::server::words;
 use crate::shell::{Shell, TICK};
@@ -55,9 +54,8 @@ impl PgBouncer {
         let scratch = Scratch::new(&account)?;
         scratch.write("users", &format!("\"{user}\" \"{password}\"\n"), &account)?;
         // As the packages have it: its own user reads it.
-        let copy = scratch.join("pgbouncer.ini");
-        std::fs::copy(configuration, &copy).map_err(at(configuration))?;
-        std::os::unix::fs::chown(&copy, Some(account.uid), Some(account.gid)).map_err(at(&copy))?;
+        let text = program::host_text(&configuration.to_string_lossy())?;
+        scratch.write("pgbouncer.ini", &text, &account)?;
         let enter = words(["unshare", "--mount", "--net", "--", "/bin/sh", "-ec", ENTER, "enter"]);
         let arguments = words([&scratch.word("users"), USERS]);
         let start = words([&pgbouncer, &scratch.word("pgbouncer.ini")]);

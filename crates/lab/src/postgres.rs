@@ -207,15 +207,14 @@ impl Served for Postgres {
             work::Kind::Fetches => FETCHES.to_owned(),
             work::Kind::Grows => GROWS.to_owned(),
         };
-        let file = format!("work-{:?}.sql", work.kind);
-        self.server.scratch.write(&file, &script, &self.server.account)?;
+        let file = self.server.scratch.keep(&format!("work-{:?}.sql", work.kind), &script)?;
         let reconnect = work.kind == work::Kind::Sessions;
         let mut options = Pgbench { writes: true, reconnect, ..plain }.words();
         // Prepared statements would be prepared anew for each session.
         if matches!(work.kind, work::Kind::Batches | work::Kind::Sessions) {
             options.push("--protocol=simple".to_owned());
         }
-        options.push(format!("--file={}", self.server.scratch.word(&file)));
+        options.push(format!("--file={file}"));
         let command = self.client("pgbench", options)?;
         Load::start(&self.server.scratch, &command, seconds, pgbench_tps)
     }

@@ -211,11 +211,12 @@ const LIST: &str = "redis.call('del', 'list')
 const KEYS: &str = "100000";
 
 /// redis-benchmark knows no duration, so the server's own counter says how much was done: `$1`
-/// seconds, the number of words that ask the server, those words, and the load.
+/// seconds, the number of words that ask the server, those words, and the load. That is to be there
+/// until it is killed (then its status is 128 and the signal): or less was asked of the server.
 const COUNT: &str = r#"
 seconds=$1 words=$2
 shift 2
-asking=
+asking= early=
 while [ "$words" -gt 0 ]; do asking="$asking $1"; shift; words=$((words - 1)); done
 setpriv --pdeathsig=KILL -- "$@" >/dev/null 2>&1 &
 load=$!
@@ -225,7 +226,13 @@ before=$(count) began=$(date +%s%N)
 # In short sleeps: when this shell is killed, the one that goes on is the machine's for as long.
 while [ "$seconds" -gt 0 ]; do sleep 1; seconds=$((seconds - 1)); done
 after=$(count) ended=$(date +%s%N)
-kill -s KILL "$load"
+kill -s KILL "$load" 2>/dev/null || early=yes
+wait "$load" 2>/dev/null
+status=$?
+if [ -n "$early" ] || [ "$status" -ne 137 ]; then
+    echo "redis-benchmark ended too early, with status $status"
+    exit 1
+fi
 echo "$((after - before)) commands in $((ended - began)) ns"
 "#;
 
@@ -244,4 +251,31 @@ fn value_bytes(mebibytes: u64) -> u32 {
 
 fn find(name: &str) -> Result<String, LabError> {
     program::find(name, PACKAGE).map(|path| path.to_string_lossy().into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    /// What comes of counting for a second beside a load, with `echo` in place of the server.
+    fn counted(load: &[&str]) -> (bool, String) {
+        let asking = ["2", "echo", "total_commands_processed:5"];
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", COUNT, "redis-benchmark", "1"]).args(asking).args(load);
+        let output = command.output().unwrap();
+        (output.status.success(), String::from_utf8(output.stdout).unwrap())
+    }
+
+    #[test]
+    fn a_load_that_ended_early_has_no_rate() {
+        let (done, said) = counted(&["sleep", "60"]);
+        assert!(done, "{said}");
+        assert_eq!(counted_rps(&said), Some(0.0), "{said}");
+        for early in ["true", "exit 3", "kill -s KILL $$"] {
+            let (done, said) = counted(&["/bin/sh", "-c", early]);
+            assert!(!done && said.contains("too early"), "{early}: {said}");
+            assert_eq!(counted_rps(&said), None, "{early}");
+        }
+    }
 }

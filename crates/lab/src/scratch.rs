@@ -1,27 +1,39 @@
 //! A directory and a port of one's own.
+//!
+//! The directory is the server's user's, who may put links into it at any moment: a root that wrote
+//! there, or ran a program there, would do what that user wants. So whatever is written there, that
+//! user writes, and what is ours alone (scripts, logs, containers) is in a directory beside it.
 
 use crate::account::Account;
 use crate::error::at;
+use crate::server::words;
 use crate::shell::Shell;
 use crate::{LabError, program};
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The directory is made by the shell that removes it, so that there is no moment at which it
-/// could be forgotten.
-const MAKE: &str = r#"directory=$(mktemp -d -t untax-lab.XXXXXXXX) && echo "$directory""#;
+/// The directories are made by the shell that removes them, so that there is no moment at which
+/// they could be forgotten.
+const MAKE: &str = r#"
+directory=$(mktemp -d -t untax-lab.XXXXXXXX) && mkdir -m 700 "$directory.own" &&
+    echo "$directory" || echo
+"#;
 
 /// A server that is being stopped may still write: tried until nothing is left.
 const REMOVE: &str = r#"
 ticks=600
-while [ -n "$directory" ] && [ -e "$directory" ] && [ "$ticks" -gt 0 ]; do
-    rm -rf --one-file-system "$directory" 2>/dev/null || sleep 0.1
+while [ -n "$directory" ] && [ "$ticks" -gt 0 ]; do
+    rm -rf --one-file-system "$directory" "$directory.own" 2>/dev/null && break
+    sleep 0.1
     ticks=$((ticks - 1))
 done
 "#;
 
-/// A directory that only its owner enters, removed with this value.
+/// Writes text `$2` into file `$1`.
+const WRITE: &str = r#"printf %s "$2" >"$1""#;
+
+/// A directory that only its owner enters, and one that only we do; removed with this value.
 pub(crate) struct Scratch {
     shell: Shell,
     logs: AtomicU32,
@@ -34,7 +46,8 @@ impl Scratch {
             return Err(LabError::Host { why: "mktemp made no directory".to_owned() });
         }
         let scratch = Self { shell, logs: AtomicU32::new(0) };
-        scratch.give("", owner)?;
+        let path = scratch.path();
+        std::os::unix::fs::chown(path, Some(owner.uid), Some(owner.gid)).map_err(at(path))?;
         Ok(scratch)
     }
 
@@ -52,32 +65,45 @@ impl Scratch {
         self.join(name).to_string_lossy().into_owned()
     }
 
+    /// A path in the directory that only we enter.
+    pub(crate) fn ours(&self, name: &str) -> PathBuf {
+        PathBuf::from(format!("{}.own", self.shell.said)).join(name)
+    }
+
     /// The last part of the path: unique on this machine.
     pub(crate) fn name(&self) -> &str {
         self.shell.said.rsplit('/').next().unwrap_or_default()
     }
 
-    /// Writes a file that the owner may read.
+    /// Writes a file as the owner: shorter than 128 KiB, the most that the kernel takes for a word.
     pub(crate) fn write(&self, name: &str, text: &str, owner: &Account) -> Result<(), LabError> {
-        let path = self.join(name);
-        std::fs::write(&path, text).map_err(at(&path))?;
-        self.give(name, owner)
+        let write = words(["/bin/sh", "-c", WRITE, "write", &self.word(name), text]);
+        self.run_as(owner, &write).map(drop)
     }
 
-    fn give(&self, name: &str, owner: &Account) -> Result<(), LabError> {
-        let path = self.join(name);
-        std::os::unix::fs::chown(&path, Some(owner.uid), Some(owner.gid)).map_err(at(&path))
+    /// Writes a file for programs of ours, and gives its path.
+    pub(crate) fn keep(&self, name: &str, text: &str) -> Result<String, LabError> {
+        let path = self.ours(name);
+        std::fs::write(&path, text).map_err(at(&path))?;
+        Ok(path.to_string_lossy().into_owned())
     }
 
     /// A file for the output of one run of a program.
     pub(crate) fn log(&self, words: &[String]) -> PathBuf {
         let number = self.logs.fetch_add(1, Ordering::Relaxed);
-        self.join(&format!("{}.{number}.log", program::name(words)))
+        self.ours(&format!("{}.{number}.log", program::name(words)))
     }
 
-    /// Runs a program to its end and gives what it printed.
+    /// Runs a program of ours to its end and gives what it printed. Not in the owner's directory:
+    /// sysbench loads what lies where it runs.
     pub(crate) fn run(&self, words: &[String]) -> Result<String, LabError> {
-        program::run(words, self.path(), &self.log(words))
+        program::run(words, &self.ours(""), &self.log(words))
+    }
+
+    /// Runs a program to its end as the owner, in the owner's directory.
+    pub(crate) fn run_as(&self, owner: &Account, words: &[String]) -> Result<String, LabError> {
+        let words = [&owner.prefix("KILL")[..], words].concat();
+        program::run(&words, self.path(), &self.log(&words))
     }
 }
 
@@ -87,4 +113,42 @@ pub(crate) fn free_port() -> Result<u16, LabError> {
         .and_then(|listener| listener.local_addr())
         .map(|address| address.port())
         .map_err(|source| LabError::Port { source })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::account;
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+
+    #[test]
+    fn what_is_ours_lies_beside_the_servers_directory_and_goes_with_it() {
+        let scratch = Scratch::new(&Account::own().unwrap()).unwrap();
+        let (own, directory) = (scratch.ours(""), scratch.path().to_owned());
+        let kept = scratch.keep("work.sql", "SELECT 1").unwrap();
+        let log = scratch.log(&words(["/bin/true"]));
+        assert!(log.starts_with(&own) && Path::new(&kept).starts_with(&own));
+        assert!(!own.starts_with(&directory) && directory.is_dir());
+        assert_eq!(own.metadata().unwrap().permissions().mode() & 0o777, 0o700);
+        let place = scratch.run(&words(["/bin/pwd"])).unwrap();
+        assert!(Path::new(place.trim()).extension().is_some_and(|e| e == "own"), "{place}");
+        drop(scratch);
+        assert!(!own.exists() && !directory.exists());
+    }
+
+    #[test]
+    fn the_owner_writes_what_the_server_reads() {
+        // Another user than ourselves, where we may become one.
+        let owner = Account::for_server("nobody").unwrap();
+        let scratch = Scratch::new(&owner).unwrap();
+        scratch.write("conf", "100 %s\\n\n", &owner).unwrap();
+        let file = scratch.join("conf");
+        assert_eq!(program::text(&file), "100 %s\\n\n");
+        assert_eq!(file.metadata().unwrap().uid(), owner.uid);
+        let ours = PathBuf::from(scratch.keep("ours", "as it was").unwrap());
+        symlink(&ours, scratch.join("link")).unwrap();
+        let written = scratch.write("link", "changed", &owner);
+        assert_eq!(written.is_err(), account::is_root(), "where a link leads only root may write");
+        assert_eq!(program::text(&ours) == "as it was", account::is_root());
+    }
 }

@@ -119,7 +119,7 @@ impl Server {
 
     /// Runs a program to its end as the server's user.
     pub(crate) fn prepare(&self, words: &[String]) -> Result<String, LabError> {
-        self.scratch.run(&[&self.account.prefix("KILL"), words].concat())
+        self.scratch.run_as(&self.account, words)
     }
 
     /// Starts the server and waits until the `ready` program succeeds.

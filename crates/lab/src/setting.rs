@@ -103,23 +103,48 @@ impl Setting {
 /// Two at the same time would put back each other's numbers: take a [`Turn`] first.
 pub struct HugePages {
     _guard: Shell,
+    prior: Pool,
+}
+
+/// Pages of a pool. Those that are surplus are not among them: who writes the pool's number sets
+/// that of the others.
+#[derive(Clone, Copy)]
+struct Pool {
+    pages: u64,
+    /// How many of them nobody has taken or reserved.
+    idle: u64,
+}
+
+impl Pool {
+    fn read() -> Result<Self, LabError> {
+        let pages = read_number(POOL)?.saturating_sub(read_number(SURPLUS)?);
+        let idle = read_number(FREE)?.saturating_sub(read_number(RESERVED)?);
+        Ok(Self { pages, idle })
+    }
+
+    /// How many pages are left when those are given back that have become idle since `prior`: what
+    /// was there and idle before is meant for others, such as a database that is to start.
+    fn trimmed(self, prior: Self) -> u64 {
+        self.pages.saturating_sub(self.idle.saturating_sub(prior.idle)).max(prior.pages)
+    }
 }
 
 impl HugePages {
     /// Grows the pool by `pages`. Fails, and gives all back, when the kernel finds fewer within a
     /// minute.
     pub fn reserve(pages: u64) -> Result<Self, LabError> {
-        let prior = read_pool()?;
-        let wanted = (prior + pages).to_string();
+        // Those that are surplus become ordinary ones before the pool grows.
+        let (prior, total) = (Pool::read()?, read_number(POOL)?);
+        let wanted = (total + pages).to_string();
         let surplus = host_text(SURPLUS)?;
-        let arguments = [POOL, &prior.to_string(), SURPLUS, surplus.trim()];
+        let arguments = [POOL, &prior.pages.to_string(), SURPLUS, surplus.trim()];
         let guard = Shell::guard("echo", SHRINK, &arguments)?;
         std::fs::write(POOL, &wanted).map_err(at(POOL))?;
         let since = Instant::now();
         loop {
-            let got = read_pool()?.saturating_sub(prior);
+            let got = read_number(POOL)?.saturating_sub(total);
             if got >= pages {
-                return Ok(Self { _guard: guard });
+                return Ok(Self { _guard: guard, prior });
             }
             if since.elapsed() > RESERVING {
                 return Err(LabError::Pool { wanted: pages, got });
@@ -132,14 +157,9 @@ impl HugePages {
 
     /// Gives back what nobody has taken or reserved of it.
     pub fn trim(&self) -> Result<(), LabError> {
-        let idle = read_number(FREE)?.saturating_sub(read_number(RESERVED)?);
-        let kept = read_pool()?.saturating_sub(idle);
+        let kept = Pool::read()?.trimmed(self.prior);
         std::fs::write(POOL, kept.to_string()).map_err(at(POOL))
     }
-}
-
-fn read_pool() -> Result<u64, LabError> {
-    read_number(POOL)
 }
 
 fn read_number(path: &str) -> Result<u64, LabError> {
@@ -197,6 +217,15 @@ fn in_brackets(text: &str) -> Result<String, LabError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn pages_that_were_idle_before_stay() {
+        let pool = |pages, idle| Pool { pages, idle };
+        assert_eq!(pool(160, 30).trimmed(pool(0, 0)), 130);
+        assert_eq!(pool(260, 130).trimmed(pool(100, 100)), 230, "100 are idle as before");
+        assert_eq!(pool(260, 200).trimmed(pool(100, 0)), 100, "others gave some back meanwhile");
+        assert_eq!(pool(260, 20).trimmed(pool(100, 50)), 260, "others took some meanwhile");
+    }
 
     #[test]
     fn the_chosen_mode_is_in_brackets() {

@@ -194,13 +194,17 @@ fn nothing_outlives_a_killed_starter() {
         let (pid, directory) = line.split_once(' ').unwrap();
         let pid = pid.parse().unwrap();
         assert!(is_alive(pid), "{pid}");
+        let own = format!("{}.own", directory.trim_end_matches('/'));
+        assert!(Path::new(&own).exists(), "{own}");
         let [pool, thp] = host_settings();
         assert!(pool != settings[0] && thp != settings[1], "{pool} {thp}");
         victim.kill().unwrap();
         victim.wait().unwrap();
         eventually("the restoring of the settings", || host_settings() == settings);
         eventually("the end of the server", || !is_alive(pid));
-        eventually("the removal of its files", || !Path::new(directory).exists());
+        for removed in [directory, &own] {
+            eventually("the removal of its files", || !Path::new(removed).exists());
+        }
         eventually("the end of its load", || !mentions(directory));
         let id = directory.trim_end_matches('/').rsplit('/').next().unwrap().to_owned();
         eventually("the removal of its container", || !cgroup_exists(&id));

@@ -1,8 +1,8 @@
 //! The life of a BPF program: opened, configured, loaded, attached; gone with its value.
 
 use libbpf_rs::{
-    ErrorKind, Link, MapCore, Object, ObjectBuilder, OpenMapMut, PrintLevel, ProgramInput,
-    ProgramMut, ProgramType, libbpf_sys,
+    ErrorKind, Link, MapCore, MapType, Object, ObjectBuilder, OpenMapMut, PrintLevel, ProgramInput,
+    ProgramMut, ProgramType, libbpf_sys, num_possible_cpus,
 };
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, IntoRawFd, OwnedFd};
 use std::sync::Mutex;
@@ -91,6 +91,7 @@ impl Program {
     ) -> libbpf_rs::Result<Running> {
         let mut open = ObjectBuilder::default().open_memory(self.object)?;
         for mut map in open.maps_mut() {
+            make_room(&mut map)?;
             configure(&mut map)?;
         }
         let object = open.load()?;
@@ -103,6 +104,20 @@ impl Program {
         running.attach_twins(self.twins)?;
         Ok(running)
     }
+}
+
+/// How many free entries a CPU takes for itself, of a map that lets go of those used least lately: where
+/// there are none left it reuses its own again and again (`LOCAL_FREE_TARGET` of the kernel).
+const TAKEN_BY_CPU: u32 = 128;
+
+/// Room for what all CPUs take.
+fn make_room(map: &mut OpenMapMut) -> libbpf_rs::Result<()> {
+    if map.map_type() != MapType::LruHash {
+        return Ok(());
+    }
+    let cpus = u32::try_from(num_possible_cpus()?).unwrap_or(u32::MAX);
+    let most = map.max_entries().max(cpus.saturating_mul(2 * TAKEN_BY_CPU));
+    map.set_max_entries(most)
 }
 
 /// What it takes to run a program once, beyond the time that the kernel counts (ns): the way to it and

@@ -5,7 +5,7 @@ use std::ops::Add;
 use untax_core::snapshot::ProcessTime;
 use untax_core::window::Other;
 use untax_core::{Reading, Seconds, Snapshot};
-use untax_host::{Host, cgroup};
+use untax_host::{Host, cgroup, process};
 
 /// This program and its children: what they cost is told in a result of its own.
 const OWN: &str = "untax";
@@ -27,8 +27,11 @@ pub fn busiest(host: &Host, start: &Snapshot, end: &Snapshot, clients: &[u32]) -
         (other.cpu_s.0 > least_s || clients.contains(&process.pid)) && process.name != OWN
     });
     grown.sort_by(|a, b| b.1.cpu_s.0.total_cmp(&a.1.cpu_s.0));
-    let placed =
-        |(_, other): (_, Other)| Other { cgroup: cgroup::path_of(host, other.pid), ..other };
+    let placed = |(_, other): (_, Other)| Other {
+        cgroup: cgroup::path_of(host, other.pid),
+        allowed_cpus: process::status(host, other.pid).into_value().and_then(|s| s.allowed_cpus),
+        ..other
+    };
     grown.into_iter().map(placed).collect()
 }
 
@@ -107,6 +110,7 @@ impl Growth {
             cpu_s: Seconds(own_s + ended_s),
             ended_s: Seconds(ended_s),
             waited_s: self.waited(process),
+            allowed_cpus: None,
         }
     }
 

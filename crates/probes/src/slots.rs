@@ -87,6 +87,7 @@ mod tests {
             huge_pages: unread(),
             settings: unread(),
             network: unread(),
+            allowed_cpus: unread(),
             placement: unread(),
             machine_id: unread(),
             counters: Counters {

@@ -1,11 +1,12 @@
 //! Where a database's time went, and what a share of it is worth.
 
+use crate::cpus;
 use std::ops::Add;
 use untax_core::activity::{Doing, Part};
 use untax_core::check::TimeShares;
 use untax_core::database::Model;
 use untax_core::window::{Other, Pair};
-use untax_core::{Activity, Interval, Reading, Seconds, Window};
+use untax_core::{Activity, Interval, Reading, Seconds, Snapshot, Window};
 
 /// What a database wanted of the machine, and what it shared with others.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -16,11 +17,12 @@ pub struct Demand {
     pub contended_s: f64,
     /// All of its threads' time but idle; without tracing, time on CPU or runnable.
     pub active_s: f64,
-    /// The whole machine's time on CPU.
+    /// The time on CPU, of anybody, of the machine's CPUs; here and below of those alone that the
+    /// database may use.
     pub busy_s: f64,
-    /// What the hypervisor took of its CPUs while they were wanted.
+    /// What the hypervisor took of them while they were wanted.
     pub stolen_s: f64,
-    /// What the machine's CPUs could have done: busy and idle time.
+    /// What they could have done: busy and idle time.
     pub capacity_s: f64,
 }
 
@@ -32,8 +34,8 @@ impl Demand {
                 Some(activity) => traced(activity, pair.end.model),
                 None => counted(pair).into_result()?,
             };
-            let start = window.start.host.cpu_time.clone().into_result()?;
-            let end = window.end.host.cpu_time.clone().into_result()?;
+            let time = |snapshot: &Snapshot| cpus::time(&snapshot.host, pair.end).into_result();
+            let (start, end) = (time(&window.start)?, time(&window.end)?);
             let stolen_s = (end.steal_s - start.steal_s).0.max(0.0);
             // The machine cannot have been busy for less than one of its databases was: the two
             // are counted by different clocks, that of the trace goes on while a CPU is stolen.
@@ -94,16 +96,23 @@ pub fn others<'a>(window: &'a Window, pair: &Pair) -> impl Iterator<Item = &'a O
     window.others.iter().filter(|other| !pair.end.pids.contains(&other.pid))
 }
 
-/// The processes that took CPUs from a database: neither its own nor its clients'.
-pub fn neighbours<'a>(window: &'a Window, pair: &Pair) -> Vec<&'a Other> {
+/// The processes that took CPUs from a database, neither its own nor its clients', and for how long (s),
+/// the busiest first.
+pub fn neighbours<'a>(window: &'a Window, pair: &Pair) -> Vec<(&'a Other, f64)> {
     let clients = pair.activity.value().map_or(&[][..], |activity| &activity.clients);
-    others(window, pair).filter(|other| !clients.contains(&other.pid)).collect()
+    let neighbours = others(window, pair).filter(|other| !clients.contains(&other.pid));
+    let taken = neighbours.map(|other| (other, other.cpu_s.0 * cpus::shared(window, pair, other)));
+    let mut taken: Vec<(&Other, f64)> = taken.filter(|(_, taken_s)| *taken_s > 0.0).collect();
+    taken.sort_by(|a, b| b.1.total_cmp(&a.1));
+    taken
 }
 
 /// Their part of the time that CPUs were occupied, and so of what the database waited for CPUs.
 pub fn neighbours_part(window: &Window, pair: &Pair, demand: &Demand) -> f64 {
-    let taken_s: f64 = neighbours(window, pair).iter().map(|other| other.cpu_s.0).sum();
-    (taken_s / demand.occupied_s()).min(1.0)
+    let taken_s: f64 = neighbours(window, pair).iter().map(|(_, taken_s)| taken_s).sum();
+    // Where it is on few CPUs of many, who may use all is elsewhere, most likely.
+    let left_s = (demand.busy_s - demand.on_cpu_s).max(0.0);
+    taken_s.min(left_s) / demand.occupied_s()
 }
 
 /// The largest share of time that counts as saved. What is left is known to a percent at best, so no

@@ -1,12 +1,12 @@
 //! `cpu-contended`: other processes of the machine take CPUs that the database waits for.
 
-use crate::accounting::{Demand, neighbours, neighbours_part};
+use crate::accounting::{Demand, neighbours, neighbours_part, others};
 use crate::catalogue::Rule;
 use crate::stall::{self, Stall, WORTH, Words, percent};
 use untax_core::activity::Doing;
 use untax_core::finding::Says;
 use untax_core::window::{Other, Pair};
-use untax_core::{Diagnosis, Evidence, Reading, Window};
+use untax_core::{Diagnosis, Evidence, Interval, Reading, Window};
 
 pub const RULE: Rule = Rule {
     id: "cpu-contended",
@@ -20,8 +20,11 @@ pub const RULE: Rule = Rule {
                an engine that serves all clients in one thread, where there is a CPU for that \
                thread and one for each of its clients', the proportion is how many CPUs the \
                neighbours kept busy. A process that ended in the window is counted with the one \
-               that started it. Processes that send requests to the database, and those that \
-               started them, are its clients, not neighbours.",
+               that started it. Where the database may use some CPUs alone, \
+               their time counts, and of neighbours what they took of these, if they are on all alike \
+               that they may use. Processes that send requests to the database, and those that \
+               started them, are its clients, not neighbours. Who asks by way of a pooler on this machine is \
+               not known as one: the lower bound is nothing then.",
     fix: "Move the neighbours away, lower their weight (cpu.weight, CPUWeight=, requests.cpu), or \
           keep them off the database's CPUs (cpuset).",
     sources: &[
@@ -51,28 +54,50 @@ fn evaluate_one(window: &Window, pair: &Pair) -> Reading<Option<Says>> {
             let taken = taken_s / pair.seconds;
             let charged = if stall.fits(pair) { taken.min(1.0) } else { part };
             let stall = stall.times(charged).freeing(taken_s, pair.end.model);
-            (stall.share.mid >= WORTH).then(|| found(&stall, &neighbours(window, pair), pair))
+            let share = stall.share;
+            let stall = match pooler(window, pair) {
+                Some(_) => stall.only(Interval::new(0.0, share.mid, share.high)),
+                None => stall,
+            };
+            (stall.share.mid >= WORTH).then(|| found(&stall, window, pair))
         })
     })
 }
 
-fn found(stall: &Stall, neighbours: &[&Other], pair: &Pair) -> Says {
-    let cpus = |other: &Other| other.cpu_s.0 / pair.seconds.max(f64::EPSILON);
+/// Programs that pass on what others ask: who these are the database cannot see.
+const POOLERS: [&str; 8] =
+    ["pgbouncer", "odyssey", "pgcat", "pgpool", "proxysql", "maxscale", "haproxy", "envoy"];
+
+/// The one among its clients on this machine, if any.
+fn pooler<'a>(window: &'a Window, pair: &Pair) -> Option<&'a Other> {
+    let clients = pair.activity.value().map_or(&[][..], |activity| &activity.clients);
+    let mut clients = others(window, pair).filter(|other| clients.contains(&other.pid));
+    clients.find(|client| POOLERS.contains(&client.name.as_str()))
+}
+
+fn found(stall: &Stall, window: &Window, pair: &Pair) -> Says {
+    let neighbours = neighbours(window, pair);
+    let cpus = |taken_s: f64| taken_s / pair.seconds.max(f64::EPSILON);
     let mut by_name: Vec<(&str, f64)> = Vec::new();
-    for other in neighbours {
+    for (other, taken_s) in &neighbours {
         match by_name.iter_mut().find(|(name, _)| *name == other.name) {
-            Some((_, sum)) => *sum += cpus(other),
-            None => by_name.push((&other.name, cpus(other))),
+            Some((_, sum)) => *sum += cpus(*taken_s),
+            None => by_name.push((&other.name, cpus(*taken_s))),
         }
     }
     by_name.sort_by(|a, b| b.1.total_cmp(&a.1));
     let named = by_name.iter().take(3).map(|(name, cpus)| format!("{name} ({cpus:.1} CPUs)"));
     let named: Vec<String> = named.collect();
-    let evidence = neighbours.iter().take(5).map(|other| {
+    let neighbour = |(other, taken_s): &(&Other, f64)| {
         let cgroup = other.cgroup.value().map_or("", String::as_str);
         let name = format!("{} (pid {}) in {cgroup}", other.name, other.pid);
-        Evidence::new(&name, cpus(other), "CPUs", "/proc/PID/stat")
-    });
+        Evidence::new(&name, cpus(*taken_s), "CPUs", "/proc/PID/stat")
+    };
+    let mut evidence: Vec<Evidence> = neighbours.iter().take(5).map(neighbour).collect();
+    evidence.extend(pooler(window, pair).map(|pooler| {
+        let name = "asked by way of a pooler, so these may be its clients";
+        Evidence::new(name, pooler.name.clone(), "", "scheduler's events")
+    }));
     stall::finding(
         RULE.id,
         stall,
@@ -84,7 +109,7 @@ fn found(stall: &Stall, neighbours: &[&Other], pair: &Pair) -> Says {
             ),
             fix: "move these neighbours, lower their CPU weight, or keep them off its CPUs"
                 .to_owned(),
-            evidence: evidence.collect(),
+            evidence,
             method:
                 "time that threads were ready to run and not throttled, traced, x the neighbours' \
                  part of the machine's processor time, over active time"
@@ -115,6 +140,7 @@ mod tests {
             cpu_s: Seconds(*cpu_s),
             ended_s: Seconds(0.0),
             waited_s: None,
+            allowed_cpus: None,
         };
         window.others = names.iter().map(other).collect();
         window
@@ -161,6 +187,17 @@ mod tests {
         let finding = found(evaluate(&window)).remove(0);
         assert!((finding.tax.unwrap().share - 0.375).abs() < 1e-9);
         assert!(!finding.summary.contains("postgres"), "{}", finding.summary);
+    }
+
+    #[test]
+    fn who_asks_by_way_of_a_pooler_may_be_no_neighbour() {
+        let finding = |client| {
+            found(evaluate(&contended(&[("gunicorn", 50, 10.0), (client, 77, 1.0)]))).remove(0)
+        };
+        let tax = finding("pgbouncer").tax.unwrap();
+        assert!((tax.share - 0.375).abs() < 1e-9 && tax.low.abs() < 1e-9);
+        assert!(finding("pgbouncer").evidence.iter().any(|e| e.name.contains("a pooler")));
+        assert!(finding("pgbench").tax.unwrap().low > 0.3);
     }
 
     #[test]

@@ -16,8 +16,8 @@ use untax_core::{Evidence, Interval, Io, Reading, Window};
 
 /// Why nothing is charged where no request is known as the database's own: those of ZFS carry no pages of
 /// files, nor do writes of an encrypted device.
-const STRANGERS: &str = "its threads waited for disks, but no request was known as its own: the \
-                         filesystem or the device hides whose they are (ZFS, dm-crypt)";
+const STRANGERS: &str = "its threads waited for disks, but few requests or none were known as its own: \
+                         the filesystem or the device hides whose they are (ZFS, dm-crypt)";
 
 /// What an ordinary flash disk of the machine's own takes for a request, its queue included:
 /// data-centre flash is specified at 0.02 to 0.2 ms for a small read or write, and
@@ -100,8 +100,9 @@ impl Charged {
         io.and_then(|io| {
             io.flows.as_ref().and_then(|_| {
                 let waiting = || waits(window, pair).into_value().flatten();
-                let known = waited_for(io, &pair.end.id).next().is_some();
-                if known || waiting().is_none_or(|stall| stall.share.mid < WORTH) {
+                if is_known(io, &pair.end.id)
+                    || waiting().is_none_or(|stall| stall.share.mid < WORTH)
+                {
                     Reading::Present(Self::divide(window, io, pair))
                 } else {
                     Reading::Absent(STRANGERS.to_owned())
@@ -137,28 +138,59 @@ impl Charged {
             None => log * images::of_written(io, pair) * moving(io, pair).min(slow),
         };
         let rest = ((1.0 - temporary - evicted.mid) * slow - moved).max(0.0);
-        let remote = io.places_of(id).any(|p| {
-            p.role != Role::Temp && p.filesystem.value().is_some_and(|f| f.network.is_some())
-        });
-        let crowd = crowd(io, id);
-        let neighbours = if remote { 0.0 } else { rest * crowd };
+        let remote = rest * far(io, id);
+        let local = rest - remote;
+        let neighbours = local * crowd(io, id);
         Self {
             temporary: Interval::exact(temporary),
             // A shorter log is written as often, so its writes may take as long without them.
             images: Interval::new(0.0, moved, images.max(moved)),
             evicted,
             again,
-            remote: if remote { Interval::exact(rest) } else { Interval::exact(0.0) },
+            remote: Interval::exact(remote),
             // They may have used what the database left, or been in its way each time.
-            neighbours: Interval::new(0.0, neighbours, if remote { 0.0 } else { rest }),
-            device: if remote {
-                Interval::exact(0.0)
-            } else {
-                Interval::new(rest - neighbours, rest - neighbours, rest)
-            },
+            neighbours: Interval::new(0.0, neighbours, local),
+            device: Interval::new(local - neighbours, local - neighbours, local),
             request_s,
         }
     }
+}
+
+/// Whether the requests that a database waits for are known as its own. Where a device is made of
+/// others, that may be so of what it reads alone: what writes is a worker of the kernel's, with pages of
+/// its own (dm-crypt, RAID with parity).
+fn is_known(io: &Io, database: &str) -> bool {
+    let mut own = waited_for(io, database).peekable();
+    if own.peek().is_none() {
+        return false;
+    }
+    let devices =
+        || io.places_of(database).filter_map(|place| place.filesystem.value()?.device.clone());
+    let mapped = devices().filter_map(|name| io.device(&name)).any(|d| d.behind == Behind::Mapped);
+    let writes = |flow: &Flow| flow.direction == Direction::Write && flow.role == Role::Log;
+    let strange = |flow: &&Flow| flow.database.is_none() && flow.direction == Direction::Write;
+    let strangers = time_of(io.flows.value().into_iter().flatten().filter(strange));
+    let is_hidden = strangers > time_of(waited_for(io, database));
+    !(mapped && is_hidden) || own.any(writes)
+}
+
+/// The part (0..1) of the time of a database's requests that is of places behind a network: all of it
+/// where there is such a place and nobody sees its requests, as on a filesystem of the network.
+fn far(io: &Io, database: &str) -> f64 {
+    let places = io.places_of(database).filter(|place| place.role != Role::Temp);
+    let far = places.filter_map(|p| p.filesystem.value().filter(|f| f.network.is_some()));
+    let of = |device: Option<&String>| {
+        time_of(waited_for(io, database).filter(|flow| Some(&flow.device) == device))
+    };
+    let mut devices: Vec<_> = far.map(|filesystem| filesystem.device.as_ref()).collect();
+    devices.sort_unstable();
+    devices.dedup();
+    let times: Vec<f64> = devices.into_iter().map(of).collect();
+    if times.contains(&0.0) {
+        return 1.0;
+    }
+    let all = time_of(waited_for(io, database));
+    if all > 0.0 { (times.iter().sum::<f64>() / all).min(1.0) } else { 0.0 }
 }
 
 /// What a database's reads took of its devices, s, and how much they read, bytes; those of temporary
@@ -198,9 +230,10 @@ pub fn waited(io: &Io, pair: &Pair) -> Option<f64> {
 }
 
 /// The chance (0..1) that a request of the database meets its device busy with somebody else's:
-/// how busy it was, times the others' part of it.
+/// how busy it was, times the others' part of it; of several devices the mean, by the time that it
+/// waited for each.
 pub fn crowd(io: &Io, database: &str) -> f64 {
-    let crowds = devices_of(io, database).into_iter().map(|name| {
+    let crowd = |name: &str| {
         let busy = io.device(name).and_then(|d| d.counted.value()).map_or(0.0, |c| c.busy);
         // Flushes are made on nobody's behalf, the database's own too.
         let moves = |flow: &&Flow| matches!(flow.direction, Direction::Read | Direction::Write);
@@ -209,13 +242,17 @@ pub fn crowd(io: &Io, database: &str) -> f64 {
         let all = time_of(here());
         let own = time_of(here().filter(|flow| flow.database.as_deref() == Some(database)));
         if all > 0.0 { busy * (1.0 - own / all) } else { 0.0 }
-    });
-    crowds.fold(0.0, f64::max)
+    };
+    let waits = |name: &str| time_of(waited_for(io, database).filter(|flow| flow.device == name));
+    let crowds = devices_of(io, database).into_iter().map(|name| waits(name) * crowd(name));
+    let all = time_of(waited_for(io, database));
+    if all > 0.0 { crowds.sum::<f64>() / all } else { 0.0 }
 }
 
 /// The devices that a database waits for.
 pub fn devices_of<'a>(io: &'a Io, database: &'a str) -> Vec<&'a str> {
     let mut names: Vec<&str> = waited_for(io, database).map(|flow| flow.device.as_str()).collect();
+    names.sort_unstable();
     names.dedup();
     names
 }
@@ -244,6 +281,7 @@ mod tests {
     use crate::test_window;
     use untax_core::Seconds;
     use untax_core::activity::Polling;
+    use untax_core::io::Device;
 
     fn charged(window: &Window) -> Charged {
         let pair = window.databases().next().unwrap();
@@ -276,6 +314,59 @@ mod tests {
         window.io = io(vec![flow(Some("postgres:7"), Role::Log, Direction::Write, 9000, 0.000_1)]);
         let c = charged(&window);
         assert!(c.device.high.abs() < 1e-12 && c.neighbours.high.abs() < 1e-12);
+    }
+
+    /// The log on `vda`, and data on `vdb`, of which each request took `data_s`.
+    fn on_two_disks(data_s: f64) -> Io {
+        let log = flow(Some("postgres:7"), Role::Log, Direction::Write, 1000, 0.003);
+        let mut data = flow(Some("postgres:7"), Role::Data, Direction::Read, 1000, data_s);
+        data.device = "vdb".to_owned();
+        let mut io = io(vec![log, data]).into_value().unwrap();
+        if let Reading::Present(filesystem) = &mut io.places[0].filesystem {
+            filesystem.device = Some("vdb".to_owned());
+        }
+        io.devices.push(Device { name: "vdb".to_owned(), ..io.devices[0].clone() });
+        io
+    }
+
+    #[test]
+    fn a_far_disk_is_charged_for_its_own_requests() {
+        let mut io = on_two_disks(0.001);
+        assert!(far(&io, "postgres:7").abs() < 1e-9);
+        let mut network = |device: Option<&str>| {
+            if let Reading::Present(filesystem) = &mut io.places[0].filesystem {
+                filesystem.network = Some("iSCSI".to_owned());
+                filesystem.device = device.map(str::to_owned);
+            }
+            far(&io, "postgres:7")
+        };
+        assert!((network(Some("vdb")) - 0.25).abs() < 1e-9);
+        assert!((network(None) - 1.0).abs() < 1e-9, "nobody sees its requests");
+    }
+
+    #[test]
+    fn a_crowd_on_one_disk_is_in_the_way_there() {
+        let mut io = on_two_disks(0.001);
+        let mut others = flow(None, Role::Other, Direction::Write, 9000, 0.001);
+        others.device = "vdb".to_owned();
+        if let Reading::Present(flows) = &mut io.flows {
+            flows.push(others);
+        }
+        assert!((crowd(&io, "postgres:7") - 0.25 * 0.8 * 0.9).abs() < 1e-9);
+    }
+
+    #[test]
+    fn an_encrypted_device_hides_who_writes() {
+        let read = flow(Some("postgres:7"), Role::Data, Direction::Read, 50, 0.000_2);
+        let bounced = flow(None, Role::Other, Direction::Write, 9000, 0.000_2);
+        let mut io = io(vec![read, bounced]).into_value().unwrap();
+        assert!(is_known(&io, "postgres:7"), "a neighbour writes");
+        io.devices[0].behind = Behind::Mapped;
+        assert!(!is_known(&io, "postgres:7"));
+        if let Reading::Present(flows) = &mut io.flows {
+            flows.push(flow(Some("postgres:7"), Role::Log, Direction::Write, 1, 0.000_2));
+        }
+        assert!(is_known(&io, "postgres:7"), "what it writes is known too");
     }
 
     /// Five seconds of a database that waits for its disk, by threads that serve clients.

@@ -3,6 +3,7 @@
 use crate::catalogue::Rule;
 use crate::pools::{on_base_pages, page_name, pool, unpromised};
 use untax_core::finding::Says;
+use untax_core::host::Pool;
 use untax_core::window::Pair;
 use untax_core::{Bytes, Diagnosis, Evidence, Finding, Severity, Unmeasured, Window};
 
@@ -15,7 +16,8 @@ pub const RULE: Rule = Rule {
            pages than asked for when memory is fragmented, at boot and later, without an error.",
     measured: "The pages that the database needs against the free and unpromised pages of the \
                pool of that size, for a database that asks for huge pages and sits on small \
-               ones; and the number on the kernel's command line against the pool. What it costs \
+               ones; and the number on the kernel's command line against the pool. One that tries \
+               by default while others use most of the pool is told so, and no more. What it costs \
                is the tax of small-pages.",
     fix: "Grow the pool to the need (vm.nr_hugepages; at boot when memory is fragmented), restart \
           the database, and set huge_pages = on so that a shortage is an error, not a surprise.",
@@ -67,7 +69,11 @@ fn evaluate_one(window: &Window, pair: &Pair) -> Option<Diagnosis> {
     };
     says(Says::Found(Finding {
         rule: RULE.id.to_owned(),
-        severity: Severity::Medium,
+        severity: if asked.asked == "try" && of_others(pool, free) {
+            Severity::Info
+        } else {
+            Severity::Medium
+        },
         summary,
         fix,
         evidence: vec![
@@ -79,6 +85,11 @@ fn evaluate_one(window: &Window, pair: &Pair) -> Option<Diagnosis> {
         gain: None,
         remedy: Some("hugepage-pool".to_owned()),
     }))
+}
+
+/// Whether most of the pool is in use or promised: by others then, whom it may have been made for.
+fn of_others(pool: &Pool, free: u64) -> bool {
+    pool.total.value().is_some_and(|total| free < total / 2)
 }
 
 /// Pools that came out smaller than the kernel's command line asked for.
@@ -164,6 +175,21 @@ mod tests {
         window.end.host.hugepages = Reading::Present(vec![pool(3000, 3000, 0)]);
         let findings = found(evaluate(&window));
         assert!(findings[0].summary.contains("170 too few"), "{}", findings[0].summary);
+    }
+
+    #[test]
+    fn a_pool_that_others_fill_was_not_made_for_who_tries_by_default() {
+        let severity = |asked: &str, free| {
+            let mut window = postgres();
+            window.end.host.hugepages = Reading::Present(vec![pool(3000, free, 0)]);
+            if let Reading::Present(use_of) = &mut window.end.databases[0].huge_pages {
+                use_of.asked = asked.to_owned();
+            }
+            found(evaluate(&window))[0].severity
+        };
+        assert_eq!(severity("try", 100), Severity::Info);
+        assert_eq!(severity("try", 2900), Severity::Medium);
+        assert_eq!(severity("on", 100), Severity::Medium);
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod cni_path;
 mod conntrack_pressure;
 mod cpu_contended;
 mod cpu_throttled;
+mod cpus;
 mod dirty_burst;
 mod disk;
 mod disk_limit;

@@ -20,9 +20,10 @@ pub const RULE: Rule = Rule {
     measured: "Traced: time asleep in a futex or semaphore, in a page fault that reads nothing, \
                and, where processes serve clients, in waits that end by a signal of another \
                process of the same database (row locks of PostgreSQL), over active time. A leader \
-               of a parallel query waits for its workers in the same way: where PostgreSQL starts \
-               one or more of these a second, what its processes wait for at both ends of the \
-               window tells the parts, roughly. What \
+               of a parallel query waits for its workers in the same way, and a commit for a \
+               synchronous standby: where PostgreSQL starts one or more workers a second, or a process \
+               is met that waits for a standby or asynchronous reading, what its processes wait for at \
+               both ends of the window tells the parts, roughly. What \
                clients wait for between their requests is no lock, nor what a thread sleeps whose \
                client has gone (thread_cache_size). A holder may wait for a CPU like all others: found \
                where it is worth a word without that part. How it scales, by the universal scalability \
@@ -44,7 +45,7 @@ pub const RULE: Rule = Rule {
 fn evaluate(window: &Window) -> Vec<Diagnosis> {
     let found = stall::per_database(window, RULE.id, |pair| {
         Stall::of(window, pair, |spent| stall::is_queued(spent, pair)).map(|stall| {
-            let stall = stall.map(|stall| without_workers(stall, pair));
+            let stall = stall.map(|stall| without_others(stall, pair));
             let running = running(window, pair);
             let stall = stall.filter(|stall| stall.share.mid * running >= WORTH)?;
             let mut evidence = pair.activity.value().map(|a| parts(a, pair)).unwrap_or_default();
@@ -83,8 +84,8 @@ fn running(window: &Window, pair: &Pair) -> f64 {
     Demand::of(window, pair).value().map_or(1.0, part)
 }
 
-/// Takes off what may be waits for workers of parallel queries.
-fn without_workers(stall: Stall, pair: &Pair) -> Stall {
+/// Takes off what may be waits for workers of parallel queries, standbys, and those who read for others.
+fn without_others(stall: Stall, pair: &Pair) -> Stall {
     let all = stall.share.mid;
     let is_peer = |spent: &Spent| spent.doing == Doing::PollPeer && stall::is_queued(spent, pair);
     let peers = pair.activity.value().and_then(|activity| activity.share(pair.end.model, is_peer));
@@ -104,11 +105,13 @@ fn for_locks(pair: &Pair) -> Option<Interval> {
         let ends = [pair.start, Some(pair.end)].into_iter().flatten();
         ends.filter_map(|database| database.counters.told(name).into_value()).sum()
     };
-    let (locks, workers) = (seen("waiting_for_locks"), seen("waiting_for_workers"));
-    let part = |locks: f64, workers: f64| locks / (locks + workers);
-    (workers_per_s >= WORTH_WORKERS_PER_S).then(|| {
-        let mid = part(locks + 0.5, workers + 0.5);
-        Interval::new(part(locks, workers + 1.0), mid, part(locks + 1.0, workers))
+    let has_workers = workers_per_s >= WORTH_WORKERS_PER_S;
+    let workers = if has_workers { seen("waiting_for_workers") } else { 0.0 };
+    let (locks, others) = (seen("waiting_for_locks"), workers + seen("waiting_for_others"));
+    let part = |locks: f64, others: f64| locks / (locks + others);
+    (has_workers || others > 0.0).then(|| {
+        let mid = part(locks + 0.5, others + 0.5);
+        Interval::new(part(locks, others + 1.0), mid, part(locks + 1.0, others))
     })
 }
 
@@ -190,7 +193,7 @@ mod tests {
             &mut window,
             &[(Doing::OnCpu, 5.0), (Doing::Futex, 1.0), (Doing::PollPeer, 4.0)],
         );
-        let mut share = |started, locks, workers| {
+        let mut share = |started, locks, workers, others| {
             if let Reading::Present(activities) = &mut window.activity {
                 activities[0].started = started;
             }
@@ -199,6 +202,7 @@ mod tests {
                     ("sessions", 3),
                     ("waiting_for_locks", locks),
                     ("waiting_for_workers", workers),
+                    ("waiting_for_others", others),
                 ];
                 let told = told.map(|(name, count)| (name.to_owned(), count));
                 snapshot.databases[0].counters.told = Reading::Present(told.into());
@@ -207,10 +211,15 @@ mod tests {
             let tax = findings[0].tax.clone().unwrap();
             [tax.low, tax.share, tax.high]
         };
-        assert!(share(9, 0, 3).iter().all(|share| (share - 0.5).abs() < 1e-9), "hardly a worker");
-        let workers = share(400, 0, 3);
+        assert!(
+            share(9, 0, 3, 0).iter().all(|share| (share - 0.5).abs() < 1e-9),
+            "hardly a worker"
+        );
+        let workers = share(400, 0, 3, 0);
         assert!((workers[0] - 0.1).abs() < 1e-9 && workers[1] < 0.15, "{workers:?}");
-        let both = share(400, 2, 2);
+        let standby = share(9, 0, 3, 3);
+        assert!((standby[0] - 0.1).abs() < 1e-9 && standby[1] < 0.15, "{standby:?}");
+        let both = share(400, 2, 2, 0);
         assert!((both[1] - 0.3).abs() < 1e-9 && both[0] < 0.28 && both[2] > 0.32, "{both:?}");
     }
 

@@ -57,11 +57,11 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
 /// For how long these neighbours had CPUs: waiting for them is charged to `cpu-contended`, and ends
 /// with them.
 fn computing_s(window: &Window, pair: &Pair, neighbours: &Neighbours) -> f64 {
-    let is_of = |other: &&&Other| {
+    let is_of = |(other, _): &&(&Other, f64)| {
         other.cgroup.value().is_some_and(|path| neighbours.groups.iter().any(|g| g.cgroup == *path))
     };
     let others = accounting::neighbours(window, pair);
-    others.iter().filter(is_of).map(|other| other.cpu_s.0).sum()
+    others.iter().filter(is_of).map(|(_, taken_s)| taken_s).sum()
 }
 
 fn found(stall: &Stall, neighbours: &Neighbours, pair: &Pair) -> Says {
@@ -228,6 +228,7 @@ mod tests {
             cpu_s: Seconds(10.0),
             ended_s: Seconds(0.0),
             waited_s: None,
+            allowed_cpus: None,
         };
         window.others = vec![computes(50, "/pod/backup"), computes(51, "/elsewhere")];
         // It had half of the CPUs that the database waited for, and is there no more to wait for.

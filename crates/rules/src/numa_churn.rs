@@ -156,7 +156,6 @@ mod tests {
             snapshot.databases[0].placement = Reading::Present(Placement {
                 memory: Reading::Absent("not read".to_owned()),
                 source: String::new(),
-                allowed_cpus: Reading::Absent("not read".to_owned()),
                 tasks: Vec::new(),
                 balancing: own.map_or(Reading::Absent("v1".to_owned()), |per_s| {
                     Reading::Present(balancing(per_s))

@@ -137,7 +137,7 @@ fn evidence(placement: &Placement, cpus: &Shares, memory: &Shares, remote: f64) 
 fn running(nodes: &[NumaNode], pair: &Pair) -> Reading<Shares> {
     let placement = |database: &untax_core::Database| database.placement.clone();
     placement(pair.end).and_then(|end| {
-        let allowed = end.allowed_cpus.value();
+        let allowed = pair.end.allowed_cpus.value();
         let only = nodes.iter().find(|node| allowed.is_some_and(|list| node.has_all_of(list)));
         if let Some(only) = only {
             return Reading::Present([(only.node, 1.0)].into());
@@ -194,7 +194,6 @@ mod tests {
         let at = |ran: u64| Placement {
             memory: Reading::Present(memory.iter().enumerate().map(on).collect()),
             source: "/proc/7/numa_maps".to_owned(),
-            allowed_cpus: Reading::Present(allowed.to_owned()),
             tasks: tasks
                 .iter()
                 .enumerate()
@@ -202,6 +201,7 @@ mod tests {
                 .collect(),
             balancing: Reading::Absent("not read".to_owned()),
         };
+        window.end.databases[0].allowed_cpus = Reading::Present(allowed.to_owned());
         window.start.databases[0].placement = Reading::Present(at(0));
         window.end.databases[0].placement = Reading::Present(at(1));
         evaluate(&window)

@@ -2,7 +2,7 @@
 
 use crate::catalogue::Rule;
 use crate::stall;
-use untax_core::database::MemoryGroup;
+use untax_core::database::{MemoryGroup, Model};
 use untax_core::finding::Says;
 use untax_core::window::Pair;
 use untax_core::{Bytes, Diagnosis, Evidence, Finding, Reading, Severity, Window};
@@ -17,7 +17,8 @@ pub const RULE: Rule = Rule {
                each group up to the root; the time left follows from how fast it grew in the \
                window. Found when less than 5 % is left, or when it lasts less than 15 minutes \
                at that speed. With a quarter and more left, growth by less than 2 % of the limit in \
-               the window may be one query's, and is of low severity.",
+               the window may be one query's, and is of low severity; so is growth that may end by itself, \
+               as what the database's shared memory or buffer pool still has to fill fits in.",
     fix: "Raise the limit, or give the database less: maxmemory, shared_buffers, work_mem, fewer \
           connections; let the application fail fast meanwhile.",
     sources: &[
@@ -75,12 +76,13 @@ fn of_group(pair: &Pair, group: &MemoryGroup) -> Option<Says> {
     if left >= TIGHT * limit && lasts_s >= SOON_S {
         return None;
     }
+    let fills = unfilled(pair, group).filter(|fills| left - fills >= TIGHT * limit);
     let when = if lasts_s < SOON_S {
         format!("{lasts_s:.0} s from its limit at this speed")
     } else {
         format!("{} from its limit", Bytes(left as u64))
     };
-    let severity = if maybe_brief {
+    let severity = if maybe_brief || fills.is_some() {
         Severity::Low
     } else if lasts_s < NOW_S || left < 0.01 * limit {
         Severity::High
@@ -91,6 +93,9 @@ fn of_group(pair: &Pair, group: &MemoryGroup) -> Option<Says> {
         Evidence::new("limit", limit as u64, "bytes", "memory.max or memory.limit_in_bytes"),
         Evidence::new("cannot be freed", used as u64, "bytes", "usage less page cache"),
     ];
+    let pool =
+        |bytes| Evidence::new("its pool may still take", bytes as u64, "bytes", "its memory");
+    evidence.extend(fills.map(pool));
     evidence.extend(per_s.map(|s| Evidence::new("growth", s, "bytes/s", "over the window")));
     if let Some(count) = group.at_limit.value() {
         evidence.push(Evidence::new("times at its limit", *count, "count", "events or failcnt"));
@@ -106,6 +111,18 @@ fn of_group(pair: &Pair, group: &MemoryGroup) -> Option<Says> {
         gain: None,
         remedy: Some("memory-limit".to_owned()),
     }))
+}
+
+/// What the memory that holds its data may still grow by, once as full as it was made; none where it is
+/// full, or grows itself.
+fn unfilled(pair: &Pair, group: &MemoryGroup) -> Option<f64> {
+    let memory = &pair.end.memory;
+    let filled = match pair.end.model {
+        Model::Process => &group.shmem_bytes,
+        _ => &memory.resident_bytes,
+    };
+    let left = memory.shared_bytes.value()?.0.saturating_sub(filled.value()?.0);
+    (left > 0).then_some(left as f64)
 }
 
 /// How much more of the group's memory could not be freed at the end of the window.
@@ -159,6 +176,20 @@ mod tests {
         assert!(grown(600, 500).is_empty(), "it shrinks");
         assert_eq!(grown(490, 500)[0].severity, Severity::Low, "with half of it left");
         assert_eq!(grown(890, 900)[0].severity, Severity::High);
+    }
+
+    #[test]
+    fn a_pool_that_fills_is_full_one_day() {
+        // 500 MiB left, of which shared memory of 300 MiB fills 250 more.
+        let severity = |pool_mib| {
+            let mut window = window(400, 500);
+            let memory = &mut window.end.databases[0].memory;
+            memory.shared_bytes = Reading::Present(Bytes::from_mib(pool_mib));
+            found(evaluate(&window))[0].severity
+        };
+        assert_eq!(severity(300), Severity::Low);
+        assert_eq!(severity(50), Severity::High, "it is full: this is something else");
+        assert_eq!(severity(510), Severity::High, "it does not fit");
     }
 
     #[test]

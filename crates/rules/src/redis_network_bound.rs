@@ -21,7 +21,8 @@ pub const RULE: Rule = Rule {
                window and half of that is in the kernel. The tax is that share, and of its own \
                program's time what reading takes: 1.2 of a command for each read (none to 2.4; \
                total_reads_processed, Redis 6.0 and later; before, each command is taken to be read \
-               alone). The gain supposes 16 requests at a time; \
+               alone). One that has io-threads is told nothing: who spends its time then cannot be told \
+               apart. The gain supposes 16 requests at a time; \
                its lower bound is none, for threads that no CPU is idle for, its upper bound leaves \
                nothing of the tax.",
     fix: "Pipeline requests in the client; io-threads 2 to 4 when CPUs are idle; several shards.",
@@ -47,7 +48,7 @@ const WORTH_GAIN: f64 = 1.1;
 
 fn evaluate(window: &Window) -> Vec<Diagnosis> {
     stall::per_database(window, RULE.id, |pair| {
-        if pair.end.engine != "redis" {
+        if pair.end.engine != "redis" || has_io_threads(pair) {
             return Reading::Present(None);
         }
         let system =
@@ -60,6 +61,12 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
             }
         })
     })
+}
+
+/// Whether other threads read and write its sockets already.
+fn has_io_threads(pair: &Pair) -> bool {
+    let threads = pair.end.setting("io-threads").into_value();
+    threads.and_then(|threads| threads.parse::<u32>().ok()).is_some_and(|threads| threads > 1)
 }
 
 fn found(window: &Window, pair: &Pair, demand: &Demand, system_s: f64) -> Option<Says> {
@@ -127,6 +134,7 @@ mod tests {
     use super::*;
     use crate::test_window;
     use untax_core::Seconds;
+    use untax_core::database::Settings;
 
     fn redis(on_cpu_s: f64, system_s: f64, idle_s: f64) -> Vec<Finding> {
         test_window::found(evaluate(&busy(on_cpu_s, system_s, idle_s)))
@@ -155,6 +163,11 @@ mod tests {
         assert_eq!(findings[0].severity, Severity::Medium);
         assert!(redis(5.0, 4.0, 15.0).is_empty(), "it has time to spare");
         assert!(redis(9.5, 2.0, 10.5).is_empty(), "commands cost more");
+        let mut threaded = busy(9.5, 6.65, 10.5);
+        let values = [("io-threads".to_owned(), "4".to_owned())].into();
+        let settings = Settings { source: String::new(), instead_of: String::new(), values };
+        threaded.end.databases[0].settings = Reading::Present(settings);
+        assert!(test_window::found(evaluate(&threaded)).is_empty(), "it has io-threads");
         // Threads take it as far as a CPU is idle, batches all but a sixteenth of it.
         assert!((findings[0].gain.unwrap().factor - 1.0 / (1.0 - 0.7 * 15.0 / 16.0)).abs() < 1e-9);
         assert!((findings[0].tax.as_ref().unwrap().high - 1.0).abs() < 1e-9, "nobody counts reads");

@@ -87,9 +87,13 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
 
 /// Why nothing is charged, where so many connect that it was found.
 fn why_unpriced(window: &Window, pair: &Pair) -> String {
-    let unsampled = pair.end.model == Model::Loop && calling(pair).is_none();
-    let why = if unsampled { NOT_SAMPLED } else { LITTLE };
-    traced(window, pair).why().unwrap_or_else(|| why.to_owned())
+    let priced = || if is_unsampled(pair) { NOT_SAMPLED } else { LITTLE }.to_owned();
+    traced(window, pair).why().unwrap_or_else(priced)
+}
+
+/// Whether it takes samples to tell, and too few were taken.
+fn is_unsampled(pair: &Pair) -> bool {
+    pair.end.model == Model::Loop && calling(pair).is_none()
 }
 
 const NOT_SAMPLED: &str = "too little of it was sampled to tell";
@@ -253,7 +257,9 @@ fn of_counts(window: &Window, pair: &Pair) -> Option<Says> {
     ];
     let remedy = Some("pooler");
     let often = each * WORTH_CONNECTIONS <= 1.0;
-    if let Some(stall) = traced(window, pair).into_value().flatten() {
+    let traced = traced(window, pair);
+    let known = traced.is_present() && !is_unsampled(pair);
+    if let Some(stall) = traced.into_value().flatten() {
         let summary = format!("{summary}: {} of its time", percent(stall.share.mid));
         let method = if pair.end.model == Model::Loop { SAMPLED } else { METHOD }.to_owned();
         let words = Words { summary, fix, evidence, method, remedy };
@@ -262,13 +268,14 @@ fn of_counts(window: &Window, pair: &Pair) -> Option<Says> {
     often.then(|| {
         Says::Found(Finding {
             rule: RULE.id.to_owned(),
-            severity: Severity::Medium,
+            // Known to cost less than is worth a finding.
+            severity: if known { Severity::Info } else { Severity::Medium },
             summary,
             fix,
             evidence,
             tax: None,
             gain: None,
-            remedy: remedy.map(str::to_owned),
+            remedy: remedy.filter(|_| !known).map(str::to_owned),
         })
     })
 }
@@ -382,8 +389,11 @@ mod tests {
         assert!(why(&window).contains("permission denied: BPF"));
         test_window::trace(&mut window, &[(Doing::OnCpu, 8.0), (Doing::Poll, 2.0)]);
         assert!(why(&window).contains("sampled"));
+        assert_eq!(found(evaluate(&window))[0].severity, Severity::Medium);
         test_window::sample(&mut window, Call::Connection, 10);
         assert!(why(&window).contains("less than 2 %"));
+        let little = found(evaluate(&window)).remove(0);
+        assert_eq!((little.severity, little.remedy), (Severity::Info, None), "known to be little");
     }
 
     #[test]

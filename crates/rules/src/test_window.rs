@@ -36,6 +36,7 @@ fn unread_host() -> HostFacts {
         cgroup_version: gap(),
         cgroup: gap(),
         cpu_time: gap(),
+        each_cpu_time: gap(),
         sysctls: gap(),
         vm_counts: gap(),
         links: gap(),
@@ -91,6 +92,7 @@ fn unread_database() -> Database {
             told: gap(),
         },
         network: gap(),
+        allowed_cpus: gap(),
         placement: gap(),
         machine_id: gap(),
     }

@@ -2,6 +2,7 @@
 
 use crate::accounting::Demand;
 use crate::catalogue::Rule;
+use crate::cpus;
 use crate::small_pages;
 use crate::stall::{self, WORTH};
 use crate::unpriced;
@@ -59,13 +60,13 @@ const WORTH_EACH_CPU: f64 = 16.0;
 const POOLED: f64 = 0.15;
 
 fn evaluate(window: &Window) -> Vec<Diagnosis> {
-    let cpus = window.end.host.cpu.as_ref().map(|cpu| f64::from(cpu.logical));
     let found = stall::per_database(window, RULE.id, |pair| {
         if !matches!(pair.end.model, Model::Process | Model::Thread) {
             return Reading::Present(None);
         }
         let traced = pair.activity.clone();
-        traced.and_then(|activity| cpus.clone().map(|cpus| found(window, pair, activity, cpus)))
+        let cpus = cpus::count(&window.end.host, pair.end);
+        traced.and_then(|activity| cpus.map(|cpus| found(window, pair, activity, cpus)))
     });
     let why = |pair: &Pair| Reading::from(Coldness::of(window, pair)).why().unwrap_or_default();
     unpriced::explained(window, found, why)
@@ -91,7 +92,7 @@ fn found(window: &Window, pair: &Pair, activity: &Activity, cpus: f64) -> Option
     let mut evidence = vec![
         Evidence::new("connections at work", at_work, "threads", "scheduler's events, mean"),
         Evidence::new("wanted a CPU at once", at_once, "threads", "scheduler's events, mean"),
-        Evidence::new("CPUs", cpus, "count", "/proc/cpuinfo"),
+        Evidence::new("CPUs", cpus, "count", "Cpus_allowed_list and limits"),
     ];
     if let Some(connections) = pair.end.connections.value() {
         evidence.push(Evidence::new("connections", u64::from(*connections), "count", "the server"));

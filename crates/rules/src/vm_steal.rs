@@ -2,10 +2,11 @@
 
 use crate::accounting::Demand;
 use crate::catalogue::Rule;
+use crate::cpus;
 use crate::stall::{self, percent};
 use untax_core::finding::Says;
 use untax_core::window::Pair;
-use untax_core::{Diagnosis, Evidence, Finding, Gain, Interval, Reading, Tax, Window};
+use untax_core::{Diagnosis, Evidence, Finding, Gain, Interval, Reading, Snapshot, Tax, Window};
 
 pub const RULE: Rule = Rule {
     id: "vm-steal",
@@ -39,8 +40,8 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
 }
 
 fn evaluate_one(window: &Window, pair: &Pair) -> Reading<Option<Says>> {
-    let (start, end) = (&window.start.host.cpu_time, &window.end.host.cpu_time);
-    let grown = start.as_ref().and_then(|start| end.as_ref().map(|end| (start, end)));
+    let time = |snapshot: &Snapshot| cpus::time(&snapshot.host, pair.end);
+    let grown = time(&window.start).and_then(|start| time(&window.end).map(|end| (start, end)));
     grown.and_then(|(start, end)| {
         let steal_s = (end.steal_s - start.steal_s).0.max(0.0);
         let wanted_s = (end.busy_s - start.busy_s).0 + steal_s;

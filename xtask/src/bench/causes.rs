@@ -5,12 +5,11 @@ use super::gains::{self, Row};
 use super::{Output, Untax};
 use anyhow::{Context, bail};
 use clap::Args;
-use std::fmt::Write;
 use std::path::Path;
 use std::process::Stdio;
 use untax_core::Interval;
 use untax_core::finding::Gain;
-use untax_core::lab::{LabCell, LabMatrix, LabRun, is_none};
+use untax_core::lab::{Failed, LabCell, LabMatrix, LabRun, is_none};
 
 /// What to measure.
 #[derive(Debug, Args)]
@@ -42,11 +41,11 @@ pub struct Options {
 /// of each when it is whole.
 pub fn run(options: &Options) -> anyhow::Result<()> {
     options.output.prepare()?;
-    let mut found = Vec::new();
+    let (mut found, mut failed) = (Vec::new(), Vec::new());
     if options.repeats > 0 {
         let matrix = matrix(options, "found", options.repeats, 0)?;
         write(options, "causes", &found_table(&matrix), &record(&matrix)?)?;
-        found = matrix.runs;
+        (found, failed) = (matrix.runs, matrix.failed);
     }
     if options.pairs == 0 {
         return Ok(());
@@ -55,6 +54,7 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
     write(options, "gains", &gains_table(&removed, options), &record(&removed)?)?;
     // Those checked as well what they removed.
     removed.runs.extend(found);
+    removed.failed.extend(failed);
     write(options, "causes", &found_table(&removed), &record(&removed)?)
 }
 
@@ -73,12 +73,15 @@ fn matrix(options: &Options, name: &str, repeats: u32, pairs: u32) -> anyhow::Re
     let folder = options.output.out.join(format!("{name}-{}", options.dose));
     let saved = folder.join("matrix.json");
     let untax = Untax::find()?;
-    if let Some(whole) = read(&saved).ok().filter(|saved| saved.complete) {
+    let whole = |saved: &LabMatrix| saved.complete && !saved.runs.is_empty();
+    if let Some(whole) = read(&saved).ok().filter(whole) {
         let built = untax.program.metadata()?.modified()?;
         let mut removed = whole.runs.iter().filter(|run| !is_none(&run.cause));
         let like = |run: &LabRun| {
-            let same = |other: &&LabRun| (&other.cause, &other.engine) == (&run.cause, &run.engine);
-            whole.runs.iter().filter(same).count() == repeats as usize
+            let runs = whole.runs.iter().filter(|other| other.key() == run.key()).count();
+            let failed = whole.failed.iter().filter(|other| other.key() == run.key()).count();
+            // One that failed may have been tried again.
+            (runs..=runs + failed).contains(&(repeats as usize))
                 && run.with_per_s.len() == pairs as usize
         };
         let same = whole.seed == options.seed
@@ -127,29 +130,33 @@ fn found_table(matrix: &LabMatrix) -> String {
     let mut text = format!(
         "# Every cause: whether it is found\n\n\
          `untax lab matrix`: each cause on a scratch server under load, in random order, \
-         checked for 5 s each time.\n\n{}\n\n\
-         | cause | engine | found | first among taxes | tax |\n|---|---|---|---|---|\n",
+         checked for 5 s each time. *Found*: and not as much without the cause, of which the last \
+         column tells.\n\n{}\n\n\
+         | cause | engine | found | first among taxes | tax | without the cause |\n\
+         |---|---|---|---|---|---|\n",
         made(),
     );
     for cell in matrix.cells() {
-        let of = |count: usize| format!("{count} of {}", cell.runs.len());
-        let found = cell.runs.iter().filter(|run| run.found).count();
-        let found = if is_none(cell.cause) {
-            format!("nothing, {}", of(cell.runs.len() - found))
-        } else {
-            of(found)
-        };
-        let first = match cell.takes() {
-            Some(takes) => format!("takes {takes}"),
-            None if is_none(cell.cause) => String::new(),
-            None => of(cell.first()),
-        };
-        let tax = cell.tax().map_or(String::new(), |tax| format!("{:.0} %", tax * 100.0));
-        // Writing to a string cannot fail.
-        let _ =
-            writeln!(text, "| `{}` | {} | {found} | {first} | {tax} |", cell.cause, cell.engine);
+        text += &found_row(&cell);
     }
-    text + left_out(matrix)
+    text + &failures(matrix) + left_out(matrix)
+}
+
+fn found_row(cell: &LabCell) -> String {
+    let of = |count: usize| format!("{count} of {}", cell.tries());
+    let percent = |tax: f64| format!("{:.0} %", tax * 100.0);
+    let tax = cell.tax().map_or(String::new(), percent);
+    let expected = of(cell.as_expected());
+    let [found, first, without] = if is_none(cell.cause) {
+        [format!("nothing, {expected}"), String::new(), String::new()]
+    } else {
+        let first = cell.takes().map_or_else(|| of(cell.first()), |what| format!("takes {what}"));
+        // Nobody looked for it where the run failed.
+        let still = format!("{} of {}", cell.found_without(), cell.runs.len());
+        let left = cell.tax_without().map_or(String::new(), |tax| format!(", {}", percent(tax)));
+        [expected, first, still + &left]
+    };
+    format!("| `{}` | {} | {found} | {first} | {tax} | {without} |\n", cell.cause, cell.engine)
 }
 
 fn gains_table(matrix: &LabMatrix, options: &Options) -> String {
@@ -158,17 +165,30 @@ fn gains_table(matrix: &LabMatrix, options: &Options) -> String {
     format!(
         "# Every cause: what removing it brings\n\n\
          `untax lab matrix`: each cause on a scratch server under load, with {} pairs of trials \
-         of 7 s with and without it; a check of 5 s goes along with each trial. {}\n\n{}\n\n{}{}",
+         of 7 s with and without it; a check of 5 s goes along with each trial. {}\n\n{}\n\n{}{}{}",
         options.pairs,
         gains::LEGEND,
         made(),
         gains::table(removed.map(row)),
+        failures(matrix),
         left_out(matrix),
     )
 }
 
 fn made() -> String {
     format!("Machine: {}. Command: `{}`.", super::trials::machine(), super::trials::command())
+}
+
+/// The runs that failed, each with the reason.
+fn failures(matrix: &LabMatrix) -> String {
+    let line = |Failed { cause, engine, repeat, why }: &Failed| {
+        format!("- `{cause}` on {engine}, run {repeat}: {why}\n")
+    };
+    let lines: String = matrix.failed.iter().map(line).collect();
+    if lines.is_empty() {
+        return lines;
+    }
+    format!("\nFailed, which counts as not found:\n\n{lines}")
 }
 
 fn left_out(matrix: &LabMatrix) -> &'static str {
@@ -193,5 +213,75 @@ fn row(cell: &LabCell) -> Row {
         predicted: cell.predicted_gain().map(interval),
         measured: cell.measured_gain().map(interval),
         floor: cell.floor(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    const TIME: &str = r#"{"active_s": 1, "on_cpu_s": 1, "runnable_s": 0, "throttled_s": 0,
+        "disk_s": 0, "reclaim_s": 0, "lock_s": 0, "network_s": 0, "idle_s": 0,
+        "unaccounted_s": 0}"#;
+
+    /// A run with the share that the cause took, and with what was left of it.
+    fn run(cause: &str, found: bool, shares: Option<[f64; 2]>) -> LabRun {
+        let time: Value = serde_json::from_str(TIME).unwrap();
+        let tax = |share: f64| json!({"share": share, "low": share, "high": share, "method": ""});
+        let run = json!({
+            "schema": "untax.lab/1",
+            "run": "lab-1",
+            "taken_at": "2026-01-01T00:00:00Z",
+            "cause": cause,
+            "engine": "mysql",
+            "dose": "strong",
+            "window_s": 5.0,
+            "found": found,
+            "rank": shares.map(|_| 1),
+            "tax": shares.map(|[with, _]| tax(with)),
+            "found_without": shares.is_some(),
+            "tax_without": shares.map(|[_, without]| tax(without)),
+            "with_per_s": [],
+            "without_per_s": [],
+            "time": time,
+            "time_without": time,
+            "findings": [],
+            "findings_without": [],
+        });
+        serde_json::from_value(run).unwrap()
+    }
+
+    #[test]
+    fn what_failed_and_what_is_found_without_a_cause_are_in_the_table() {
+        let disk = |shares| run("disk-slow", true, Some(shares));
+        let runs = vec![disk([0.9, 0.1]), disk([0.9, 0.9]), run("none", false, None)];
+        let mut matrix = LabMatrix {
+            schema: "untax.lab-matrix/1".to_owned(),
+            run: "lab-matrix-1".to_owned(),
+            taken_at: runs[0].taken_at,
+            cpu_model: String::new(),
+            kernel_release: String::new(),
+            seed: 1,
+            complete: true,
+            runs,
+            failed: Vec::new(),
+            skipped: Vec::new(),
+        };
+        assert_eq!(failures(&matrix), "");
+        matrix.fail("disk-slow", "mysql", "no server".to_owned());
+        matrix.fail("io-hang", "mysql", "no load".to_owned());
+        let rows: Vec<String> = matrix.cells().iter().map(found_row).collect();
+        assert_eq!(
+            rows,
+            [
+                "| `disk-slow` | mysql | 1 of 3 | 2 of 3 | 90 % | 2 of 2, 50 % |\n",
+                "| `io-hang` | mysql | 0 of 1 | 0 of 1 |  | 0 of 0 |\n",
+                "| `none` | mysql | nothing, 1 of 1 |  |  |  |\n",
+            ]
+        );
+        let text = failures(&matrix);
+        assert!(text.contains("- `disk-slow` on mysql, run 3: no server\n"), "{text}");
+        assert!(text.ends_with("- `io-hang` on mysql, run 1: no load\n"), "{text}");
     }
 }

@@ -131,7 +131,8 @@ const DATABASES_TOGETHER: &str = "SELECT sum(blks_hit)::bigint AS hits, \
 /// version with these views.
 const QUERIES: [(u32, u32, &str); 5] = [
     (14, u32::MAX, "SELECT sum(sessions)::bigint AS sessions FROM pg_catalog.pg_stat_database"),
-    // What processes wait for just now, as far as another process of a query or a lock is meant. The
+    // What processes wait for just now, as far as another process of a query, a
+    // lock, or a standby is meant, or one that reads for them. The
     // view looks up who they are as well: that takes a server longer than the rest.
     (
         10,
@@ -139,7 +140,9 @@ const QUERIES: [(u32, u32, &str); 5] = [
         "SELECT count(*) FILTER (WHERE wait_event_type = 'Lock') AS waiting_for_locks, \
          count(*) FILTER (WHERE wait_event_type = 'IPC' AND \
                           wait_event ~* '^(executegather|parallel|bgworker|messagequeue|hash)') \
-         AS waiting_for_workers \
+         AS waiting_for_workers, \
+         count(*) FILTER (WHERE wait_event = 'SyncRep' OR wait_event LIKE 'Aio%') \
+         AS waiting_for_others \
          FROM pg_catalog.pg_stat_get_activity(NULL)",
     ),
     (14, u32::MAX, "SELECT wal_records, wal_fpi, wal_bytes::bigint FROM pg_catalog.pg_stat_wal"),

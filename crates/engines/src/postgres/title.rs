@@ -41,6 +41,14 @@ pub fn kind(title: &str) -> Option<Kind> {
     Some(if sends { Kind::Sender } else { Kind::Client })
 }
 
+/// Whether it waits for other processes of its server to give it work, however long that takes: the one
+/// that applies a primary's log (version 16 and later), and workers that read for others (18).
+pub fn is_aside(title: &str) -> bool {
+    let own = title.strip_prefix(PREFIX).filter(|_| kind(title) == Some(Kind::Auxiliary));
+    let named = own.map(|rest| rest.split_once(": ").map_or(rest, |(_cluster, rest)| rest));
+    named.is_some_and(|named| ["startup", "io worker "].iter().any(|work| named.starts_with(work)))
+}
+
 fn is_address(word: &str) -> bool {
     let port = |w: &str| {
         let (host, rest) = w.rsplit_once('(')?;
@@ -91,6 +99,17 @@ mod tests {
         let sender = "postgres: 15/main: walsender repl 10.0.0.2(4444) streaming 0/3000148";
         assert_eq!(kind(sender), Some(Kind::Sender));
         assert_eq!(kind("/usr/lib/postgresql/15/bin/postgres"), None);
+    }
+
+    #[test]
+    fn who_waits_for_its_servers_work_is_told_from_who_waits_for_locks() {
+        for title in ["startup recovering 0000000100000003", "15/main: startup ", "io worker 2"] {
+            assert!(is_aside(&format!("postgres: {title}")), "{title}");
+        }
+        for title in ["startup shop [local] idle", "parallel worker for PID 4711 ", "walwriter "] {
+            assert!(!is_aside(&format!("postgres: {title}")), "{title}");
+        }
+        assert!(!is_aside("startup"));
     }
 
     proptest! {

@@ -1,9 +1,9 @@
-//! Processor time of the whole machine since boot.
+//! Processor time of the whole machine and of each CPU since boot.
 
 use super::Fact;
 use crate::{Host, process};
-use untax_core::Seconds;
 use untax_core::host::{CpuTime, HostFacts};
+use untax_core::{Reading, Seconds};
 
 pub(super) const FACT: Fact = Fact {
     id: "cpu_time",
@@ -17,15 +17,37 @@ pub(super) const FACT: Fact = Fact {
 
 fn read(host: &Host, facts: &mut HostFacts) {
     let path = "/proc/stat";
-    let total = |line: &str| line.starts_with("cpu ").then(|| line.to_owned());
-    facts.cpu_time = process::ticks_per_second(host)
-        .and_then(|ticks| host.kept(path, total).parse(path, |text| parse(text, ticks)));
+    let times = |line: &str| line.starts_with("cpu").then(|| line.to_owned());
+    let text = host.kept(path, times);
+    let ticks = process::ticks_per_second(host);
+    facts.cpu_time =
+        ticks.clone().and_then(|ticks| text.clone().parse(path, |text| total(text, ticks)));
+    facts.each_cpu_time = ticks.and_then(|ticks| {
+        let each = text.parse(path, |text| each(text, ticks));
+        each.and_then(|each| {
+            // Older captures hold the sum alone.
+            if each.is_empty() { Reading::not_captured() } else { Reading::Present(each) }
+        })
+    });
 }
 
-/// Parses `cpu user nice system idle iowait irq softirq steal …`, in ticks. What follows, the
+fn total(text: &str, ticks_per_second: u64) -> Option<CpuTime> {
+    parse(text.lines().find_map(|line| line.strip_prefix("cpu "))?, ticks_per_second)
+}
+
+/// By number; those that are offline have no line.
+fn each(text: &str, ticks_per_second: u64) -> Option<Vec<(u32, CpuTime)>> {
+    let lines = text.lines().filter(|line| !line.starts_with("cpu "));
+    let cpu = |line: &str| {
+        let (number, times) = line.strip_prefix("cpu")?.split_once(' ')?;
+        Some((number.parse().ok()?, parse(times, ticks_per_second)?))
+    };
+    lines.map(cpu).collect()
+}
+
+/// Parses `user nice system idle iowait irq softirq steal …`, in ticks. What follows, the
 /// time of guests, is part of user and nice already.
-fn parse(text: &str, ticks_per_second: u64) -> Option<CpuTime> {
-    let line = text.lines().find_map(|line| line.strip_prefix("cpu "))?;
+fn parse(line: &str, ticks_per_second: u64) -> Option<CpuTime> {
     let ticks: Vec<u64> =
         line.split_ascii_whitespace().map(|field| field.parse().ok()).collect::<Option<_>>()?;
     let &[user, nice, system, idle, iowait, irq, softirq, steal, _guest, ..] = ticks.as_slice()
@@ -49,19 +71,22 @@ mod tests {
 
     #[test]
     fn steal_is_apart_and_guests_count_once() {
-        let text = "cpu  1000 200 300 5000 100 10 20 70 900 0\ncpu0 1 1 1 1 1 1 1 1 1 1\n";
-        let time = parse(text, 100).unwrap();
+        let text = "cpu  1000 200 300 5000 100 10 20 70 900 0\ncpu0 1 1 1 7 1 1 1 1 1 1\n";
+        let time = total(text, 100).unwrap();
         assert_eq!(time.busy_s, Seconds(15.3));
         assert_eq!(time.idle_s, Seconds(51.0));
         assert_eq!(time.steal_s, Seconds(0.7));
+        let of_each = each(text, 100).unwrap();
+        assert_eq!((of_each[0].0, of_each[0].1.idle_s), (0, Seconds(0.08)));
+        assert!(each("cpu0 1 2 3\n", 100).is_none() && each("cpux 1 1 1 1 1 1 1 1 1", 1).is_none());
     }
 
     #[test]
     fn a_line_that_is_cut_off_is_refused() {
-        assert!(parse("cpu  1 2 3 4 5 6 7 8", 100).is_none(), "steal may be cut off");
-        assert!(parse("cpu  1 2 3 4 5 6 7 x 9", 100).is_none());
-        assert!(parse("cpu0 1 2 3 4 5 6 7 8 9", 100).is_none());
-        assert!(parse("cpu  1 2 3 4 5 6 7 8 9", 0).is_none());
-        assert!(parse(&format!("cpu {0} {0} {0} {0} {0} {0} {0} {0} 0", u64::MAX), 100).is_some());
+        assert!(total("cpu  1 2 3 4 5 6 7 8", 100).is_none(), "steal may be cut off");
+        assert!(total("cpu  1 2 3 4 5 6 7 x 9", 100).is_none());
+        assert!(total("cpu0 1 2 3 4 5 6 7 8 9", 100).is_none());
+        assert!(total("cpu  1 2 3 4 5 6 7 8 9", 0).is_none());
+        assert!(total(&format!("cpu {0} {0} {0} {0} {0} {0} {0} {0} 0", u64::MAX), 100).is_some());
     }
 }

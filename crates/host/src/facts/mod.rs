@@ -95,6 +95,7 @@ fn unread() -> HostFacts {
         cgroup_version: not_read(),
         cgroup: not_read(),
         cpu_time: not_read(),
+        each_cpu_time: not_read(),
         sysctls: not_read(),
         vm_counts: not_read(),
         links: not_read(),

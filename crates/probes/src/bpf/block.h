@@ -64,6 +64,7 @@ struct bvec_iter {
 };
 
 struct bio {
+	unsigned int bi_opf;
 	struct bvec_iter bi_iter;
 	struct bio_vec *bi_io_vec;
 	void *bi_private;

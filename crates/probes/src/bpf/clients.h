@@ -136,15 +136,29 @@ static __always_inline void count_client(u32 database, u32 pid)
 		bpf_map_update_elem(&clients, &client, &one, BPF_ANY);
 }
 
+#define FORMAT_OF_MODE 0xf000
+#define SOCKET 0xc000
+
+static __always_inline bool is_socket(u32 descriptor)
+{
+	struct file___mode *file = (void *)open_as(bpf_get_current_task_btf(), descriptor);
+	unsigned short mode = file ? BPF_CORE_READ(file, f_inode, i_mode) : 0;
+
+	return (mode & FORMAT_OF_MODE) == SOCKET;
+}
+
 /*
  * The current process, and who started it: a script may start a client for each request, with
- * programs in between that change its user or limit its time.
+ * programs in between that change its user or limit its time. Who writes to a file just now is none:
+ * an interrupt came upon it.
  */
 static __always_inline void count_clients(u32 database)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	int generation;
 
+	if (!is_socket(ARGUMENT_1(registers())))
+		return;
 	for (generation = 0; generation < 4; generation++) {
 		u32 pid = BPF_CORE_READ(task, tgid);
 

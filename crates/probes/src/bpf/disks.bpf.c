@@ -57,6 +57,14 @@ struct {
 	__type(value, struct issued);
 } issued SEC(".maps");
 
+/* By the address of what is asked for (struct bio): what others read. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 4096);
+	__type(key, u64);
+	__type(value, u8);
+} strangers SEC(".maps");
+
 /* Set before the program is loaded. */
 const volatile struct name names[NAMES];
 
@@ -191,35 +199,79 @@ static __always_inline struct inode *file_of_page(struct bio *bio)
 	return mapping & 3 ? NULL : BPF_CORE_READ((struct address_space *)mapping, host);
 }
 
-/* Whose request this is, when its pages belong to no file of a database: direct I/O, flushes. */
-static __always_inline void told_by_task(struct flow_key *key)
+/* The database that the current process is of, if any. */
+static __always_inline u32 *database_of_task(void)
 {
 	struct task_struct *task = (void *)bpf_get_current_task();
 	u32 process = bpf_get_current_pid_tgid() >> 32;
 	u32 *database = bpf_map_lookup_elem(&processes, &process);
 
-	if (!database) {
-		/* A backend that was started since has a known parent. */
-		process = BPF_CORE_READ(task, real_parent, tgid);
-		database = bpf_map_lookup_elem(&processes, &process);
-	}
+	if (database)
+		return database;
+	/* A backend that was started since has a known parent. */
+	process = BPF_CORE_READ(task, real_parent, tgid);
+	return bpf_map_lookup_elem(&processes, &process);
+}
+
+/* Whose request this is, when its pages belong to no file of a database: direct I/O, flushes. */
+static __always_inline void told_by_task(struct flow_key *key)
+{
+	u32 *database = database_of_task();
+
 	if (database)
 		key->database = *database;
+}
+
+/* PF_KTHREAD of linux/sched.h: a worker that passes on what others have asked for. */
+#define KERNEL_THREAD 0x00200000
+
+/* A process asks for something to be read: whether it is a database's. Others may issue the request. */
+SEC("raw_tp/block_getrq")
+int on_ask(u64 *context)
+{
+	struct task_struct *task = (void *)bpf_get_current_task();
+	u64 address = context[0];
+	unsigned int flags = BPF_CORE_READ((struct bio *)address, bi_opf);
+	u8 stranger = 1;
+
+	if ((flags & REQ_OP_MASK) != REQ_OP_READ)
+		return 0;
+	if (database_of_task() || BPF_CORE_READ(task, flags) & KERNEL_THREAD)
+		bpf_map_delete_elem(&strangers, &address);
+	else
+		bpf_map_update_elem(&strangers, &address, &stranger, BPF_ANY);
+	return 0;
+}
+
+/* Who reads a file of a database and is none of its processes, as a backup does, reads for itself. */
+static __always_inline void leave_to_reader(struct flow_key *key, struct bio *bio)
+{
+	u64 address = (u64)bio;
+
+	/* A device that is busy is issued the same request again. */
+	if (key->direction != READ || !bpf_map_lookup_elem(&strangers, &address))
+		return;
+	key->database = NO_DATABASE;
+	key->role = OTHER;
 }
 
 static __always_inline void tell(struct flow_key *key, struct bio *bio)
 {
 	struct inode *inode = bio ? file_of_page(bio) : NULL;
 
-	if (told_by_file(key, (u64)inode))
+	if (told_by_file(key, (u64)inode)) {
+		leave_to_reader(key, bio);
 		return;
+	}
 	if (bio && bpf_core_type_exists(struct iomap_dio)) {
 		/* Of other requests this is another structure: then no watched file is found. */
 		struct iomap_dio *direct = BPF_CORE_READ(bio, bi_private);
 
 		inode = BPF_CORE_READ(direct, iocb, ki_filp, f_inode);
-		if (told_by_file(key, (u64)inode))
+		if (told_by_file(key, (u64)inode)) {
+			leave_to_reader(key, bio);
 			return;
+		}
 	}
 	told_by_task(key);
 }

@@ -110,19 +110,8 @@ static __always_inline u32 innermost(void *context, u32 first, u32 last)
 	return RANGES;
 }
 
-#define FORMAT_OF_MODE 0xf000
-#define SOCKET 0xc000
-
 /* PF_IO_WORKER of linux/sched.h: its registers are those of the thread that started it. */
 #define IO_WORKER 0x10
-
-static __always_inline bool is_socket(u32 descriptor)
-{
-	struct file___mode *file = (void *)open_as(bpf_get_current_task_btf(), descriptor);
-	unsigned short mode = file ? BPF_CORE_READ(file, f_inode, i_mode) : 0;
-
-	return (mode & FORMAT_OF_MODE) == SOCKET;
-}
 
 /*
  * Registers of a thread that executes its own program hold no system call, nor do a fault's. Gives

@@ -169,7 +169,10 @@ verified_once int settle(struct thread *thread, u64 now)
 
 	if (!thread)
 		return 0;
-	spent = now > thread->since ? now - thread->since : 0;
+	/* Another CPU has charged it meanwhile, up to a moment that is later than this. */
+	if (now <= thread->since)
+		return 0;
+	spent = now - thread->since;
 	/* Without any event so far it keeps its CPU: whoever waits for one gets it soon. */
 	if (thread->doing == UNSEEN) {
 		charge(thread, thread->on_cpu, spent);
@@ -246,6 +249,16 @@ static __always_inline bool may_hold(struct thread *thread, const volatile struc
 #include "clients.h"
 #include "messages.h"
 
+/*
+ * Whether it frees memory, or waits for it as pressure is counted: where that is switched off (psi=0)
+ * only the former is known. Bits move with every kernel, and CO-RE finds them through its macro alone.
+ */
+static __always_inline bool is_short_of_memory(struct thread *thread, struct task_struct *task)
+{
+	return thread->on_cpu == RECLAIM_ON_CPU || (bpf_core_field_exists(task->in_memstall) &&
+						    BPF_CORE_READ_BITFIELD(task, in_memstall));
+}
+
 /* Why a thread that is about to leave its CPU in this state, or has left it, does so. */
 static __always_inline u8 reason(struct thread *thread, struct task_struct *task, unsigned int state)
 {
@@ -258,7 +271,7 @@ static __always_inline u8 reason(struct thread *thread, struct task_struct *task
 		if (!call)
 			return OTHER;
 		if (call->timeout) {
-			u8 polling = polls(call, regs);
+			u8 polling = thread->aside ? TIMED : polls(call, regs);
 			/* Threads of a pool take turns at waiting for the clients of all. */
 			bool for_all = thread->threaded && call->timeout == 4;
 
@@ -278,8 +291,7 @@ static __always_inline u8 reason(struct thread *thread, struct task_struct *task
 		}
 		return call->sleeps;
 	}
-	/* Bits move with every kernel, and CO-RE finds them through this macro alone. */
-	if (BPF_CORE_READ_BITFIELD(task, in_memstall)) {
+	if (is_short_of_memory(thread, task)) {
 		thread->holds = may_hold(thread, call);
 		return RECLAIM_STALLED;
 	}
@@ -359,8 +371,8 @@ static __always_inline void hand_client_to(struct thread *idle)
 
 /*
  * The current thread is about to wake one that polls, as a client that sends or as a thread of the
- * same database, or one that waits for a client. An interrupt may have come upon any thread, so only
- * those in a system call that means it count.
+ * same database, or one that waits for a client. An interrupt may have come upon any thread, with what
+ * a client far away has sent: so only those in a system call that means it count.
  */
 SEC("raw_tp/sched_waking")
 int BPF_PROG(on_waking, struct task_struct *task)
@@ -368,7 +380,7 @@ int BPF_PROG(on_waking, struct task_struct *task)
 	u32 woken = BPF_CORE_READ(task, pid), waker, client;
 	struct thread *thread = bpf_map_lookup_elem(&threads, &woken), *by;
 	const volatile struct syscall *call;
-	bool idle, peer;
+	bool idle;
 
 	if (!thread || paused)
 		return 0;
@@ -376,24 +388,27 @@ int BPF_PROG(on_waking, struct task_struct *task)
 	if (!idle && thread->doing != POLL)
 		return 0;
 	call = syscall_of(registers());
-	if (!call)
+	if (idle) {
+		if (call && call->sleeps == FUTEX)
+			hand_client_to(thread);
 		return 0;
-	if (idle && call->sleeps == FUTEX)
-		hand_client_to(thread);
-	if (idle || (!call->sends && !call->wakes_peers))
-		return 0;
+	}
 	waker = bpf_get_current_pid_tgid();
 	by = bpf_map_lookup_elem(&threads, &waker);
-	peer = by && by->database == thread->database;
-	if (call->sends && !peer) {
-		woken_by_client(thread);
-		client = bpf_get_current_pid_tgid() >> 32;
-		if (client != thread->client || bpf_get_prandom_u32() % CLIENT_SAMPLING == 0)
-			count_clients(thread->database);
-		thread->client = client;
+	if (by && by->database == thread->database) {
+		if (call && call->wakes_peers)
+			woken_by_peer(thread);
+		return 0;
 	}
-	if (!call->sends && peer)
-		woken_by_peer(thread);
+	if (!call || !call->sends) {
+		woken_from_outside(thread);
+		return 0;
+	}
+	woken_by_client(thread);
+	client = bpf_get_current_pid_tgid() >> 32;
+	if (client != thread->client || bpf_get_prandom_u32() % CLIENT_SAMPLING == 0)
+		count_clients(thread->database);
+	thread->client = client;
 	return 0;
 }
 

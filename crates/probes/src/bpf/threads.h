@@ -116,6 +116,8 @@ struct thread {
 	u8 answered;
 	/* It may have polled while nobody looked: how often it did is not known. */
 	u8 missed;
+	/* Whoever wakes it, it waits for work of its server's and no lock: nobody is its client. */
+	u8 aside;
 	/* The process that woke it last with a request. */
 	u32 client;
 	/* What it spent on a CPU (ns) since it polled last. */

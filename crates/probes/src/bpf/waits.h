@@ -98,6 +98,13 @@ static __always_inline void woken_by_client(struct thread *thread)
 		thread->clients_in = thread->waits_in;
 }
 
+/* By an interrupt: a client far away has sent something, or a timer of its own ran out meanwhile. */
+static __always_inline void woken_from_outside(struct thread *thread)
+{
+	if (thread->waits_in != thread->peers_in)
+		woken_by_client(thread);
+}
+
 /* It is about to be woken by a thread of its own database. */
 static __always_inline void woken_by_peer(struct thread *thread)
 {

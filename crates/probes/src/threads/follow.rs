@@ -5,7 +5,9 @@ use super::watched::Watched;
 use super::{MAX_DATABASES, Threads, UNSEEN, is_limited, now, samples, syscalls};
 use libbpf_rs::{ErrorExt as _, ErrorKind, MapCore, MapFlags};
 use untax_core::Database;
+use untax_core::activity::Polling;
 use untax_core::database::Model;
+use untax_engines::is_aside;
 
 impl Threads {
     /// Watches these databases and no others.
@@ -68,10 +70,15 @@ impl Threads {
     /// were added.
     fn add(&self, index: u32, database: &Database, known: bool) -> libbpf_rs::Result<u32> {
         let map = self.bpf.map("threads")?;
-        let limited = is_limited(database);
-        let model = database.model;
-        let forks = model == Model::Process;
-        let threaded = model == Model::Thread;
+        let any = Fresh {
+            since_ns: 0,
+            database: index,
+            doing: UNSEEN,
+            polling: Polling::Never,
+            limited: is_limited(database),
+            model: database.model,
+            aside: false,
+        };
         let mut threads = 0;
         let mut pids = database.pids.clone();
         let mut next = 0;
@@ -80,12 +87,15 @@ impl Threads {
             if known && map.lookup(&pid.to_ne_bytes(), MapFlags::ANY)?.is_some() {
                 continue;
             }
+            let aside = any.model == Model::Process && self.is_aside(pid);
             // A process that ended since has no threads.
             let names = self.host.names(&format!("/proc/{pid}/task"));
             for tid in names.into_value().iter().flatten().filter_map(|name| name.parse().ok()) {
                 let doing = syscalls::now(&self.host, pid, tid).map_or(UNSEEN, |doing| doing as u8);
-                let fresh =
-                    Fresh { since_ns: now(), database: index, doing, limited, threaded, forks };
+                // It may wait for a disk for long before it polls for the next request.
+                let serves = any.model == Model::Loop && tid == database.pid;
+                let polling = if serves { Polling::Timed } else { Polling::Never };
+                let fresh = Fresh { since_ns: now(), doing, polling, aside, ..any };
                 threads += u32::from(self.insert(tid, &fresh)?);
             }
             // Those that it started since the snapshot looked; what it starts from now on is
@@ -97,6 +107,12 @@ impl Threads {
             pids.extend(new);
         }
         Ok(threads)
+    }
+
+    /// Whether a process waits for work of its server's, as its title says.
+    fn is_aside(&self, pid: u32) -> bool {
+        let title = self.host.text(&format!("/proc/{pid}/cmdline"));
+        title.value().is_some_and(|title| is_aside(title.trim_end_matches('\0')))
     }
 
     /// Whether a thread was not watched yet: it may have been started a moment ago by one that is.

@@ -1,18 +1,21 @@
 //! `struct thread` of threads.h, and what else the program in the kernel and this one agree on.
 
-use untax_core::activity::Doing;
+use untax_core::activity::{Doing, Polling};
+use untax_core::database::Model;
 
 /// The size of `struct thread` of threads.h: what `Fresh` says, and the time spent in each way.
-const FRESH: usize = 120 + 8 * Doing::ALL.len();
+const FRESH: usize = 128 + 8 * Doing::ALL.len();
 
 /// `struct thread` of threads.h, as it is before its first event.
+#[derive(Clone, Copy)]
 pub(super) struct Fresh {
     pub(super) since_ns: u64,
     pub(super) database: u32,
     pub(super) doing: u8,
     pub(super) limited: bool,
-    pub(super) threaded: bool,
-    pub(super) forks: bool,
+    pub(super) model: Model,
+    pub(super) aside: bool,
+    pub(super) polling: Polling,
 }
 
 impl Fresh {
@@ -21,11 +24,13 @@ impl Fresh {
         bytes[0..8].copy_from_slice(&self.since_ns.to_ne_bytes());
         bytes[24..28].copy_from_slice(&self.database.to_ne_bytes());
         bytes[28] = self.doing;
+        bytes[30] = self.polling as u8;
         bytes[32] = self.limited.into();
-        bytes[40] = self.threaded.into();
-        bytes[41] = self.forks.into();
+        bytes[40] = (self.model == Model::Thread).into();
+        bytes[41] = (self.model == Model::Process).into();
+        bytes[44] = self.aside.into();
         // Of a wait that goes on, its beginning is not known: it counts from now.
-        bytes[56..64].copy_from_slice(&self.since_ns.to_ne_bytes());
+        bytes[64..72].copy_from_slice(&self.since_ns.to_ne_bytes());
         bytes
     }
 }
@@ -36,7 +41,7 @@ pub(super) mod tests {
     use super::*;
     use std::collections::BTreeMap;
     use untax_core::activity;
-    use untax_core::activity::{Call, Polling};
+    use untax_core::activity::Call;
 
     /// The words of one `enum` of the header that the program and this file share.
     fn header(name: &str) -> Vec<String> {
@@ -88,8 +93,9 @@ pub(super) mod tests {
             database: 2,
             doing: 3,
             limited: true,
-            threaded: true,
-            forks: true,
+            model: Model::Process,
+            aside: true,
+            polling: Polling::Forever,
         }
         .bytes();
         let set = |name: &str, value: u8| {
@@ -101,8 +107,9 @@ pub(super) mod tests {
             ("database", 2),
             ("doing", 3),
             ("limited", 1),
-            ("threaded", 1),
             ("forks", 1),
+            ("aside", 1),
+            ("polling", 2),
         ];
         let sum: usize = all.into_iter().map(|(name, value)| set(name, value)).sum();
         let sum = sum + set("waits_since", 1);

@@ -14,8 +14,8 @@ pub fn lab(matrix: &LabMatrix) -> String {
 
 /// What the page says.
 pub(super) fn part(matrix: &LabMatrix) -> Part {
-    let expected = matrix.runs.iter().filter(|run| run.as_expected()).count();
-    let title = format!("{expected} of {} checks said what they should", matrix.runs.len());
+    let (expected, tries) = (matrix.as_expected(), matrix.tries());
+    let title = format!("{expected} of {tries} checks said what they should");
     let conditions = [
         moment(&matrix.taken_at.to_string()),
         facts::short_model(&matrix.cpu_model),
@@ -28,6 +28,7 @@ pub(super) fn part(matrix: &LabMatrix) -> Part {
         @if !matrix.complete { p.warning { "Interrupted: what was done so far is shown." } }
         section { h2 { "What was found" } div.scroll { (table(&cells)) } }
         section { h2 { "Where the time went" } div.scroll { (times(&cells)) } }
+        @if !matrix.failed.is_empty() { (failed(matrix)) }
         @if !matrix.skipped.is_empty() { (skipped(matrix)) }
         footer { p { "Run " code { (matrix.run) } ", order by seed " (matrix.seed) "." } }
     };
@@ -47,7 +48,7 @@ fn table(cells: &[LabCell]) -> Markup {
             tbody {
                 @for cell in cells {
                     @let [cause, engine, found, first, tax, predicted, measured] = lab_columns(cell);
-                    @let good = cell.as_expected() == cell.runs.len();
+                    @let good = cell.as_expected() == cell.tries();
                     tr class=(if good { "faster" } else { "slower" }) {
                         td { (cause) } td { (engine) }
                         td.number { (found) } td.number { (first) } td.number { (tax) }
@@ -73,6 +74,19 @@ fn times(cells: &[LabCell]) -> Markup {
                             td { @for f in &run.findings { (f.rule) " " (format::tax_or_not(f.tax.as_ref())) br; } }
                         }
                     }
+                }
+            }
+        }
+    }
+}
+
+fn failed(matrix: &LabMatrix) -> Markup {
+    html! {
+        section {
+            h2 { "What failed, and counts as not found" }
+            ul {
+                @for one in &matrix.failed {
+                    li { (one.cause) " on " (one.engine) ", run " (one.repeat) ": " (one.why) }
                 }
             }
         }

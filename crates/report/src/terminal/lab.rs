@@ -4,7 +4,7 @@ use super::Style;
 use super::screen::{Ink, Screen, pad, pad_left, span};
 use crate::format;
 use untax_core::check::TimeShares;
-use untax_core::lab::{LabCell, LabMatrix, LabRun, is_none};
+use untax_core::lab::{Failed, LabCell, LabMatrix, LabRun, is_none};
 use untax_core::{Reading, Seconds};
 
 /// Where labels end.
@@ -24,6 +24,9 @@ pub fn lab(run: &LabRun, style: Style) -> String {
             Some(takes) => say("Takes", takes),
             None => say("Tax", &format::tax_or_not(run.tax.as_ref())),
         }
+        if run.found_without {
+            say("Tax without", &format::tax_or_not(run.tax_without.as_ref()));
+        }
         let gain = run.predicted_gain.as_ref().map(format::gain);
         say("Predicted gain", &gain.unwrap_or_else(|| format::NOT_MEASURED.to_owned()));
     }
@@ -42,7 +45,8 @@ fn headline(run: &LabRun) -> String {
     match (is_none(&run.cause), run.found) {
         (true, false) => format!("Nothing was done to {engine}, and nothing found."),
         (true, true) => format!("Nothing was done to {engine}, and yet something found."),
-        (false, true) => format!("{} on {engine} was found.", run.cause),
+        (false, true) if run.as_expected() => format!("{} on {engine} was found.", run.cause),
+        (false, true) => format!("{} on {engine} was found, and NO LESS without it.", run.cause),
         (false, false) => format!("{} on {engine} was NOT found.", run.cause),
     }
 }
@@ -76,8 +80,8 @@ pub fn time(time: &TimeShares) -> String {
 /// Many causes on many engines.
 pub fn lab_matrix(matrix: &LabMatrix, style: Style) -> String {
     let mut screen = Screen::new(style);
-    let expected = matrix.runs.iter().filter(|run| run.as_expected()).count();
-    let head = format!("{expected} of {} checks said what they should.", matrix.runs.len());
+    let (expected, tries) = (matrix.as_expected(), matrix.tries());
+    let head = format!("{expected} of {tries} checks said what they should.");
     screen.line(&[span(Ink::Bold, head)]);
     screen.blank();
     screen.line(&[span(
@@ -85,8 +89,12 @@ pub fn lab_matrix(matrix: &LabMatrix, style: Style) -> String {
         row(["cause", "engine", "found", "first", "tax", "predicted", "measured"]),
     )]);
     for cell in matrix.cells() {
-        let ink = if cell.as_expected() == cell.runs.len() { Ink::Plain } else { Ink::Red };
+        let ink = if cell.as_expected() == cell.tries() { Ink::Plain } else { Ink::Red };
         screen.line(&[span(ink, row(columns(&cell).each_ref().map(String::as_str)))]);
+    }
+    for Failed { cause, engine, repeat, why } in &matrix.failed {
+        let text = format!("{cause} on {engine}, run {repeat}: {why}");
+        screen.labelled("Failed", COLUMN, Ink::Red, &text, 2);
     }
     for skipped in &matrix.skipped {
         let text = format!("{} on {}: {}", skipped.cause, skipped.engine, skipped.why);
@@ -97,7 +105,7 @@ pub fn lab_matrix(matrix: &LabMatrix, style: Style) -> String {
 
 /// What a table says of a cause on an engine: cause, engine, found, dearest, tax and gains.
 pub fn columns(cell: &LabCell) -> [String; 7] {
-    let of = |count: usize| format!("{count}/{}", cell.runs.len());
+    let of = |count: usize| format!("{count}/{}", cell.tries());
     let found = cell.runs.iter().filter(|run| run.found).count();
     let none = || "–".to_owned();
     [
@@ -144,6 +152,7 @@ mod tests {
             predictions: Vec::new(),
             measured_gain: None,
             found_without: false,
+            tax_without: None,
             with_per_s: vec![100.0, 110.0, 120.0],
             without_per_s: vec![200.0, 220.0, 240.0],
             time: time.clone(),
@@ -175,9 +184,8 @@ mod tests {
         assert_eq!(said, "on CPU 25 %, runnable 75 %");
     }
 
-    #[test]
-    fn a_row_fits_and_shows_the_measured_factor() {
-        let matrix = LabMatrix {
+    fn matrix() -> LabMatrix {
+        LabMatrix {
             schema: MATRIX_SCHEMA.to_owned(),
             run: "lab-matrix-1".to_owned(),
             taken_at: "2026-01-01T00:00:00Z".parse().unwrap(),
@@ -186,9 +194,31 @@ mod tests {
             seed: 1,
             complete: true,
             runs: vec![cell(&time())],
+            failed: Vec::new(),
             skipped: Vec::new(),
-        };
+        }
+    }
+
+    #[test]
+    fn what_failed_counts_and_is_listed() {
+        let mut matrix = matrix();
+        matrix.fail("postgres-full-page-writes", "postgres", "no load".to_owned());
         let screen = lab_matrix(&matrix, Style::default());
+        assert!(screen.starts_with("1 of 2 checks said what they should."), "{screen}");
+        assert!(screen.contains("postgres    1/2   1/2"), "{screen}");
+        assert!(screen.contains("Failed") && screen.contains("run 2: no load"), "{screen}");
+    }
+
+    #[test]
+    fn what_is_found_without_its_cause_no_less_is_not_found() {
+        let run = LabRun { found_without: true, ..cell(&time()) };
+        let screen = lab(&run, Style::default());
+        assert!(screen.contains("was found, and NO LESS without it."), "{screen}");
+    }
+
+    #[test]
+    fn a_row_fits_and_shows_the_measured_factor() {
+        let screen = lab_matrix(&matrix(), Style::default());
         assert!(screen.starts_with("1 of 1 checks said what they should."), "{screen}");
         let row = screen.lines().last().unwrap();
         assert!(row.starts_with("postgres-full-page-writes postgres    1/1   1/1"), "{row}");

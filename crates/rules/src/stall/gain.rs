@@ -120,6 +120,7 @@ mod tests {
                 cpu_s: Seconds(cpu_s),
                 ended_s: Seconds(0.0),
                 waited_s: None,
+                allowed_cpus: None,
             }];
         }
         let pair = window.databases().next().unwrap();

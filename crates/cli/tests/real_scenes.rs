@@ -1,0 +1,178 @@
+//! Scenes of production in which a healthy database might be taken for a slow one, or itself for another.
+
+#![allow(
+    clippy::disallowed_methods,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test looks at the machine by other ways than the code that it tests"
+)]
+
+mod support;
+
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use support::numbers::part;
+use support::{Bystander, Untax, database, rules, unmeasured};
+use untax_lab::{Disk, Group, LabError, Pgbench, Place, Postgres, Redis, RedisBenchmark, Setup};
+
+/// Longer than any check of it takes.
+const MINUTES: u32 = 180;
+
+fn missing(program: &str, package: &str) -> LabError {
+    LabError::Missing { program: program.to_owned(), package: package.to_owned() }
+}
+
+/// A program of PostgreSQL that is in no path.
+fn program_of_postgres(name: &str) -> Result<PathBuf, LabError> {
+    let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+    let mut programs = versions.map(|version| version.path().join("bin").join(name));
+    programs.find(|path| path.exists()).ok_or_else(|| missing(name, "postgresql-client"))
+}
+
+/// A program that connects to a server as its superuser.
+fn client(program: impl AsRef<std::ffi::OsStr>, postgres: &Postgres) -> Command {
+    let mut command = Command::new(program);
+    command.args(["-h", &postgres.socket_directory(), "-p", &postgres.port().to_string()]);
+    command.args(["-U", postgres.user()]);
+    command
+}
+
+/// Commits wait for a standby as processes wait for a lock: for another process's signal.
+#[test]
+fn waiting_for_a_synchronous_standby_is_no_lock() {
+    support::real(|| {
+        let receiver = program_of_postgres("pg_receivewal")?;
+        let settings = [("wal_level", "replica"), ("max_wal_senders", "4")];
+        let setup = Setup { settings: &settings, durable: true, ..Setup::default() };
+        let postgres = Postgres::start_as(&setup)?;
+        postgres.pgbench_fill(10, 100)?;
+        let folder = tempfile::tempdir().unwrap();
+        let mut standby = client(receiver, &postgres);
+        standby.args(["--synchronous", "-D"]).arg(folder.path());
+        let _standby = Bystander::start(standby);
+        postgres.sql("ALTER SYSTEM SET synchronous_standby_names = '*'")?;
+        postgres.sql("SELECT pg_reload_conf()")?;
+        // Each client updates rows that no other is likely to want.
+        let mut load = client("pgbench", &postgres);
+        load.args(["-n", "-N", "-c", "8", "-j", "2", "-T", &MINUTES.to_string(), "postgres"]);
+        let _load = Bystander::start(load);
+        std::thread::sleep(std::time::Duration::from_secs(2));
+        let pid = postgres.pid().unwrap();
+        // Of few processes one may be met that waits for the standby, or none.
+        support::one_of(5, || {
+            let check = Untax::new().check(pid);
+            let found = database(&check, pid);
+            let waited = part(found, "lock_s") / part(found, "active_s");
+            assert!(waited > 0.1, "nobody waits for the standby: {:#}", found["time"]);
+            let findings = found["findings"].as_array().unwrap();
+            let lock = findings.iter().find(|finding| finding["rule"] == "lock-contended");
+            let share = lock.map_or(0.0, |finding| finding["tax"]["share"].as_f64().unwrap());
+            support::demand(share < 0.4 * waited, || format!("{share} of {waited}: {findings:#?}"))
+        });
+        Ok(())
+    });
+}
+
+/// What a process of the database read of its files, and what others did: requests.
+fn reads(untax: &Untax, check: &Value, id: &str) -> [u64; 2] {
+    let run = format!("state/runs/{}.json", check["run"].as_str().unwrap());
+    let saved = std::fs::read(untax.path(&run)).unwrap();
+    let saved: Value = serde_json::from_slice(&saved).unwrap();
+    let flows = saved["window"]["io"]["flows"].as_array().unwrap();
+    let reads = |owner: Value| {
+        let of = flows.iter().filter(|f| f["direction"] == "read" && f["database"] == owner);
+        of.map(|flow| flow["requests"].as_u64().unwrap()).sum()
+    };
+    [reads(Value::from(id)), reads(Value::Null)]
+}
+
+#[test]
+fn a_backup_reads_for_itself() {
+    support::real(|| {
+        let postgres = Postgres::start(Place::Host, &[("autovacuum", "off")])?;
+        postgres.pgbench_fill(20, 100)?;
+        postgres.sql("CHECKPOINT")?;
+        let file = postgres.sql("SELECT pg_relation_filepath('pgbench_accounts')")?;
+        let file = Path::new(&postgres.data_directory()).join(file.trim());
+        let again = "while :; do dd if=\"$1\" of=/dev/null bs=1M iflag=direct status=none; done";
+        let mut backup = Command::new("setpriv");
+        backup.args(["--pdeathsig=KILL", "--", "/bin/sh", "-c", again, "backup"]).arg(&file);
+        let _backup = Bystander::start(backup);
+        let pid = postgres.pid().unwrap();
+        let untax = Untax::new();
+        let check = untax.check(pid);
+        let [own, others] = reads(&untax, &check, database(&check, pid)["id"].as_str().unwrap());
+        assert!(others > 100 && own < others / 20, "{own} own, {others} of others");
+        Ok(())
+    });
+}
+
+/// Who saves what a Redis holds waits for a disk, and no client waits for that.
+#[test]
+fn what_redis_saves_in_the_background_is_no_tax() {
+    support::real(|| {
+        let disk = Disk::make(1024)?;
+        let group = Group::for_server()?;
+        let setup = Setup { disk: Some(disk.path()), group: Some(&group), ..Setup::default() };
+        let redis = Redis::start_as(&setup)?;
+        let reads = RedisBenchmark {
+            clients: 8,
+            requests: u64::from(i32::MAX as u32),
+            keys: 400_000,
+            value_bytes: 512,
+            writes: false,
+        };
+        let fill = RedisBenchmark { requests: 1_500_000, writes: true, ..reads };
+        redis.benchmark(&fill)?.finish()?;
+        let _load = redis.benchmark(&reads)?;
+        let _slow = disk.limit_requests(&group, 20)?;
+        redis.command(["BGSAVE"])?;
+        let pid = redis.pid().unwrap();
+        let check = Untax::new().check(pid);
+        let persistence = redis.command(["INFO", "persistence"])?;
+        assert!(persistence.contains("rdb_bgsave_in_progress:1"), "it took no time: {persistence}");
+        let found = database(&check, pid);
+        let disks = ["disk-slow", "dirty-burst", "io-hang", "shared-filesystem"];
+        let found_of = |rule: &&str| {
+            let findings = found["findings"].as_array().unwrap().iter();
+            findings.filter(|f| f["rule"] == *rule && f["severity"] != "info").count() > 0
+        };
+        assert!(!disks.iter().any(found_of), "{:#}", found["findings"]);
+        let gaps = unmeasured(&check);
+        let gap = gaps.iter().find(|(rule, why)| disks.contains(rule) && why.contains("dm-crypt"));
+        assert!(gap.is_none(), "its own writes are no stranger's: {gap:?}");
+        Ok(())
+    });
+}
+
+/// A database that may use one CPU alone waits for those who are on it, and for nobody else.
+#[test]
+fn neighbours_on_other_cpus_take_nothing() {
+    support::real(|| {
+        let postgres = Postgres::start(Place::Host, &[("shared_buffers", "256MB")])?;
+        postgres.pgbench_fill(5, 100)?;
+        let pid = postgres.pid().unwrap();
+        let pin = |pid: u32, cpu: &str| {
+            let pid = pid.to_string();
+            let status = Command::new("taskset").args(["-acp", cpu, &pid]).output().unwrap().status;
+            assert!(status.success());
+        };
+        let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();
+        let children = children.split_ascii_whitespace().map(|child| child.parse().unwrap());
+        std::iter::once(pid).chain(children).for_each(|pid| pin(pid, "0"));
+        let mut spin = Command::new("setpriv");
+        spin.args(["--pdeathsig=KILL", "--", "/bin/sh", "-c", "while :; do :; done"]);
+        let neighbour = Bystander::start(spin);
+        let _load = postgres.pgbench(&Pgbench { seconds: MINUTES, ..Pgbench::default() })?;
+        let contended = |cpu| {
+            pin(neighbour.id(), cpu);
+            let check = Untax::new().check(pid);
+            rules(database(&check, pid)).contains(&"cpu-contended")
+        };
+        assert!(!contended("1"), "it waits for itself and its clients");
+        assert!(contended("0"));
+        Ok(())
+    });
+}
