@@ -28,7 +28,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use support::{Bystander, Untax, database};
-use untax_lab::{Cause, Dose, Engine, LabError, Pgbench, Place, Postgres, Scene};
+use untax_lab::{Cause, Dose, Engine, LabError, Network, Pgbench, Place, Postgres, Scene, Setup};
 
 /// How far both may be apart.
 const ALLOWED: f64 = 0.05;
@@ -178,10 +178,14 @@ fn family(main: u32) -> Vec<u32> {
 
 /// `pgbench` with a script of one's own.
 fn scripted(postgres: &Postgres, script: &str, clients: u32) -> Bystander {
+    run_script(postgres, client(postgres, "pgbench"), script, clients)
+}
+
+/// The same by a command that is to be `pgbench`.
+fn run_script(postgres: &Postgres, mut pgbench: Command, script: &str, clients: u32) -> Bystander {
     let mut file = tempfile::tempfile().unwrap();
     file.write_all(script.as_bytes()).unwrap();
     file.rewind().unwrap();
-    let mut pgbench = client(postgres, "pgbench");
     let number = clients.to_string();
     pgbench.args(["-n", "--time=180", "--file=-", "-c", &number, "postgres"]).stdin(file);
     let connected = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'pgbench'";
@@ -326,33 +330,69 @@ const HELD_ROW: &str = "BEGIN;\n\
 /// Short waits, and waits longer than the slices in which a window is traced.
 const HELD_S: [&str; 2] = ["0.01", "0.2"];
 
+/// Compares what a server's processes wait for locks with what the server says of it.
+fn agree_on_locks(what: &str, postgres: &Postgres) {
+    let mut psql = client(postgres, "psql");
+    psql.args(["-XAtq", "postgres"]).stdin(Stdio::piped());
+    let (mut psql, lines) = Reporter::start(psql);
+    psql.0.stdin.as_mut().unwrap().write_all(WAITING.as_bytes()).unwrap();
+    let mut lines = lines.lines();
+    let (mut waited_s, mut before_s) = (0.0, now_s());
+    let counter = Counter::start(move || {
+        let count =
+            lines.find_map(|line| line.ok()?.strip_prefix("waits|")?.parse::<f64>().ok())?;
+        let now_s = now_s();
+        waited_s += count * (now_s - before_s);
+        before_s = now_s;
+        Some(waited_s)
+    });
+    let pid = postgres.pid().unwrap();
+    let seen = |found: &Value, _| found["time"]["lock_s"].as_f64();
+    agree(what, pid, &["--no-calibration"], &counter, seen);
+}
+
 #[test]
 fn waiting_for_locks_is_what_postgres_says() {
     support::real(|| {
         for held_s in HELD_S {
             let postgres = Postgres::start(Place::Host, &[("shared_buffers", "128MB")])?;
             postgres.pgbench_fill(1, 100)?;
-            let pid = postgres.pid().unwrap();
             let _load = scripted(&postgres, &HELD_ROW.replace("HELD", held_s), 6);
-            let mut psql = client(&postgres, "psql");
-            psql.args(["-XAtq", "postgres"]).stdin(Stdio::piped());
-            let (mut psql, lines) = Reporter::start(psql);
-            psql.0.stdin.as_mut().unwrap().write_all(WAITING.as_bytes()).unwrap();
-            let mut lines = lines.lines();
-            let (mut waited_s, mut before_s) = (0.0, now_s());
-            let counter = Counter::start(move || {
-                let count = lines
-                    .find_map(|line| line.ok()?.strip_prefix("waits|")?.parse::<f64>().ok())?;
-                let now_s = now_s();
-                waited_s += count * (now_s - before_s);
-                before_s = now_s;
-                Some(waited_s)
-            });
-            let what = format!("waiting for a row held for {held_s} s");
-            agree(&what, pid, &["--no-calibration"], &counter, |found, _| {
-                found["time"]["lock_s"].as_f64()
-            });
+            agree_on_locks(&format!("waiting for a row held for {held_s} s"), &postgres);
         }
+        Ok(())
+    });
+}
+
+/// Has another CPU than the sender's take what is sent, in a network of a server's own: as with clients on
+/// other machines, an interrupt wakes the server.
+const FROM_AFAR: &str =
+    "mount -t sysfs sysfs /sys && echo 2 >/sys/class/net/lo/queues/rx-0/rps_cpus";
+
+#[test]
+fn it_is_with_clients_whose_sends_nobody_sees() {
+    support::real(|| {
+        let network = Network::make()?;
+        let setup = Setup {
+            settings: &[("shared_buffers", "128MB")],
+            network: Some(&network),
+            ..Setup::default()
+        };
+        let postgres = Postgres::start_as(&setup)?;
+        postgres.pgbench_fill(1, 100)?;
+        let network = format!("--net=/proc/{}/ns/net", postgres.pid().unwrap());
+        let within = |words: &[&str]| {
+            let mut command = Command::new("nsenter");
+            command.args([&network, "--"]).args(words);
+            command
+        };
+        let moved = within(&["unshare", "--mount", "sh", "-c", FROM_AFAR]).status().unwrap();
+        assert!(moved.success(), "this kernel does not steer packets (CONFIG_RPS)");
+        let port = postgres.port().to_string();
+        let mut pgbench = within(&["taskset", "-c", "0", "pgbench"]);
+        pgbench.args(["-h", "127.0.0.1", "-p", &port, "-U", postgres.user()]);
+        let _load = run_script(&postgres, pgbench, &HELD_ROW.replace("HELD", HELD_S[1]), 6);
+        agree_on_locks("waiting for a row, clients far away", &postgres);
         Ok(())
     });
 }
