@@ -327,8 +327,9 @@ const HELD_ROW: &str = "BEGIN;\n\
     SELECT pg_sleep(HELD);\n\
     COMMIT;\n";
 
-/// Short waits, and waits longer than the slices in which a window is traced.
-const HELD_S: [&str; 2] = ["0.01", "0.2"];
+/// Short waits, those longer than the slices in which a window is traced, and so long that PostgreSQL's own
+/// timer wakes who waits, to look for deadlocks.
+const HELD_S: [&str; 3] = ["0.01", "0.2", "1.2"];
 
 /// Compares what a server's processes wait for locks with what the server says of it.
 fn agree_on_locks(what: &str, postgres: &Postgres) {
@@ -391,7 +392,7 @@ fn it_is_with_clients_whose_sends_nobody_sees() {
         let port = postgres.port().to_string();
         let mut pgbench = within(&["taskset", "-c", "0", "pgbench"]);
         pgbench.args(["-h", "127.0.0.1", "-p", &port, "-U", postgres.user()]);
-        let _load = run_script(&postgres, pgbench, &HELD_ROW.replace("HELD", HELD_S[1]), 6);
+        let _load = run_script(&postgres, pgbench, &HELD_ROW.replace("HELD", HELD_S[2]), 6);
         agree_on_locks("waiting for a row, clients far away", &postgres);
         Ok(())
     });

@@ -113,7 +113,8 @@ fn a_check_leaves_no_error_in_the_log_of_the_server() {
         let asked = &database(&check, postgres.pid().unwrap())["settings"]["source"];
         assert_eq!(asked, "socket");
         let data = postgres.data_directory();
-        let scratch = std::fs::read_dir(std::path::Path::new(&data).parent().unwrap()).unwrap();
+        let scratch = std::path::Path::new(&data).parent().unwrap();
+        let scratch = std::fs::read_dir(format!("{}.own", scratch.display())).unwrap();
         let logs = scratch.filter_map(|entry| std::fs::read_to_string(entry.unwrap().path()).ok());
         let log: String = logs.filter(|log| log.contains("ready to accept connections")).collect();
         assert!(!log.is_empty() && !log.contains("ERROR"), "{log}");

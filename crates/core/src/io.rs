@@ -180,6 +180,9 @@ pub enum Behind {
     Loop,
     /// Other devices: device mapper or RAID.
     Mapped,
+    /// The same, where workers of the kernel write, from memory of their own: encrypted devices, RAID with
+    /// parity.
+    Copied,
     /// A network; the text says which.
     Network(String),
     /// Memory.

@@ -58,6 +58,9 @@ pub struct LabRun {
     /// What was left of its tax by that check; none where there was none, or it was not named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tax_without: Option<Tax>,
+    /// Whether what it said of it then was less severe.
+    #[serde(default)]
+    pub milder_without: bool,
     /// Throughput of each trial with the cause, transactions or requests a second.
     pub with_per_s: Vec<f64>,
     /// The same without it: the n-th of each are a pair.
@@ -175,13 +178,14 @@ impl LabRun {
             found,
             rank,
             takes: takes.map(str::to_owned),
-            tax: mine.and_then(|finding| finding.tax),
+            tax: mine.as_ref().and_then(|finding| finding.tax.clone()),
             unmeasured,
             predicted_gain: median(&predictions),
             predictions,
             measured_gain: measured.map(Gain::from),
             found_without,
             tax_without: left.and_then(|finding| finding.tax.clone()),
+            milder_without: left.zip(mine.as_ref()).is_some_and(|(l, m)| l.severity < m.severity),
             with_per_s: pairs.with_per_s,
             without_per_s: pairs.without_per_s,
             time: with.database.time,
@@ -197,8 +201,13 @@ impl LabRun {
         if is_none(&self.cause) {
             return !self.found;
         }
-        let dearer = || is_dearer(self.tax.as_ref(), self.tax_without.as_ref());
-        self.found && (!self.found_without || dearer())
+        let (with, without) = (self.tax.as_ref(), self.tax_without.as_ref());
+        // What has no tax is told by how much it matters.
+        let less = match (with, without) {
+            (None, None) => self.milder_without,
+            _ => is_dearer(with, without),
+        };
+        self.found && (!self.found_without || less)
     }
 
     /// Its cause and engine.

@@ -37,6 +37,9 @@ pub enum Record {
         prior: Option<String>,
         /// Directories that it makes.
         folders: Vec<String>,
+        /// Of lines that it adds to a file, how many the file holds already.
+        #[serde(default)]
+        alike: usize,
     },
     /// A step was done and checked.
     Done {

@@ -4,7 +4,7 @@
 //! all that undoing needs, and every do and undo may be repeated.
 
 use crate::receipts::{Deed, Receipt, ReceiptError};
-use crate::target;
+use crate::target::{self, Added};
 use crate::tree::Tree;
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use serde::Serialize;
@@ -279,7 +279,8 @@ fn take(tree: &Tree, receipt: &mut Receipt, step: &Step) -> Result<(), Failure> 
         Target::File { file } => tree.missing_folders(file),
         _ => Vec::new(),
     };
-    receipt.add(Record::Doing { step: step.id.clone(), prior, folders })?;
+    let alike = target::alike(tree, &step.target, step.to.as_deref())?;
+    receipt.add(Record::Doing { step: step.id.clone(), prior, folders, alike })?;
     target::write(tree, &step.target, step.to.as_deref())?;
     tree.run(&step.refresh)?;
     confirm(tree, step, step.to.as_deref())?;
@@ -370,9 +371,8 @@ fn put_back(tree: &Tree, deed: &Deed, force: bool) -> io::Result<Option<Drift>> 
     if now.is_none() && is_kernels(&step.target) {
         return Ok(None);
     }
-    // A step that was begun and not done may have found such lines there.
-    let lines = step.to.as_deref();
-    let loose = if deed.done { target::loose(tree, &step.target, lines)? } else { None };
+    let added = Added { lines: step.to.as_deref().unwrap_or_default(), alike: deed.alike };
+    let loose = if deed.done { target::loose(tree, &step.target, added)? } else { None };
     let changed = now.as_deref() != deed.prior || loose.is_some();
     if changed {
         let ours = now == step.to || is_half_way(deed, now.as_deref());
@@ -385,7 +385,7 @@ fn put_back(tree: &Tree, deed: &Deed, force: bool) -> io::Result<Option<Drift>> 
             }));
         }
         if loose.is_some() {
-            target::remove_loose(tree, &step.target, lines)?;
+            target::remove_loose(tree, &step.target, added)?;
         }
         target::write(tree, &step.target, deed.prior)?;
     }

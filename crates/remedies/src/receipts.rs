@@ -28,6 +28,8 @@ pub struct Deed<'a> {
     pub prior: Option<&'a str>,
     /// Directories that it made.
     pub folders: &'a [String],
+    /// Of lines that it added to a file, how many the file held before.
+    pub alike: usize,
     /// Whether it was done to its end.
     pub done: bool,
 }
@@ -171,12 +173,13 @@ impl Receipt {
         let mut deeds: Vec<Deed> = Vec::new();
         for record in &self.records {
             match record {
-                Record::Doing { step, prior, folders } => {
+                Record::Doing { step, prior, folders, alike } => {
                     let step = self.header.steps.iter().find(|known| known.id == *step);
                     deeds.extend(step.map(|step| Deed {
                         step,
                         prior: prior.as_deref(),
                         folders,
+                        alike: *alike,
                         done: false,
                     }));
                 }

@@ -79,21 +79,42 @@ pub fn write(tree: &Tree, target: &Target, value: Option<&str>) -> io::Result<()
     }
 }
 
+/// Lines that a step added to a file.
+#[derive(Clone, Copy)]
+pub struct Added<'a> {
+    /// The lines, each with its end.
+    pub lines: &'a str,
+    /// How many such lines the file held before.
+    pub alike: usize,
+}
+
+/// How many lines of a file are like those that a step adds to it.
+pub fn alike(tree: &Tree, target: &Target, lines: Option<&str>) -> io::Result<usize> {
+    let Target::Block { file } = target else { return Ok(0) };
+    let text = tree.whole(file)?.unwrap_or_default();
+    let lines = lines.unwrap_or_default();
+    Ok(text.lines().filter(|line| is_one_of(line, lines)).count())
+}
+
+fn is_one_of(line: &str, lines: &str) -> bool {
+    !line.trim().is_empty() && lines.lines().any(|own| own.trim() == line.trim())
+}
+
 /// What a file still has of lines that a step added to it, where somebody removed or changed the
 /// marks around them: those of the lines that are there, and what is left of the marks. `None` where
 /// that is nothing, where the marks are whole, and of every other kind of target.
-pub fn loose(tree: &Tree, target: &Target, lines: Option<&str>) -> io::Result<Option<String>> {
+pub fn loose(tree: &Tree, target: &Target, added: Added) -> io::Result<Option<String>> {
     let Target::Block { file } = target else { return Ok(None) };
     let text = tree.whole(file)?.unwrap_or_default();
-    let (loose, _) = parted(&text, lines.unwrap_or_default());
+    let (loose, _) = parted(&text, added);
     Ok(Some(loose.trim_end().to_owned()).filter(|loose| !loose.is_empty()))
 }
 
 /// Removes that, so that the block is as if it had never been.
-pub fn remove_loose(tree: &Tree, target: &Target, lines: Option<&str>) -> io::Result<()> {
+pub fn remove_loose(tree: &Tree, target: &Target, added: Added) -> io::Result<()> {
     let Target::Block { file } = target else { return Ok(()) };
     let text = tree.whole(file)?.ok_or(io::ErrorKind::NotFound)?;
-    let (_, rest) = parted(&text, lines.unwrap_or_default());
+    let (_, rest) = parted(&text, added);
     tree.replace(file, &rest)
 }
 
@@ -151,15 +172,19 @@ fn with_block(text: &str, lines: Option<&str>) -> String {
     }
 }
 
-/// What is loose in a text of the lines of a block and of its marks, and the rest of the text.
-fn parted(text: &str, lines: &str) -> (String, String) {
+/// What is loose in a text of the lines of a block and of its marks, and the rest of the text: as many
+/// of such lines as were there before stay, those that come first.
+fn parted(text: &str, added: Added) -> (String, String) {
     if block(text).is_some() {
         return (String::new(), text.to_owned());
     }
+    let mut stay = added.alike;
     let is_loose = |line: &&str| {
-        let line = line.trim();
-        let mut known = [BEGIN, END].into_iter().chain(lines.lines()).map(str::trim);
-        !line.is_empty() && known.any(|own| own == line)
+        let is_mark = [BEGIN, END].map(str::trim).contains(&line.trim());
+        let is_alike = is_one_of(line, added.lines);
+        let stays = is_alike && stay > 0;
+        stay -= usize::from(stays);
+        is_mark || (is_alike && !stays)
     };
     text.split_inclusive('\n').partition(is_loose)
 }

@@ -291,6 +291,14 @@ fn a_block_that_lost_its_marks_is_not_gone() {
         assert_eq!(text().trim_end(), "a = 1\n# no line feed at the end", "without {lost:?}");
     }
     let host = Host::new();
+    let file = host.path().join("etc/db.conf");
+    fs::write(&file, lines).unwrap();
+    let mut receipt = apply(host.path(), &steps(None)).unwrap().unwrap();
+    fs::write(&file, lines).unwrap();
+    let undone = executor::undo(&Tree::at(host.path()), &mut receipt, false).unwrap();
+    assert!(undone.is_whole(), "such a line was there before: {undone:?}");
+    assert_eq!(fs::read_to_string(&file).unwrap(), lines);
+    let host = Host::new();
     apply(host.path(), &steps(None)).unwrap();
     let file = host.path().join("etc/db.conf");
     fs::write(file, &host.before[Path::new("etc/db.conf")]).unwrap();

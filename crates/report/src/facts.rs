@@ -325,6 +325,7 @@ pub fn device_line(device: &Device) -> Vec<String> {
         Behind::Local => "local".to_owned(),
         Behind::Loop => "a file".to_owned(),
         Behind::Mapped => "made of other devices".to_owned(),
+        Behind::Copied => "made of other devices, encrypted or with parity".to_owned(),
         Behind::Network(what) => format!("behind a network: {what}"),
         Behind::Memory => "memory".to_owned(),
     }];

@@ -6,7 +6,7 @@ use untax_core::activity::{Doing, Part};
 use untax_core::check::TimeShares;
 use untax_core::database::Model;
 use untax_core::window::{Other, Pair};
-use untax_core::{Activity, Interval, Reading, Seconds, Snapshot, Window};
+use untax_core::{Activity, Interval, Reading, Seconds, Window};
 
 /// What a database wanted of the machine, and what it shared with others.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -34,8 +34,7 @@ impl Demand {
                 Some(activity) => traced(activity, pair.end.model),
                 None => counted(pair).into_result()?,
             };
-            let time = |snapshot: &Snapshot| cpus::time(&snapshot.host, pair.end).into_result();
-            let (start, end) = (time(&window.start)?, time(&window.end)?);
+            let [start, end] = cpus::times(window, pair).into_result()?;
             let stolen_s = (end.steal_s - start.steal_s).0.max(0.0);
             // The machine cannot have been busy for less than one of its databases was: the two
             // are counted by different clocks, that of the trace goes on while a CPU is stolen.
@@ -110,9 +109,12 @@ pub fn neighbours<'a>(window: &'a Window, pair: &Pair) -> Vec<(&'a Other, f64)> 
 /// Their part of the time that CPUs were occupied, and so of what the database waited for CPUs.
 pub fn neighbours_part(window: &Window, pair: &Pair, demand: &Demand) -> f64 {
     let taken_s: f64 = neighbours(window, pair).iter().map(|(_, taken_s)| taken_s).sum();
-    // Where it is on few CPUs of many, who may use all is elsewhere, most likely.
-    let left_s = (demand.busy_s - demand.on_cpu_s).max(0.0);
-    taken_s.min(left_s) / demand.occupied_s()
+    // Where it is on few CPUs of many, who may use all is elsewhere, most likely. What the trace has
+    // on a CPU holds what was stolen of it.
+    let ran_s = demand.on_cpu_s * demand.busy_s / demand.occupied_s();
+    let is_pinned = cpus::part(window, pair) < 1.0;
+    let most_s = if is_pinned { (demand.busy_s - ran_s).max(0.0) } else { f64::INFINITY };
+    (taken_s.min(most_s) / demand.occupied_s()).min(1.0)
 }
 
 /// The largest share of time that counts as saved. What is left is known to a percent at best, so no

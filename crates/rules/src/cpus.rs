@@ -5,6 +5,9 @@ use untax_core::host::{CpuTime, HostFacts, cpus};
 use untax_core::window::{Other, Pair};
 use untax_core::{Database, Reading, Seconds, Window};
 
+/// No kernel has more CPUs (`NR_CPUS`).
+const MOST: u32 = 8192;
+
 /// The CPUs of this host that a list names; all where there is none.
 fn online(host: &HostFacts, list: Option<&str>) -> Option<BTreeSet<u32>> {
     let all: BTreeSet<u32> = host.each_cpu_time.value()?.iter().map(|(cpu, _)| *cpu).collect();
@@ -13,38 +16,54 @@ fn online(host: &HostFacts, list: Option<&str>) -> Option<BTreeSet<u32>> {
     Some(list.map(|list| named(list).collect()).unwrap_or(all))
 }
 
-/// No kernel has more CPUs (`NR_CPUS`).
-const MOST: u32 = 8192;
-
 /// The CPUs that a database may use, where these are not all.
 fn own(host: &HostFacts, database: &Database) -> Option<BTreeSet<u32>> {
     let own = online(host, Some(database.allowed_cpus.value()?))?;
     (!own.is_empty() && own.len() < host.each_cpu_time.value()?.len()).then_some(own)
 }
 
-/// The time of the CPUs that a database may use.
-pub fn time(host: &HostFacts, database: &Database) -> Reading<CpuTime> {
-    let Some(own) = own(host, database) else { return host.cpu_time.clone() };
-    host.each_cpu_time.as_ref().map(|each| {
-        let times: Vec<CpuTime> =
-            each.iter().filter(|(cpu, _)| own.contains(cpu)).map(|(_, time)| *time).collect();
+/// The part (0..1) of the machine's CPUs that a database may use.
+pub fn part(window: &Window, pair: &Pair) -> f64 {
+    let host = &window.end.host;
+    let parts = own(host, pair.end).zip(online(host, None));
+    parts.map_or(1.0, |(own, all)| own.len() as f64 / all.len() as f64)
+}
+
+/// The time of the CPUs that a database may use, at the start of a window and at its end: of the whole
+/// machine where it may use all, or they came or went meanwhile.
+pub fn times(window: &Window, pair: &Pair) -> Reading<[CpuTime; 2]> {
+    let hosts = [&window.start.host, &window.end.host];
+    if let Some([start, end]) = of_own(hosts, pair.end) {
+        return Reading::Present([start, end]);
+    }
+    let [start, end] = hosts.map(|host| host.cpu_time.clone());
+    start.and_then(|start| end.map(|end| [start, end]))
+}
+
+fn of_own(hosts: [&HostFacts; 2], database: &Database) -> Option<[CpuTime; 2]> {
+    let own = own(hosts[1], database)?;
+    let [start, end] = hosts.map(|host| {
+        let each = host.each_cpu_time.value()?.iter().filter(|(cpu, _)| own.contains(cpu));
+        let times: Vec<CpuTime> = each.map(|(_, time)| *time).collect();
         let sum =
             |read: fn(&CpuTime) -> Seconds| Seconds(times.iter().map(|time| read(time).0).sum());
-        CpuTime {
+        (times.len() == own.len()).then(|| CpuTime {
             busy_s: sum(|time| time.busy_s),
             idle_s: sum(|time| time.idle_s),
             steal_s: sum(|time| time.steal_s),
-        }
-    })
+        })
+    });
+    Some([start?, end?])
 }
 
-/// How many CPUs a database can have: those that it may use, or what a limit leaves of them.
+/// How many CPUs a database can have: those that it may use, or what a limit leaves of them; one at
+/// least.
 pub fn count(host: &HostFacts, database: &Database) -> Reading<f64> {
     let own = own(host, database).map(|own| own.len() as f64);
     let all = || host.cpu.as_ref().map(|cpu| f64::from(cpu.logical));
     let limits = database.cgroup.value().and_then(|cgroup| cgroup.cpu.value());
     let least = limits.into_iter().flatten().map(|limit| limit.cpus).fold(f64::INFINITY, f64::min);
-    own.map_or_else(all, Reading::Present).map(|cpus| cpus.min(least))
+    own.map_or_else(all, Reading::Present).map(|cpus| cpus.min(least).max(1.0))
 }
 
 /// The part (0..1) of another process's time that it spends on CPUs that the database may use, if it
@@ -85,14 +104,25 @@ mod tests {
 
     #[test]
     fn a_database_has_the_time_of_its_own_cpus() {
-        let window = pinned();
-        let at = |snapshot: &untax_core::Snapshot| {
-            time(&snapshot.host, &snapshot.databases[0]).into_value().unwrap()
+        let mut window = pinned();
+        let grown = |window: &Window| {
+            let [start, end] =
+                times(window, &window.databases().next().unwrap()).into_value().unwrap();
+            [end.busy_s - start.busy_s, end.idle_s - start.idle_s]
         };
-        let (start, end) = (at(&window.start), at(&window.end));
-        let grown = [end.busy_s - start.busy_s, end.idle_s - start.idle_s];
-        assert_eq!(grown, [Seconds(10.0); 2]);
+        assert_eq!(grown(&window), [Seconds(10.0); 2]);
         assert_eq!(count(&window.end.host, &window.end.databases[0]), Present(2.0));
+        assert!((part(&window, &window.databases().next().unwrap()) - 0.5).abs() < 1e-9);
+        // One of them was offline at first: what it counted since the machine started is no window's.
+        if let Present(each) = &mut window.start.host.each_cpu_time {
+            each.retain(|(cpu, _)| *cpu != 1);
+        }
+        let all = |read: fn(&CpuTime) -> Seconds| {
+            let [start, end] =
+                [&window.start, &window.end].map(|s| s.host.cpu_time.value().map(read));
+            end.unwrap() - start.unwrap()
+        };
+        assert_eq!(grown(&window), [all(|time| time.busy_s), all(|time| time.idle_s)]);
     }
 
     #[test]
@@ -123,8 +153,9 @@ mod tests {
         let mut window = pinned();
         for allowed in [Present("0-3".to_owned()), Reading::Denied("status".to_owned())] {
             window.end.databases[0].allowed_cpus = allowed;
-            let host = &window.end.host;
-            assert_eq!(time(host, &window.end.databases[0]), host.cpu_time);
+            let pair = window.databases().next().unwrap();
+            let end = times(&window, &pair).into_value().unwrap()[1];
+            assert_eq!(Some(&end), window.end.host.cpu_time.value());
         }
     }
 }

@@ -156,41 +156,41 @@ impl Charged {
     }
 }
 
-/// Whether the requests that a database waits for are known as its own. Where a device is made of
-/// others, that may be so of what it reads alone: what writes is a worker of the kernel's, with pages of
-/// its own (dm-crypt, RAID with parity).
+/// Whether the requests that a database waits for are known as its own. Where workers of the kernel copy
+/// what is written, that may be so of what it reads alone.
 fn is_known(io: &Io, database: &str) -> bool {
     let mut own = waited_for(io, database).peekable();
     if own.peek().is_none() {
         return false;
     }
-    let devices =
-        || io.places_of(database).filter_map(|place| place.filesystem.value()?.device.clone());
-    let mapped = devices().filter_map(|name| io.device(&name)).any(|d| d.behind == Behind::Mapped);
-    let writes = |flow: &Flow| flow.direction == Direction::Write && flow.role == Role::Log;
-    let strange = |flow: &&Flow| flow.database.is_none() && flow.direction == Direction::Write;
+    let mut devices =
+        io.places_of(database).filter_map(|p| io.device(p.filesystem.value()?.device.as_ref()?));
+    let copied = devices.any(|device| device.behind == Behind::Copied);
+    let here = devices_of(io, database);
+    let strange = |flow: &&Flow| {
+        let is_here = here.contains(&flow.device.as_str());
+        is_here && flow.database.is_none() && flow.direction == Direction::Write
+    };
     let strangers = time_of(io.flows.value().into_iter().flatten().filter(strange));
-    let is_hidden = strangers > time_of(waited_for(io, database));
-    !(mapped && is_hidden) || own.any(writes)
+    let is_hidden = copied && strangers > time_of(waited_for(io, database));
+    !is_hidden || own.any(|flow| flow.direction == Direction::Write && flow.role == Role::Log)
 }
 
 /// The part (0..1) of the time of a database's requests that is of places behind a network: all of it
-/// where there is such a place and nobody sees its requests, as on a filesystem of the network.
+/// where a filesystem of the network has no requests that could be seen.
 fn far(io: &Io, database: &str) -> f64 {
     let places = io.places_of(database).filter(|place| place.role != Role::Temp);
     let far = places.filter_map(|p| p.filesystem.value().filter(|f| f.network.is_some()));
-    let of = |device: Option<&String>| {
-        time_of(waited_for(io, database).filter(|flow| Some(&flow.device) == device))
+    let devices: Option<Vec<&str>> = far.map(|filesystem| filesystem.device.as_deref()).collect();
+    let Some(devices) = devices else { return 1.0 };
+    // A device that is made of others has no requests of its own: theirs count.
+    let is_far = |flow: &&Flow| {
+        let behind = io.device(&flow.device).map(|device| &device.behind);
+        devices.contains(&flow.device.as_str())
+            || (!devices.is_empty() && matches!(behind, Some(Behind::Network(_))))
     };
-    let mut devices: Vec<_> = far.map(|filesystem| filesystem.device.as_ref()).collect();
-    devices.sort_unstable();
-    devices.dedup();
-    let times: Vec<f64> = devices.into_iter().map(of).collect();
-    if times.contains(&0.0) {
-        return 1.0;
-    }
     let all = time_of(waited_for(io, database));
-    if all > 0.0 { (times.iter().sum::<f64>() / all).min(1.0) } else { 0.0 }
+    if all > 0.0 { time_of(waited_for(io, database).filter(is_far)) / all } else { 0.0 }
 }
 
 /// What a database's reads took of its devices, s, and how much they read, bytes; those of temporary
@@ -362,6 +362,8 @@ mod tests {
         let mut io = io(vec![read, bounced]).into_value().unwrap();
         assert!(is_known(&io, "postgres:7"), "a neighbour writes");
         io.devices[0].behind = Behind::Mapped;
+        assert!(is_known(&io, "postgres:7"), "a volume of a group");
+        io.devices[0].behind = Behind::Copied;
         assert!(!is_known(&io, "postgres:7"));
         if let Reading::Present(flows) = &mut io.flows {
             flows.push(flow(Some("postgres:7"), Role::Log, Direction::Write, 1, 0.000_2));

@@ -93,6 +93,7 @@ fn words(io: &Io, pair: &Pair, waited: f64, charged: &Charged) -> Words {
             Behind::Local => "local",
             Behind::Loop => "a file behind a loop device",
             Behind::Mapped => "made of other devices",
+            Behind::Copied => "made of other devices, encrypted or with parity",
             Behind::Network(what) => what,
             Behind::Memory => "memory",
         };

@@ -104,7 +104,8 @@ fn suspect<'a>(io: &'a Io, pair: &Pair) -> Suspect<'a> {
     let silent = |device: &str| {
         let mut flows = io.flows.value().into_iter().flatten();
         // A device made of others has no requests of its own.
-        io.device(device).is_some_and(|found| found.behind != Behind::Mapped)
+        io.device(device)
+            .is_some_and(|found| !matches!(found.behind, Behind::Mapped | Behind::Copied))
             && !flows.any(|flow| flow.device == device && flow.direction == Direction::Write)
     };
     let mut filesystems = places().filter_map(|place| place.filesystem.value());

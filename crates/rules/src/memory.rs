@@ -1,12 +1,13 @@
 //! What memory that is short costs a database, and who makes it so: what the memory rules share.
 
 use crate::accounting::{Demand, others};
+use crate::cpus;
 use crate::disk::{self, Charged};
 use crate::stall::{Stall, WORTH};
 use untax_core::activity::{Doing, Part, Spent};
 use untax_core::io::{Direction, Role};
 use untax_core::pressure::GroupMemory;
-use untax_core::window::Pair;
+use untax_core::window::{Other, Pair};
 use untax_core::{Bytes, Interval, Reading, Window};
 
 /// Time spent in reclaim, reading again what a limit had evicted, on a CPU and waiting for disks, and
@@ -65,7 +66,8 @@ fn workers_s(window: &Window, pair: &Pair, again: Interval) -> Option<Interval> 
     let moved = Interval::new(read.low, with_writes.mid, with_writes.high);
     let taken_s = window.kernel_workers_s.map_or_else(
         || Interval::new(0.0, 0.0, nobody_s(window, pair)),
-        |taken_s| Interval::exact(taken_s.0),
+        // Wherever they are: no more than their part is on the database's CPUs.
+        |taken_s| Interval::exact(taken_s.0 * cpus::part(window, pair)),
     );
     (moved.high > 0.0).then(|| moved.scale(1.0 / all).times(taken_s))
 }
@@ -73,7 +75,8 @@ fn workers_s(window: &Window, pair: &Pair, again: Interval) -> Option<Interval> 
 /// What neither the database nor another process that was seen took of the CPUs: where workers of the
 /// kernel are not seen, it may be theirs.
 fn nobody_s(window: &Window, pair: &Pair) -> f64 {
-    let others_s: f64 = others(window, pair).map(|other| other.cpu_s.0).sum();
+    let here_s = |other: &Other| other.cpu_s.0 * cpus::shared(window, pair, other);
+    let others_s: f64 = others(window, pair).map(here_s).sum();
     let demand = Demand::of(window, pair).into_value();
     demand.map_or(0.0, |demand| (demand.busy_s - demand.on_cpu_s - others_s).max(0.0))
 }

@@ -18,7 +18,7 @@ pub const RULE: Rule = Rule {
                window. Found when less than 5 % is left, or when it lasts less than 15 minutes \
                at that speed. With a quarter and more left, growth by less than 2 % of the limit in \
                the window may be one query's, and is of low severity; so is growth that may end by itself, \
-               as what the database's shared memory or buffer pool still has to fill fits in.",
+               where shared memory fills (PostgreSQL) and fits in.",
     fix: "Raise the limit, or give the database less: maxmemory, shared_buffers, work_mem, fewer \
           connections; let the application fail fast meanwhile.",
     sources: &[
@@ -113,24 +113,33 @@ fn of_group(pair: &Pair, group: &MemoryGroup) -> Option<Says> {
     }))
 }
 
-/// What the memory that holds its data may still grow by, once as full as it was made; none where it is
-/// full, or grows itself.
+/// What the shared memory of its processes may still grow by until it is as full as it was made, where
+/// that is most of what grows; huge pages are no memory of the group.
 fn unfilled(pair: &Pair, group: &MemoryGroup) -> Option<f64> {
     let memory = &pair.end.memory;
-    let filled = match pair.end.model {
-        Model::Process => &group.shmem_bytes,
-        _ => &memory.resident_bytes,
-    };
-    let left = memory.shared_bytes.value()?.0.saturating_sub(filled.value()?.0);
-    (left > 0).then_some(left as f64)
+    let on_pages = memory.hugetlb_bytes.value().is_none_or(|bytes| bytes.0 == 0);
+    if pair.end.model != Model::Process || !on_pages {
+        return None;
+    }
+    let (now, before) = (group.shmem_bytes.value()?.0, before(pair, group)?.shmem_bytes.value()?.0);
+    let fills = now.saturating_sub(before) as f64 >= MOSTLY * growth(pair, group)?;
+    let left = memory.shared_bytes.value()?.0.saturating_sub(now);
+    (fills && left > 0).then_some(left as f64)
 }
+
+/// What is most of something.
+const MOSTLY: f64 = 0.9;
 
 /// How much more of the group's memory could not be freed at the end of the window.
 fn growth(pair: &Pair, group: &MemoryGroup) -> Option<f64> {
+    Some(group.unreclaimable()?.0 as f64 - before(pair, group)?.unreclaimable()?.0 as f64)
+}
+
+/// The group at the start of the window.
+fn before<'a>(pair: &Pair<'a>, group: &MemoryGroup) -> Option<&'a MemoryGroup> {
     let start = pair.start.filter(|_| pair.seconds > 0.0)?;
     let start: &Reading<Vec<MemoryGroup>> = &start.cgroup.value()?.memory;
-    let before = start.value()?.iter().find(|found| found.cgroup == group.cgroup)?;
-    Some(group.unreclaimable()?.0 as f64 - before.unreclaimable()?.0 as f64)
+    start.value()?.iter().find(|found| found.cgroup == group.cgroup)
 }
 
 #[cfg(test)]
@@ -180,16 +189,24 @@ mod tests {
 
     #[test]
     fn a_pool_that_fills_is_full_one_day() {
-        // 500 MiB left, of which shared memory of 300 MiB fills 250 more.
-        let severity = |pool_mib| {
+        // 500 MiB left, of which shared memory may fill what it is larger than these.
+        let severity = |pool_mib, filled_mib: [u64; 2]| {
             let mut window = window(400, 500);
-            let memory = &mut window.end.databases[0].memory;
-            memory.shared_bytes = Reading::Present(Bytes::from_mib(pool_mib));
+            let ends = [&mut window.start, &mut window.end];
+            for (snapshot, filled_mib) in ends.into_iter().zip(filled_mib) {
+                let database = &mut snapshot.databases[0];
+                database.memory.shared_bytes = Reading::Present(Bytes::from_mib(pool_mib));
+                let Reading::Present(cgroup) = &mut database.cgroup else { panic!("it has one") };
+                let Reading::Present(groups) = &mut cgroup.memory else { panic!("it is limited") };
+                groups[0].shmem_bytes = Reading::Present(Bytes::from_mib(filled_mib));
+                groups[0].file_bytes = Reading::Present(Bytes::from_mib(100 + filled_mib));
+            }
             found(evaluate(&window))[0].severity
         };
-        assert_eq!(severity(300), Severity::Low);
-        assert_eq!(severity(50), Severity::High, "it is full: this is something else");
-        assert_eq!(severity(510), Severity::High, "it does not fit");
+        assert_eq!(severity(400, [50, 150]), Severity::Low);
+        assert_eq!(severity(400, [50, 50]), Severity::High, "something else grows");
+        assert_eq!(severity(150, [50, 150]), Severity::High, "it is full");
+        assert_eq!(severity(610, [50, 150]), Severity::High, "it does not fit");
     }
 
     #[test]

@@ -120,7 +120,7 @@ impl Stall {
                 let saved_s = activity.part(Part::OnCpu, model).0 * part.mid;
                 let saved_most_s = saved_s;
                 let stall = stall?;
-                let freed_s = stall.clients.cpu_s * part.mid;
+                let freed_s = stall.clients.here_s * part.mid;
                 let stall = Self { share, freed_s, saved_s, saved_most_s, ..stall };
                 Some(stall.of_both_ends(part.mid))
             })
@@ -131,6 +131,7 @@ impl Stall {
     /// the server waits for them.
     pub fn of_both_ends(mut self, part: f64) -> Self {
         self.clients.cpu_s *= 1.0 - part;
+        self.clients.here_s *= 1.0 - part;
         self.idle_without = self.idle_between * (1.0 - part);
         self
     }

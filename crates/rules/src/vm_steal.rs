@@ -6,7 +6,7 @@ use crate::cpus;
 use crate::stall::{self, percent};
 use untax_core::finding::Says;
 use untax_core::window::Pair;
-use untax_core::{Diagnosis, Evidence, Finding, Gain, Interval, Reading, Snapshot, Tax, Window};
+use untax_core::{Diagnosis, Evidence, Finding, Gain, Interval, Reading, Tax, Window};
 
 pub const RULE: Rule = Rule {
     id: "vm-steal",
@@ -40,9 +40,7 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
 }
 
 fn evaluate_one(window: &Window, pair: &Pair) -> Reading<Option<Says>> {
-    let time = |snapshot: &Snapshot| cpus::time(&snapshot.host, pair.end);
-    let grown = time(&window.start).and_then(|start| time(&window.end).map(|end| (start, end)));
-    grown.and_then(|(start, end)| {
+    cpus::times(window, pair).and_then(|[start, end]| {
         let steal_s = (end.steal_s - start.steal_s).0.max(0.0);
         let wanted_s = (end.busy_s - start.busy_s).0 + steal_s;
         let stolen = if wanted_s > 0.0 { steal_s / wanted_s } else { 0.0 };

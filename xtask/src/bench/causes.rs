@@ -130,7 +130,7 @@ fn found_table(matrix: &LabMatrix) -> String {
     let mut text = format!(
         "# Every cause: whether it is found\n\n\
          `untax lab matrix`: each cause on a scratch server under load, in random order, \
-         checked for 5 s each time. *Found*: and not as much without the cause, of which the last \
+         checked for 5 s each time. Those that failed are in the table and not in the JSON. *Found*: and not as much without the cause, of which the last \
          column tells.\n\n{}\n\n\
          | cause | engine | found | first among taxes | tax | without the cause |\n\
          |---|---|---|---|---|---|\n",

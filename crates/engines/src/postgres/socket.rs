@@ -141,7 +141,7 @@ const QUERIES: [(u32, u32, &str); 5] = [
          count(*) FILTER (WHERE wait_event_type = 'IPC' AND \
                           wait_event ~* '^(executegather|parallel|bgworker|messagequeue|hash)') \
          AS waiting_for_workers, \
-         count(*) FILTER (WHERE wait_event = 'SyncRep' OR wait_event LIKE 'Aio%') \
+         count(*) FILTER (WHERE wait_event IN ('SyncRep', 'AioIoCompletion')) \
          AS waiting_for_others \
          FROM pg_catalog.pg_stat_get_activity(NULL)",
     ),

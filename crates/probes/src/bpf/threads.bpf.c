@@ -401,7 +401,7 @@ int BPF_PROG(on_waking, struct task_struct *task)
 		return 0;
 	}
 	if (!call || !call->sends) {
-		woken_from_outside(thread);
+		woken_from_outside(thread, task);
 		return 0;
 	}
 	woken_by_client(thread);

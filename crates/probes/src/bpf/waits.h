@@ -98,10 +98,28 @@ static __always_inline void woken_by_client(struct thread *thread)
 		thread->clients_in = thread->waits_in;
 }
 
-/* By an interrupt: a client far away has sent something, or a timer of its own ran out meanwhile. */
-static __always_inline void woken_from_outside(struct thread *thread)
+/* A timer wakes whom it is for this soon (ns) after it has run out. */
+#define SOON_NS 10000000
+
+/*
+ * Whether the timer of its process has run out just now: PostgreSQL looks for deadlocks then. The
+ * signal is not pending yet, as those who wait for signals are woken before.
+ */
+static __always_inline bool is_timed_out(struct task_struct *task)
 {
-	if (thread->waits_in != thread->peers_in)
+	struct signal_struct *none = NULL;
+	u64 now = bpf_ktime_get_ns(), end;
+
+	if (!bpf_core_field_exists(none->real_timer.node.expires))
+		return 0;
+	end = BPF_CORE_READ(task, signal, real_timer.node.expires);
+	return now >= end && now - end < SOON_NS;
+}
+
+/* By an interrupt: a client far away has sent something, unless a timer of its own has run out. */
+static __always_inline void woken_from_outside(struct thread *thread, struct task_struct *task)
+{
+	if (thread->waits_in && thread->waits_in != thread->peers_in && !is_timed_out(task))
 		woken_by_client(thread);
 }
 

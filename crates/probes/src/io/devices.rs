@@ -186,7 +186,30 @@ const MOST_DEPTH: u32 = 8;
 
 /// What is behind a device.
 pub(super) fn behind(host: &Host, name: &str) -> Behind {
-    network(host, name, 0).map_or_else(|| kind(name), Behind::Network)
+    let kind = || if is_copied(host, name, 0) { Behind::Copied } else { kind(name) };
+    network(host, name, 0).map_or_else(kind, Behind::Network)
+}
+
+/// Whether a device, or one that it is made of, is encrypted or has parity.
+fn is_copied(host: &Host, name: &str, depth: u32) -> bool {
+    let sys = format!("/sys/block/{name}");
+    let begins = |file: &str, with: &[&str]| {
+        let text = host.text(&format!("{sys}/{file}")).into_value();
+        text.is_some_and(|text| with.iter().any(|word| text.starts_with(word)))
+    };
+    begins("dm/uuid", &["CRYPT-"])
+        || begins("md/level", &["raid4", "raid5", "raid6"])
+        || depth < MOST_DEPTH && parts(host, name).iter().any(|p| is_copied(host, p, depth + 1))
+}
+
+/// The whole devices that a device is made of.
+fn parts(host: &Host, name: &str) -> Vec<String> {
+    let parts = host.names(&format!("/sys/block/{name}/slaves")).into_value().unwrap_or_default();
+    let whole = |part: String| {
+        let link = host.link(&format!("/sys/class/block/{part}")).into_value();
+        link.as_deref().and_then(whole_at).map_or(part.clone(), str::to_owned)
+    };
+    parts.into_iter().map(whole).collect()
 }
 
 fn kind(name: &str) -> Behind {
@@ -235,12 +258,7 @@ fn network(host: &Host, name: &str, depth: u32) -> Option<String> {
     if depth >= MOST_DEPTH {
         return None;
     }
-    let parts = host.names(&format!("{sys}/slaves")).into_value().unwrap_or_default();
-    parts.iter().find_map(|part| {
-        let link = host.link(&format!("/sys/class/block/{part}")).into_value();
-        let whole = link.as_deref().and_then(whole_at).unwrap_or(part);
-        network(host, whole, depth + 1)
-    })
+    parts(host, name).iter().find_map(|part| network(host, part, depth + 1))
 }
 
 #[cfg(test)]
@@ -287,13 +305,20 @@ mod tests {
             .with_link("/sys/block/sdb", "../devices/platform/host2/session1/target2/block/sdb")
             .with_link("/sys/dev/block/8:17", "../../devices/pci0/host0/block/sdb/sdb1")
             .with_link("/sys/class/block/sdb1", "../../devices/pci0/host0/block/sdb/sdb1")
-            .with_file("/sys/block/dm-1/slaves/sdb1/x", "");
+            .with_file("/sys/block/dm-1/slaves/sdb1/x", "")
+            .with_file("/sys/block/dm-2/dm/uuid", "LVM-abc\n")
+            .with_file("/sys/block/dm-2/slaves/dm-3/x", "")
+            .with_file("/sys/block/dm-3/dm/uuid", "CRYPT-LUKS2-abc\n")
+            .with_file("/sys/block/dm-4/dm/uuid", "LVM-def\n")
+            .with_file("/sys/block/md0/md/level", "raid5\n");
         let host = Host::replaying(host);
         assert_eq!(behind(&host, "dm-0"), Behind::Network("NVMe over tcp".to_owned()));
         assert_eq!(behind(&host, "sdb"), Behind::Network("iSCSI".to_owned()));
         assert_eq!(behind(&host, "loop3"), Behind::Loop);
         assert_eq!(behind(&host, "vda"), Behind::Local);
         assert_eq!(behind(&host, "dm-1"), Behind::Network("iSCSI".to_owned()), "on a partition");
+        let kinds = ["dm-2", "dm-3", "dm-4", "md0"].map(|name| behind(&host, name));
+        assert_eq!(kinds, [Behind::Copied, Behind::Copied, Behind::Mapped, Behind::Copied]);
         assert_eq!(whole(&host, "8:17"), Some("sdb".to_owned()));
         let nvme = "../../devices/pci0000:00/0000:00:04.0/nvme/nvme0/nvme0n1";
         assert_eq!(whole_at(nvme), Some("nvme0n1"));

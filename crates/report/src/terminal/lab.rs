@@ -153,6 +153,7 @@ mod tests {
             measured_gain: None,
             found_without: false,
             tax_without: None,
+            milder_without: false,
             with_per_s: vec![100.0, 110.0, 120.0],
             without_per_s: vec![200.0, 220.0, 240.0],
             time: time.clone(),

@@ -17,7 +17,7 @@ const DEARER_BESIDE: f64 = 1.25;
 impl Stall {
     /// What the database computes without the cause, and its clients on this machine.
     fn own_s(&self, demand: &Demand, saved_s: f64) -> f64 {
-        (demand.on_cpu_s - saved_s).max(0.0) + self.clients.cpu_s
+        (demand.on_cpu_s - saved_s).max(0.0) + self.clients.here_s
     }
 
     /// What keeps the CPUs busy without the cause, before anybody takes up what it leaves.

@@ -74,6 +74,9 @@ pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
     let path = args.output.join("matrix.json");
     let saved: Option<LabMatrix> = state.load_run(&path.to_string_lossy()).ok();
     (matrix.runs, matrix.failed) = earlier(saved, &matrix, method);
+    let is_asked =
+        |(cause, engine): &Task, failed: &Failed| (cause.id, engine.id()) == failed.key();
+    matrix.failed.retain(|failed| tasks.iter().any(|task| is_asked(task, failed)));
     let tasks = missing(tasks, matrix.runs.iter().map(LabRun::key));
     if matrix.tries() > 0 {
         let (done, failed) = (matrix.runs.len(), matrix.failed.len());
@@ -128,7 +131,12 @@ fn earlier(
     method: Method,
 ) -> (Vec<LabRun>, Vec<Failed>) {
     let alike = |saved: &LabMatrix| {
-        !saved.complete && is_alike(saved, matrix, method) && built_before(saved.taken_at)
+        // Runs alone tell by what method they were made.
+        let has_runs = !saved.runs.is_empty();
+        !saved.complete
+            && has_runs
+            && is_alike(saved, matrix, method)
+            && built_before(saved.taken_at)
     };
     saved.filter(alike).map(|saved| (saved.runs, saved.failed)).unwrap_or_default()
 }

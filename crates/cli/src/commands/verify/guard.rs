@@ -26,6 +26,8 @@ pub const PART: &str = "__guard-verify";
 
 /// The host is not as it was, from now on.
 const CHANGED: u8 = b'!';
+/// The database is being restarted, and may be down until another word is heard.
+const RESTARTING: u8 = b'r';
 /// It is as it was; what the workload made is still there.
 const AS_BEFORE: u8 = b'=';
 /// There is nothing left to do.
@@ -95,6 +97,11 @@ impl Guard {
         self.tell(&[CHANGED]).context("the guard of the host is gone; nothing more is changed")
     }
 
+    /// To be told before the database is restarted.
+    pub fn restarting(&mut self) -> anyhow::Result<()> {
+        self.tell(&[RESTARTING]).context("the guard of the host is gone; nothing more is changed")
+    }
+
     /// To be told when the host is as it was.
     pub fn as_before(&mut self) {
         // A guard that is gone needs no word.
@@ -136,7 +143,8 @@ fn keep() -> anyhow::Result<()> {
     pipe.read_to_end(&mut words)?;
     match words.last() {
         Some(&DONE) => Ok(()),
-        Some(&CHANGED) => both(restore(&duty), clean(&duty)),
+        Some(&CHANGED) => both(restore(&duty, false), clean(&duty)),
+        Some(&RESTARTING) => both(restore(&duty, true), clean(&duty)),
         _ => clean(&duty),
     }
 }
@@ -149,9 +157,13 @@ fn both(first: anyhow::Result<()>, second: anyhow::Result<()>) -> anyhow::Result
     }
 }
 
-/// Leaves the plan as it was, and the database running: also with what could not be put back.
-fn restore(duty: &Duty) -> anyhow::Result<()> {
+/// Leaves the plan as it was, and the database running. Where not all can be put back, a database that
+/// runs is left alone, as it might not start with half of a plan, and one that may be down is started.
+fn restore(duty: &Duty, may_be_down: bool) -> anyhow::Result<()> {
     let there = put_back(duty);
+    if there.is_err() && !may_be_down {
+        return there;
+    }
     both(there, persist(RESTARTS, RESTART_PAUSE, || restart(duty.restart.as_deref())))
 }
 
@@ -208,7 +220,7 @@ mod tests {
     use untax_core::plan::Effect;
 
     #[test]
-    fn the_database_is_restarted_also_where_somebody_else_changed_what_is_undone() {
+    fn where_not_all_is_put_back_a_database_that_may_be_down_is_restarted_and_no_other() {
         let folder = tempfile::tempdir().unwrap();
         let [file, other, restarted] =
             ["file", "other", "restarted"].map(|name| folder.path().join(name));
@@ -224,9 +236,12 @@ mod tests {
             restart: Some(format!("touch {}", restarted.display())),
             clean: String::new(),
         };
-        let said = restore(&duty).unwrap_err().to_string();
-        assert!(said.contains("could not be undone wholly"), "{said}");
-        assert!(file.exists() && !other.exists() && restarted.exists());
+        for may_be_down in [false, true] {
+            let said = restore(&duty, may_be_down).unwrap_err().to_string();
+            assert!(said.contains("could not be undone wholly"), "{said}");
+            assert!(file.exists() && !other.exists());
+            assert_eq!(restarted.exists(), may_be_down);
+        }
     }
 
     #[test]

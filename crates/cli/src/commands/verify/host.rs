@@ -127,12 +127,14 @@ impl Arms for Host<'_> {
             self.apply()?;
         }
         self.applied = None;
+        self.guard.restarting()?;
         restart(self.args.restart.as_deref())?;
         self.applied = Some(applied);
         if applied == self.standing {
             self.guard.as_before();
+            return Ok(());
         }
-        Ok(())
+        self.guard.changing()
     }
 
     fn rate(&mut self) -> anyhow::Result<f64> {
