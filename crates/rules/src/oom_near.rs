@@ -117,8 +117,8 @@ fn of_group(pair: &Pair, group: &MemoryGroup) -> Option<Says> {
 /// that is most of what grows; huge pages are no memory of the group.
 fn unfilled(pair: &Pair, group: &MemoryGroup) -> Option<f64> {
     let memory = &pair.end.memory;
-    let on_pages = memory.hugetlb_bytes.value().is_none_or(|bytes| bytes.0 == 0);
-    if pair.end.model != Model::Process || !on_pages {
+    let has_huge_pages = memory.hugetlb_bytes.value()?.0 > 0;
+    if pair.end.model != Model::Process || has_huge_pages {
         return None;
     }
     let (now, before) = (group.shmem_bytes.value()?.0, before(pair, group)?.shmem_bytes.value()?.0);
@@ -190,12 +190,13 @@ mod tests {
     #[test]
     fn a_pool_that_fills_is_full_one_day() {
         // 500 MiB left, of which shared memory may fill what it is larger than these.
-        let severity = |pool_mib, filled_mib: [u64; 2]| {
+        let severity_with = |huge: Reading<Bytes>, pool_mib, filled_mib: [u64; 2]| {
             let mut window = window(400, 500);
             let ends = [&mut window.start, &mut window.end];
             for (snapshot, filled_mib) in ends.into_iter().zip(filled_mib) {
                 let database = &mut snapshot.databases[0];
                 database.memory.shared_bytes = Reading::Present(Bytes::from_mib(pool_mib));
+                database.memory.hugetlb_bytes = huge.clone();
                 let Reading::Present(cgroup) = &mut database.cgroup else { panic!("it has one") };
                 let Reading::Present(groups) = &mut cgroup.memory else { panic!("it is limited") };
                 groups[0].shmem_bytes = Reading::Present(Bytes::from_mib(filled_mib));
@@ -203,7 +204,11 @@ mod tests {
             }
             found(evaluate(&window))[0].severity
         };
+        let severity = |pool, filled| severity_with(Reading::Present(Bytes(0)), pool, filled);
         assert_eq!(severity(400, [50, 150]), Severity::Low);
+        for huge in [Reading::Denied("status".to_owned()), Reading::Present(Bytes::MIB_2)] {
+            assert_eq!(severity_with(huge, 400, [50, 150]), Severity::High, "it may be no pool's");
+        }
         assert_eq!(severity(400, [50, 50]), Severity::High, "something else grows");
         assert_eq!(severity(150, [50, 150]), Severity::High, "it is full");
         assert_eq!(severity(610, [50, 150]), Severity::High, "it does not fit");

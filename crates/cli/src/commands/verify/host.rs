@@ -50,6 +50,11 @@ impl Tried {
         let plan = Plan { steps, ..plan.clone() };
         Ok(Self { plan, receipts, shown, without })
     }
+
+    /// Whether the plan is applied.
+    pub fn is_standing(&self) -> bool {
+        !self.receipts.is_empty()
+    }
 }
 
 /// How each step stands without the plan: as it does now, but for those that receipts will undo.
@@ -105,6 +110,23 @@ pub struct Host<'a> {
     pub measure: &'static str,
     /// Knows whether the host is as it was.
     pub guard: Guard,
+}
+
+impl<'a> Host<'a> {
+    /// As it is before the first trial.
+    pub fn new(
+        args: &'a Args,
+        state: &'a State,
+        stop: Arc<AtomicBool>,
+        tried: Tried,
+        measured: &'a Measured,
+        guard: Guard,
+    ) -> Self {
+        let standing = tried.is_standing();
+        let applied = Some(standing);
+        let (stuck, measure) = (false, "");
+        Self { args, state, stop, tried, standing, applied, stuck, measured, measure, guard }
+    }
 }
 
 impl Arms for Host<'_> {
@@ -246,19 +268,8 @@ mod tests {
             let state = self.state();
             let measured = Measured::choose(args, plan).unwrap();
             let tried = Tried::of(plan, &state).unwrap();
-            let standing = !tried.receipts.is_empty();
-            let mut host = Host {
-                args,
-                state: &state,
-                stop: Arc::default(),
-                tried,
-                standing,
-                applied: Some(standing),
-                stuck: false,
-                measured: &measured,
-                measure: "",
-                guard: Guard::idle().unwrap(),
-            };
+            let guard = Guard::idle().unwrap();
+            let mut host = Host::new(args, &state, Arc::default(), tried, &measured, guard);
             with(&mut host)
         }
     }

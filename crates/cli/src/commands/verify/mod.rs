@@ -101,7 +101,7 @@ pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
         signal_hook::flag::register(*signal, Arc::clone(&stop))?;
     }
     let tried = Tried::of(&plan, state)?;
-    let standing = !tried.receipts.is_empty();
+    let standing = tried.is_standing();
     let measured = Measured::choose(args, &plan)?;
     let duty = Duty {
         state: state.directory()?.to_owned(),
@@ -111,18 +111,7 @@ pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
         clean: measured.clean_command().to_owned(),
     };
     let guard = Guard::post(&duty)?;
-    let mut host = Host {
-        args,
-        state,
-        stop,
-        tried,
-        standing,
-        applied: Some(standing),
-        stuck: false,
-        measured: &measured,
-        measure: "",
-        guard,
-    };
+    let mut host = Host::new(args, state, stop, tried, &measured, guard);
     let budget = Budget { pairs: args.pairs, time: args.budget };
     let made = measured.prepare().and_then(|()| {
         verify(&mut host, budget, fastrand::u64(..), |trials| tell(trials, args.pairs))
