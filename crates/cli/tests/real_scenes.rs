@@ -15,7 +15,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use support::numbers::part;
 use support::{Bystander, Untax, database, rules, unmeasured};
-use untax_lab::{Disk, Group, LabError, Pgbench, Place, Postgres, Redis, RedisBenchmark, Setup};
+use untax_lab::{
+    Cause, Disk, Dose, Engine, Group, LabError, Pgbench, Place, Postgres, Redis, RedisBenchmark,
+    Scene, Setup,
+};
 
 /// Longer than any check of it takes.
 const MINUTES: u32 = 180;
@@ -173,6 +176,34 @@ fn neighbours_on_other_cpus_take_nothing() {
         };
         assert!(!contended("1"), "it waits for itself and its clients");
         assert!(contended("0"));
+        Ok(())
+    });
+}
+
+/// Whose segments are lost says who listens on a port of the connection.
+#[test]
+fn what_another_server_in_its_network_loses_is_not_its() {
+    support::real(|| {
+        let cause = Cause::find("tcp-retransmit").unwrap();
+        let mut scene = Scene::set(cause, Engine::Postgres, Dose::Strong)?;
+        let setup = Setup { network: Some(scene.network()?), ..Setup::default() };
+        let beside = Redis::start_as(&setup)?;
+        let pid = beside.pid().unwrap();
+        // Its own clients are where it is.
+        let mut reads = Command::new("nsenter");
+        reads.arg(format!("--net=/proc/{pid}/ns/net")).args(["--", "redis-benchmark"]);
+        reads.args(["-p", &beside.port().to_string(), "-c", "2", "-t", "get", "-l"]);
+        let _reads = Bystander::start(reads);
+        scene.switch(true)?;
+        let _load = scene.load(MINUTES)?;
+        let loses = |pid| {
+            let check = Untax::new().check(pid);
+            let gaps = unmeasured(&check);
+            assert!(!gaps.iter().any(|(rule, _)| *rule == "tcp-retransmit"), "{gaps:?}");
+            rules(database(&check, pid)).contains(&"tcp-retransmit")
+        };
+        assert!(loses(scene.pid().unwrap()));
+        assert!(!loses(pid));
         Ok(())
     });
 }

@@ -32,6 +32,7 @@ pub use answer::answer_main;
 pub use ask::Asker;
 pub use discover::{Discovered, Selection, discover};
 pub use engine::{ENGINES, Engine};
+pub use listeners::listening_ports;
 pub use postgres::title::is_aside;
 
 // The parsers of files and titles that others write, for tests and fuzzing from outside.

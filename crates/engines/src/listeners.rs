@@ -2,7 +2,7 @@
 
 use crate::engine::Asking;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use untax_core::Reading::{self, Absent, Denied, Present};
 use untax_host::Host;
@@ -69,10 +69,7 @@ fn own(
     unix: &BTreeMap<String, Listener>,
     known: Option<&Listening>,
 ) -> Vec<Listener> {
-    let mut numbers: Vec<u32> = descriptors.iter().filter_map(|n| n.parse().ok()).collect();
-    numbers.sort_unstable();
-    let link = |number| host.link(&format!("/proc/{pid}/fd/{number}")).into_value();
-    let links: Vec<String> = numbers.into_iter().take(MOST_DESCRIPTORS).filter_map(link).collect();
+    let links = links(host, pid, descriptors);
     let among = |listening: &BTreeMap<String, Listener>| -> Vec<Listener> {
         links.iter().filter_map(|link| listening.get(inode(link)?).cloned()).collect()
     };
@@ -88,6 +85,35 @@ fn own(
         }
     }
     found
+}
+
+/// The TCP ports that a process listens on, each once. The kernel walks all connections of its
+/// network namespace for them.
+pub fn listening_ports(host: &Host, pid: u32) -> Reading<Vec<u16>> {
+    host.names(&format!("/proc/{pid}/fd")).and_then(|descriptors| {
+        let links = links(host, pid, &descriptors);
+        let open: BTreeSet<&str> = links.iter().filter_map(|link| inode(link)).collect();
+        host.text(&format!("/proc/{pid}/net/tcp")).map(|tcp| {
+            // A kernel without IPv6 has no table for it.
+            let tcp6 = host.text(&format!("/proc/{pid}/net/tcp6")).into_value().unwrap_or_default();
+            let listening = tcp.lines().chain(tcp6.lines()).filter_map(parse_tcp);
+            let ports = listening.filter_map(|(inode, listener)| match listener {
+                Listener::Tcp(listening) if open.contains(&*inode) => {
+                    Some(listening.address.port())
+                }
+                _ => None,
+            });
+            ports.collect::<BTreeSet<u16>>().into_iter().collect()
+        })
+    })
+}
+
+/// What a process's descriptors are open as, the lowest first.
+fn links(host: &Host, pid: u32, descriptors: &[String]) -> Vec<String> {
+    let mut numbers: Vec<u32> = descriptors.iter().filter_map(|n| n.parse().ok()).collect();
+    numbers.sort_unstable();
+    let link = |number| host.link(&format!("/proc/{pid}/fd/{number}")).into_value();
+    numbers.into_iter().take(MOST_DESCRIPTORS).filter_map(link).collect()
 }
 
 fn inode(link: &str) -> Option<&str> {
@@ -220,6 +246,17 @@ mod tests {
         assert_eq!(found(Some(&known)), [known.clone()], "nothing was looked up");
         drop(open);
         assert!(!found(Some(&known)).contains(&known));
+    }
+
+    #[test]
+    fn a_process_listens_on_its_own_ports() {
+        let own = TcpListener::bind("[::1]:0").or_else(|_| TcpListener::bind("127.0.0.1:0"));
+        let port = own.as_ref().unwrap().local_addr().unwrap().port();
+        let ports = || listening_ports(&Host::live(), std::process::id()).into_value().unwrap();
+        assert!(ports().contains(&port));
+        drop(own);
+        assert!(!ports().contains(&port));
+        assert!(!listening_ports(&Host::live(), u32::MAX).is_present());
     }
 
     fn redis() -> &'static Asking {

@@ -10,6 +10,7 @@ mod fresh;
 mod hot;
 mod messages;
 mod pace;
+mod retransmits;
 mod samples;
 mod syscalls;
 mod total;
@@ -21,6 +22,7 @@ use hot::Runs;
 use libbpf_rs::{MapCore, MapFlags, OpenMapMut, ProgramMut};
 use messages::{MESSAGES, Messages};
 use pace::Pace;
+use retransmits::{ByPort, RETRANSMITS};
 use rustix::time::{ClockId, clock_gettime};
 use samples::{Places, Sampling};
 use std::collections::BTreeMap;
@@ -41,6 +43,7 @@ static PROGRAM: Program = Program {
         MESSAGES[0],
         MESSAGES[1],
         samples::ADDRESSES,
+        RETRANSMITS,
     ],
     later: &MESSAGES,
     twins: &[
@@ -168,6 +171,7 @@ impl Threads {
     fn begin_window(&mut self) -> libbpf_rs::Result<()> {
         self.bpf.call("forget_longest")?;
         self.read_totals()?;
+        ByPort::taken(&self.bpf)?;
         self.messages.seen_in_window = self.messages.seen;
         for watched in self.watched.values_mut() {
             watched.opened_ns.clone_from(&watched.total_ns);
@@ -234,6 +238,11 @@ impl Threads {
             Ok(clients) => clients,
             Err(error) => return Reading::Failed(format!("who its clients are: {error}")),
         };
+        let sent_again = match ByPort::taken(&self.bpf) {
+            Ok(sent_again) => sent_again,
+            Err(error) => return Reading::Failed(format!("what was sent again: {error}")),
+        };
+        let retransmits = |pid| sent_again.as_ref().and_then(|again| again.of(&self.host, pid));
         let activity = |(index, watched): (&u32, &mut Watched)| Activity {
             database: watched.database.clone(),
             window_s,
@@ -242,6 +251,7 @@ impl Threads {
             started: grown(STARTED, &watched.total_ns, &watched.opened_ns),
             longest: longest(&watched.total_ns),
             clients: clients.iter().filter(|c| c.database == *index).map(|c| c.pid).collect(),
+            retransmits: retransmits(watched.pid),
             slices: std::mem::take(&mut watched.slices),
         };
         Reading::Present((self.watched.iter_mut().map(activity).collect(), cost))

@@ -19,9 +19,11 @@ pub const RULE: Rule = Rule {
            A transaction of a millisecond then takes two hundred. Overrun queues, policers, bad \
            links and conntrack tables that are full do it.",
     measured: "RetransSegs, OutSegs and TCPTimeouts of the database's network namespace \
-               (/proc/PID/net/snmp and netstat). Each time-out is charged with the least that it \
-               can take, 200 ms, over active time and these waits together; possibly none of \
-               them is the database's, as those of other programs in the namespace count too. Where \
+               (/proc/PID/net/snmp and netstat). Of what was sent again, and of time-outs as large a \
+               part, the database has what the kernel's tracepoint tells of connections with a port \
+               that it listens on at either end; where that is not known, all in its namespace. Each \
+               time-out is charged with the least that it can take, 200 ms, over active time and \
+               these waits together; possibly none, as a route may have shorter ones. Where \
                the window has ten moments of 50 ms or more in which no client stands still, the \
                gain is at most what is sent in these (OutSegs) over the mean of the window without \
                what was sent again: the link may allow no more.",
@@ -31,11 +33,14 @@ pub const RULE: Rule = Rule {
         "kernel.org: networking/snmp_counter, TcpRetransSegs, TCPTimeouts",
         "include/net/tcp.h, TCP_RTO_MIN: HZ / 5",
         "M. Mathis and others: The Macroscopic Behavior of the TCP Congestion Avoidance Algorithm",
+        "include/trace/events/tcp.h: tcp_retransmit_skb",
         "RFC 6298: computing TCP's retransmission timer",
     ],
-    privilege: "none for one's own processes; root for others' network namespaces",
-    minimum_kernel: "2.6",
-    cost: "two files for each database, and one every 50 ms or more",
+    privilege: "none for one's own processes; root for others' network namespaces, and to tell its \
+                connections from others",
+    minimum_kernel: "2.6; 4.16 to tell its connections from others",
+    cost: "two files for each database, one every 50 ms or more, and where anything was sent again \
+           the table of connections",
     evaluate,
 };
 
@@ -52,58 +57,109 @@ const MUCH_LOST: f64 = 0.05;
 const MUCH_SENT: u64 = 1000;
 
 /// Fewer than this in a window is chance.
-const WORTH_COUNT: u64 = 5;
+const WORTH_COUNT: f64 = 5.0;
 
 fn evaluate(window: &Window) -> Vec<Diagnosis> {
     stall::per_database(window, RULE.id, |pair| {
-        let Some(start) = pair.start else { return Reading::Present(None) };
-        let counts = start.counters.tcp.as_ref();
-        counts.and_then(|start| {
-            pair.end.counters.tcp.as_ref().map(|end| found(window, pair, &grown(start, end)))
+        if pair.start.is_none() {
+            return Reading::Present(None);
+        }
+        grown(pair).map(|counts| found(window, pair, &counts))
+    })
+}
+
+/// What was counted in the window in a database's network.
+struct Counts {
+    /// By all there; nothing when a namespace of the same name is new.
+    all: TcpCounts,
+    /// The database's part of what was sent again, where it is known.
+    own_part: Option<f64>,
+}
+
+impl Counts {
+    /// Segments of the database's that were sent again; all, where it is not known whose they are.
+    fn again(&self) -> f64 {
+        self.all.retransmitted_segments as f64 * self.own_part.unwrap_or(1.0)
+    }
+
+    /// The same part of all segments: `OutSegs` leaves out those that are sent again.
+    fn lost(&self) -> f64 {
+        let sent = self.all.sent_segments + self.all.retransmitted_segments;
+        self.again() / (sent as f64).max(1.0)
+    }
+
+    /// The least that all its time-outs together can have taken, s: as large a part of all as of
+    /// what was sent again.
+    fn timeouts_s(&self) -> f64 {
+        self.all.timeouts as f64 * self.own_part.unwrap_or(1.0) * LEAST_TIMEOUT_S
+    }
+
+    /// Whether others sent something again too.
+    fn shared(&self) -> bool {
+        self.own_part.is_some_and(|own_part| own_part < 1.0)
+    }
+}
+
+fn grown(pair: &Pair) -> Reading<Counts> {
+    let Some(start) = pair.start else {
+        return Reading::Absent("the database was started during the window".to_owned());
+    };
+    let activity = pair.activity.value();
+    let own_part = activity.and_then(|activity| activity.retransmits?.own_part());
+    start.counters.tcp.as_ref().and_then(|start| {
+        pair.end.counters.tcp.as_ref().map(|end| {
+            let grown = |read: fn(&TcpCounts) -> u64| read(end).saturating_sub(read(start));
+            let all = TcpCounts {
+                sent_segments: grown(|counts| counts.sent_segments),
+                retransmitted_segments: grown(|counts| counts.retransmitted_segments),
+                timeouts: grown(|counts| counts.timeouts),
+                listen_overflows: grown(|counts| counts.listen_overflows),
+            };
+            Counts { all, own_part }
         })
     })
 }
 
-/// What was counted in the window; nothing when a namespace of the same name is new.
-fn grown(start: &TcpCounts, end: &TcpCounts) -> TcpCounts {
-    let grown = |read: fn(&TcpCounts) -> u64| read(end).saturating_sub(read(start));
-    TcpCounts {
-        sent_segments: grown(|counts| counts.sent_segments),
-        retransmitted_segments: grown(|counts| counts.retransmitted_segments),
-        timeouts: grown(|counts| counts.timeouts),
-        listen_overflows: grown(|counts| counts.listen_overflows),
-    }
-}
-
-fn found(window: &Window, pair: &Pair, counts: &TcpCounts) -> Option<Says> {
-    let again = counts.retransmitted_segments as f64;
-    // Of all segments: OutSegs leaves out those that are sent again.
-    let lost = again / (counts.sent_segments as f64 + again).max(1.0);
-    if counts.retransmitted_segments < WORTH_COUNT || lost < WORTH_LOST {
+fn found(window: &Window, pair: &Pair, counts: &Counts) -> Option<Says> {
+    let (again, lost) = (counts.again(), counts.lost());
+    if again < WORTH_COUNT || lost < WORTH_LOST {
         return None;
     }
-    let priced = priced(window, pair, lost);
+    let priced = priced(window, pair, counts);
     let per_s = again / pair.seconds.max(f64::EPSILON);
     let by_tax = stall::severity(priced.as_ref().map_or(0.0, |(tax, _)| tax.share));
     let by_loss = match lost {
-        lost if lost >= MUCH_LOST && counts.sent_segments >= MUCH_SENT => Severity::Medium,
+        lost if lost >= MUCH_LOST && counts.all.sent_segments >= MUCH_SENT => Severity::Medium,
         _ => Severity::Info,
     };
     Some(Says::Found(Finding {
         rule: RULE.id.to_owned(),
         severity: by_tax.max(by_loss),
-        summary: format!("{} of its segments sent again, {per_s:.0} each second", percent(lost)),
+        summary: format!(
+            "{} of {} sent again, {per_s:.0} each second",
+            percent(lost),
+            if counts.shared() { "its network's segments are its own and" } else { "its segments" },
+        ),
         fix: "find the queue or link that drops: ethtool -S, tc -s qdisc, nstat".to_owned(),
-        evidence: vec![
-            Evidence::new("sent again", per_s, "1/s", "RetransSegs, /proc/PID/net/snmp"),
-            Evidence::new("time-outs", counts.timeouts, "count", "TCPTimeouts, netstat"),
-            Evidence::new("lost", lost, "share", "RetransSegs over OutSegs + RetransSegs"),
-            Evidence::new("not accepted", counts.listen_overflows, "count", "ListenOverflows"),
-        ],
+        evidence: evidence(counts, per_s),
         tax: priced.as_ref().map(|(tax, _)| tax.clone()),
         gain: priced.map(|(_, gain)| gain),
         remedy: None,
     }))
+}
+
+fn evidence(counts: &Counts, per_s: f64) -> Vec<Evidence> {
+    let all = &counts.all;
+    let own = counts.own_part.map(|part| {
+        Evidence::new("its part", part, "share", "connections with its ports, tcp_retransmit_skb")
+    });
+    let counted = [
+        Evidence::new("sent again", per_s, "1/s", "its part of RetransSegs, /proc/PID/net/snmp"),
+        Evidence::new("time-outs", all.timeouts, "count", "TCPTimeouts of its network, netstat"),
+        Evidence::new("lost", counts.lost(), "share", "sent again over OutSegs + RetransSegs"),
+        Evidence::new("not accepted", all.listen_overflows, "count", "ListenOverflows"),
+    ];
+    counted.into_iter().chain(own).collect()
 }
 
 /// How long a server's threads waited for what was lost while they seemed idle, s.
@@ -125,7 +181,7 @@ struct Waits {
 impl Waits {
     fn of(pair: &Pair) -> Option<Self> {
         let activity = pair.activity.value()?;
-        let timeouts = timeouts_s(pair)?;
+        let timeouts = grown(pair).value()?.timeouts_s();
         let serving = |doings: &[Doing]| {
             activity.sum(|s| s.serves(pair.end.model) && doings.contains(&s.doing)).0
         };
@@ -148,12 +204,6 @@ impl Waits {
     }
 }
 
-/// The least that all time-outs together can have taken, s.
-fn timeouts_s(pair: &Pair) -> Option<f64> {
-    let [start, end] = [pair.start?, pair.end].map(|database| database.counters.tcp.value());
-    Some(grown(start?, end?).timeouts as f64 * LEAST_TIMEOUT_S)
-}
-
 /// How many clients a thread serves: a loop has one for all of them.
 fn clients_of_thread(pair: &Pair) -> f64 {
     match pair.end.connections.value() {
@@ -163,15 +213,20 @@ fn clients_of_thread(pair: &Pair) -> f64 {
 }
 
 /// The tax and the gain of waiting for what was lost, which is that part of what was sent.
-fn priced(window: &Window, pair: &Pair, lost: f64) -> Option<(Tax, Gain)> {
+fn priced(window: &Window, pair: &Pair, counts: &Counts) -> Option<(Tax, Gain)> {
     let (activity, waits) = (pair.activity.value()?, Waits::of(pair)?);
     let active_s = activity.active(pair.end.model).0;
     if waits.stalled_s() <= 0.0 {
         return None;
     }
     let share = waits.stalled_s() / (active_s + waits.idle_stalled_s());
-    let method = "time-outs x 200 ms, the least that each takes, over active time and these waits; \
-                  those of other programs in its network namespace among them";
+    let whose = match counts.own_part {
+        Some(_) => "its part of its network's as of what was sent again",
+        None => "those of other programs in its network namespace among them",
+    };
+    let method = format!(
+        "time-outs x 200 ms, the least that each takes, over active time and these waits; {whose}"
+    );
     let tax = Tax::new(Interval::new(0.0, share, 1.0_f64.min(share * 2.0)), method);
     let clients_s = (active_s + waits.idle) * clients_of_thread(pair);
     let still_s = waits.timeouts.min(waits.all_s() * clients_of_thread(pair));
@@ -180,7 +235,7 @@ fn priced(window: &Window, pair: &Pair, lost: f64) -> Option<(Tax, Gain)> {
     let room = stall.map_or(f64::INFINITY, |stall| stall.room()).max(1.0);
     // Without losses the link carries others in place of what is sent again then.
     let free = free(window, pair, still_s / clients_s, clients_s / pair.seconds)
-        .map(|free| free / (1.0 - lost.min(MOST_LOST)));
+        .map(|free| free / (1.0 - counts.lost().min(MOST_LOST)));
     let mid = in_loop.min(room).min(factor(share)).min(free.unwrap_or(f64::INFINITY));
     Some((tax, Gain::from(Interval::new(1.0, mid, factor(share)))))
 }
@@ -207,6 +262,7 @@ const FEWEST_MOMENTS: f64 = 10.0;
 mod tests {
     use super::*;
     use crate::test_window;
+    use untax_core::activity::Retransmits;
     use untax_core::window::Sent;
 
     fn lossy(retransmitted: u64, timeouts: u64) -> Vec<Finding> {
@@ -274,6 +330,27 @@ mod tests {
         let finding = test_window::found(evaluate(&window)).remove(0);
         assert!((finding.tax.unwrap().share - 0.8).abs() < 1e-9, "8 of 10 s");
         assert!((finding.gain.unwrap().factor - 5.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn others_in_the_same_network_are_charged_with_their_own() {
+        let mut window = losing(200, 100);
+        let mut part = |own, all| {
+            let activity = window.activity.as_mut().into_value().unwrap();
+            activity[0].retransmits = Some(Retransmits { own, all });
+            test_window::found(evaluate(&window)).pop()
+        };
+        assert!(part(0, 190).is_none());
+        assert!(part(4, 190).is_none(), "less than one in a thousand of what is sent there");
+        let half = part(95, 190).unwrap();
+        // 10 s beside 5 s of active time.
+        assert!((half.tax.unwrap().share - 2.0 / 3.0).abs() < 1e-9);
+        assert!(half.summary.starts_with("1.0 % of its network's segments"), "{}", half.summary);
+        let all = part(190, 190).unwrap();
+        let alone = lossy(200, 100)[0].tax.as_ref().unwrap().share;
+        assert!((all.tax.unwrap().share - alone).abs() < 1e-9);
+        assert!(all.summary.starts_with("2.0 % of its segments"));
+        assert!(part(0, 0).is_some(), "the tracepoint does not tell of connections being opened");
     }
 
     #[test]

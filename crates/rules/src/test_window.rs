@@ -313,6 +313,7 @@ pub fn trace(window: &mut Window, times: &[(Doing, f64)]) {
         started: 0,
         clients: Vec::new(),
         longest: Vec::new(),
+        retransmits: None,
         slices: vec![Slice {
             traced_s: Seconds(10.0),
             stands_for_s: None,

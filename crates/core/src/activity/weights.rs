@@ -77,6 +77,7 @@ mod tests {
             started: 0,
             clients: Vec::new(),
             longest: Vec::new(),
+            retransmits: None,
             slices: slices.iter().map(slice).collect(),
         }
     }

@@ -488,5 +488,6 @@ int BPF_PROG(on_dirty)
 }
 
 #include "reclaim.h"
+#include "retransmits.h"
 #include "samples.h"
 #include "slices.h"

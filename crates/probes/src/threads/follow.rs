@@ -35,6 +35,7 @@ impl Threads {
             let added = self.add(index, database, known)?;
             let watched = self.watched.entry(index).or_insert_with(|| Watched {
                 database: database.id.clone(),
+                pid: database.pid,
                 threads: added,
                 data_known,
                 limited,

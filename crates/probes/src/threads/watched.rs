@@ -6,6 +6,8 @@ use untax_core::activity;
 /// What is known of it, and what its threads did in this window.
 pub(super) struct Watched {
     pub(super) database: String,
+    /// Its main process.
+    pub(super) pid: u32,
     pub(super) threads: u32,
     /// Whether it is known where its processes share its data.
     pub(super) data_known: bool,
