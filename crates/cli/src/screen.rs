@@ -3,6 +3,7 @@
 use anyhow::Context;
 use serde::Serialize;
 use std::io::{ErrorKind, Write};
+use untax_report::format::clean_json;
 use untax_report::terminal::Style;
 
 /// How to draw on standard output.
@@ -37,7 +38,7 @@ pub fn print_line(line: &str) -> anyhow::Result<bool> {
 /// Prints a result as JSON.
 pub fn print_json<T: Serialize>(value: &T) -> anyhow::Result<()> {
     let json = serde_json::to_string_pretty(value).context("cannot write the result as JSON")?;
-    print(&(json + "\n"))
+    print(&(clean_json(&json) + "\n"))
 }
 
 /// Says something on standard error.

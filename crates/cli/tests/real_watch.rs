@@ -11,145 +11,15 @@
 mod support;
 
 use rustix::process::{Pid, Signal, kill_process};
-use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-use rustix::termios::{LocalModes, Termios, Winsize, tcgetattr, tcsetwinsize};
+use rustix::termios::{LocalModes, tcgetattr};
 use serde_json::Value;
-use std::fs::{File, OpenOptions};
-use std::io::{BufRead, BufReader, Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
-use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
-use std::sync::{Arc, Mutex};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
+use support::tty::{Ended, HUNG, Tty, end_of, on_terminal};
 use support::{Bystander, Untax, unmeasured};
 use untax_lab::{LabError, Load, Pgbench, Place, Postgres};
-
-/// Longer than anything here takes: ends what hangs, measures nothing.
-const HUNG: Duration = Duration::from_secs(120);
-
-/// A terminal with the program on it.
-struct Tty {
-    child: Child,
-    master: File,
-    /// Kept open, so that what the program left behind can be looked at.
-    slave: File,
-    before: Termios,
-    shown: Arc<Mutex<vt100::Parser>>,
-}
-
-impl Tty {
-    /// Starts the program on a new terminal of that size.
-    fn start(untax: &Untax, arguments: &[&str], columns: u16, rows: u16) -> Self {
-        let master =
-            openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
-        grantpt(&master).unwrap();
-        unlockpt(&master).unwrap();
-        let name = ptsname(&master, Vec::new()).unwrap().into_string().unwrap();
-        let not_ours = rustix::fs::OFlags::NOCTTY.bits().cast_signed();
-        let slave = OpenOptions::new().read(true).write(true).custom_flags(not_ours).open(name);
-        let (master, slave) = (File::from(master), slave.unwrap());
-        let end = || Stdio::from(slave.try_clone().unwrap());
-        resize(&master, columns, rows);
-        let before = tcgetattr(&slave).unwrap();
-        // A test that is run by `nohup` does not make it ignore SIGHUP.
-        let child = Command::new("env")
-            .args([
-                "--default-signal=HUP",
-                "setsid",
-                "--ctty",
-                env!("CARGO_BIN_EXE_untax"),
-                "--state-dir",
-            ])
-            .arg(untax.path("state"))
-            .args(arguments)
-            .env("TERM", "xterm-256color")
-            .stdin(end())
-            .stdout(end())
-            .stderr(end())
-            .spawn()
-            .unwrap();
-        let shown = Arc::new(Mutex::new(vt100::Parser::new(rows, columns, 0)));
-        let (mut from, parser) = (master.try_clone().unwrap(), Arc::clone(&shown));
-        std::thread::spawn(move || {
-            let mut bytes = [0; 4096];
-            while let Ok(count @ 1..) = from.read(&mut bytes) {
-                parser.lock().unwrap().process(&bytes[..count]);
-            }
-        });
-        Self { child, master, slave, before, shown }
-    }
-
-    fn resize(&self, columns: u16, rows: u16) {
-        self.shown.lock().unwrap().screen_mut().set_size(rows, columns);
-        resize(&self.master, columns, rows);
-    }
-
-    fn press(&mut self, keys: &str) {
-        self.master.write_all(keys.as_bytes()).unwrap();
-    }
-
-    fn screen(&self) -> String {
-        self.shown.lock().unwrap().screen().contents()
-    }
-
-    /// Waits until the screen is as it should be.
-    fn until(&self, what: &str, is: impl Fn(&str) -> bool) -> String {
-        let since = Instant::now();
-        loop {
-            let screen = self.screen();
-            if is(&screen) {
-                return screen;
-            }
-            assert!(since.elapsed() < HUNG, "no {what}:\n{screen}");
-            std::thread::sleep(Duration::from_millis(50));
-        }
-    }
-
-    fn shows(&self, text: &str) -> String {
-        self.until(text, |screen| screen.contains(text))
-    }
-
-    fn signal(&self, signal: Signal) {
-        kill_process(Pid::from_child(&self.child), signal).unwrap();
-    }
-
-    /// Waits for the end of the program; the terminal is then as it was before.
-    fn ended(mut self) -> ExitStatus {
-        let status = end_of(&mut self.child);
-        let after = tcgetattr(&self.slave).unwrap();
-        assert_eq!(after.local_modes, self.before.local_modes);
-        assert_eq!(after.input_modes, self.before.input_modes);
-        assert_eq!(after.output_modes, self.before.output_modes);
-        self.until("cursor on the first screen", |_| {
-            let shown = self.shown.lock().unwrap();
-            !shown.screen().alternate_screen() && !shown.screen().hide_cursor()
-        });
-        status
-    }
-}
-
-impl Drop for Tty {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn resize(master: &File, columns: u16, rows: u16) {
-    let size = Winsize { ws_col: columns, ws_row: rows, ws_xpixel: 0, ws_ypixel: 0 };
-    tcsetwinsize(master, size).unwrap();
-}
-
-fn end_of(child: &mut Child) -> ExitStatus {
-    let since = Instant::now();
-    loop {
-        if let Some(status) = child.try_wait().unwrap() {
-            return status;
-        }
-        assert!(since.elapsed() < HUNG, "it does not end");
-        std::thread::sleep(Duration::from_millis(20));
-    }
-}
 
 /// Whatever pool of huge pages this machine has, something is found.
 const BUFFERS: [(&str, &str); 2] = [("shared_buffers", "256MB"), ("huge_pages", "off")];
@@ -227,9 +97,7 @@ fn databases_that_come_end_and_come_again_are_shown() {
 #[test]
 fn signals_leave_the_terminal_as_it_was() {
     support::real(|| {
-        let mut sleeper = Command::new("sleep");
-        sleeper.arg("180");
-        let sleeper = Bystander::start(sleeper);
+        let sleeper = Bystander::sleeping();
         let pid = sleeper.id().to_string();
         let untax = Untax::new();
         let options = ["watch", "--pid", &pid, "--window", "1s", "--no-calibration"];
@@ -243,6 +111,31 @@ fn signals_leave_the_terminal_as_it_was() {
         tty.shows("untax watch");
         tty.press("\u{3}");
         assert!(tty.ended().success(), "Ctrl-C");
+        Ok(())
+    });
+}
+
+#[test]
+fn a_terminal_that_goes_away_ends_it() {
+    support::real(|| {
+        let sleeper = Bystander::sleeping();
+        let pid = sleeper.id().to_string();
+        let untax = Untax::new();
+        let options = ["watch", "--pid", &pid, "--window", "1s", "--no-calibration"];
+        let (child, mut master, slave, _) = on_terminal(&untax, &options, (80, 24));
+        let mut program = Ended(child);
+        drop(slave);
+        let (mut shown, mut bytes) = (vt100::Parser::new(24, 80, 0), [0; 4096]);
+        let since = Instant::now();
+        // With the first window the keys are told in full, and it waits for them.
+        while !shown.screen().contents().contains("q quit") {
+            assert!(since.elapsed() < HUNG, "{}", shown.screen().contents());
+            let count = master.read(&mut bytes).unwrap();
+            shown.process(&bytes[..count]);
+        }
+        drop(master);
+        assert!(end_of(&mut program.0).success());
+
         Ok(())
     });
 }

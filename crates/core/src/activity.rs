@@ -195,28 +195,13 @@ pub struct Activity {
     /// The longest single waits of their kinds that are worth knowing one by one.
     #[serde(default)]
     pub longest: Vec<Longest>,
-    /// Segments that were sent again, where the kernel tells of each; not known of older runs.
+    /// TCP segments that were sent again from ports that it listens on, where these are known and the
+    /// kernel tells of each; not known of older runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub retransmits: Option<Retransmits>,
+    pub retransmits: Option<u64>,
     /// When they were watched: the whole window piece by piece, or, where that would cost too
     /// much, parts of it.
     pub slices: Vec<Slice>,
-}
-
-/// TCP segments that were sent again in a database's network namespace.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Retransmits {
-    /// On connections with a port that the database listens on at one of their ends.
-    pub own: u64,
-    /// On all.
-    pub all: u64,
-}
-
-impl Retransmits {
-    /// The database's part of all; nothing where none was seen.
-    pub fn own_part(&self) -> Option<f64> {
-        (self.all > 0).then(|| self.own as f64 / self.all as f64)
-    }
 }
 
 /// What the threads of a database did for a while, those that were started meanwhile included.

@@ -134,6 +134,15 @@ pub struct Cgroup {
     pub io: Reading<Vec<IoLimit>>,
 }
 
+impl Cgroup {
+    /// The group with the lowest memory limit, of all that a database is in.
+    pub fn tightest_memory(&self) -> Option<&MemoryGroup> {
+        let groups = self.memory.value()?.iter();
+        let limited = groups.filter_map(|group| Some((group, group.limit()?)));
+        limited.min_by_key(|(_, limit)| *limit).map(|(group, _)| group)
+    }
+}
+
 /// A limit of a group on one block device.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IoLimit {
@@ -172,7 +181,8 @@ pub struct MemoryGroup {
     pub high_bytes: Reading<Bytes>,
     /// What is charged to it now.
     pub usage_bytes: Reading<Bytes>,
-    /// The part of it that is page cache, shared memory included.
+    /// The part of it that is page cache, shared memory included, and in v2 the kernel's caches of names
+    /// and inodes, which can be freed too.
     pub file_bytes: Reading<Bytes>,
     /// Shared memory.
     pub shmem_bytes: Reading<Bytes>,
@@ -181,6 +191,11 @@ pub struct MemoryGroup {
 }
 
 impl MemoryGroup {
+    /// The lower one of its limits.
+    pub fn limit(&self) -> Option<Bytes> {
+        self.max_bytes.value().into_iter().chain(self.high_bytes.value()).min().copied()
+    }
+
     /// What reclaim cannot free without swap: all but the page cache of files.
     pub fn unreclaimable(&self) -> Option<Bytes> {
         let cache = self.file_bytes.value()?.0.saturating_sub(self.shmem_bytes.value()?.0);

@@ -37,7 +37,15 @@ pub struct ConntrackLimit {
 pub struct Conntrack {
     /// Connections in it.
     pub entries: u64,
-    /// Packets dropped so far because their connection found no place.
+    /// What was refused so far, where the kernel tells (`CONFIG_NF_CONNTRACK_PROCFS`).
+    #[serde(flatten)]
+    pub refused: Option<Refused>,
+}
+
+/// What found no place in a connection table so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Refused {
+    /// First packets dropped because their connection could not be put in.
     pub dropped: u64,
     /// Connections thrown out so far to make room for new ones.
     pub dropped_early: u64,

@@ -16,6 +16,7 @@ const FILES: &[&str] = &[
     "/proc/version",
     "/proc/vmstat",
     "/proc/sys/net/netfilter/nf_conntrack_max",
+    "/proc/sys/net/netfilter/nf_conntrack_count",
     "/proc/self/net/stat/nf_conntrack",
     "/proc/7/net/stat/nf_conntrack",
     "/proc/7/root/etc/machine-id",

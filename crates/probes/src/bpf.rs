@@ -1,8 +1,8 @@
 //! The life of a BPF program: opened, configured, loaded, attached; gone with its value.
 
 use libbpf_rs::{
-    ErrorKind, Link, MapCore, MapType, Object, ObjectBuilder, OpenMapMut, PrintLevel, ProgramInput,
-    ProgramMut, ProgramType, libbpf_sys, num_possible_cpus,
+    ErrorKind, Link, MapCore, MapFlags, MapType, Object, ObjectBuilder, OpenMapMut, PrintLevel,
+    ProgramInput, ProgramMut, ProgramType, libbpf_sys, num_possible_cpus,
 };
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, IntoRawFd, OwnedFd};
 use std::sync::Mutex;
@@ -29,6 +29,8 @@ pub(crate) struct Running {
     /// While this is open, the kernel counts the time that programs take.
     counted: Option<OwnedFd>,
     links: Vec<(String, Link)>,
+    /// Functions whose tracepoints this kernel lacks.
+    missing: Vec<String>,
     /// What of its processor time was billed.
     billed: Seconds,
 }
@@ -36,8 +38,14 @@ pub(crate) struct Running {
 /// What libbpf said of the program that is being loaded: its errors are numbers alone.
 static SAID: Mutex<String> = Mutex::new(String::new());
 
+/// A log of the verifier's, and more, bytes.
+const MOST_SAID: usize = 16 << 20;
+
 fn listen(_: PrintLevel, text: String) {
     if let Ok(mut said) = SAID.lock() {
+        if said.len() > MOST_SAID {
+            said.clear();
+        }
         said.extend([text]);
     }
 }
@@ -96,7 +104,13 @@ impl Program {
         }
         let object = open.load()?;
         let counted = count_time();
-        let mut running = Running { object, counted, links: Vec::new(), billed: Seconds(0.0) };
+        let mut running = Running {
+            object,
+            counted,
+            links: Vec::new(),
+            missing: Vec::new(),
+            billed: Seconds(0.0),
+        };
         let at_events = |kind| !matches!(kind, ProgramType::Syscall | ProgramType::PerfEvent);
         let later = |program: &ProgramMut| self.later.iter().any(|name| program.name() == *name);
         let at_once = |program: &ProgramMut| at_events(program.prog_type()) && !later(program);
@@ -184,7 +198,10 @@ impl Running {
         for program in self.object.progs_mut().filter(which) {
             let name = program.name().to_string_lossy().into_owned();
             let may_be_missing = optional.contains(&name.as_str());
-            self.links.extend(attached(name, program.attach(), may_be_missing)?);
+            match attached(name.clone(), program.attach(), may_be_missing)? {
+                Some(link) => self.links.push(link),
+                None => self.missing.push(name),
+            }
         }
         Ok(())
     }
@@ -226,6 +243,11 @@ impl Running {
         self.links.iter().any(|(attached, _)| attached == name)
     }
 
+    /// Whether one of its functions was to be attached and could not.
+    pub fn lacks(&self, name: &str) -> bool {
+        self.missing.iter().any(|missing| missing == name)
+    }
+
     /// Detaches some of its functions.
     pub fn detach(&mut self, names: &[&str]) {
         self.links.retain(|(name, _)| !names.contains(&name.as_str()));
@@ -242,6 +264,23 @@ impl Running {
     pub fn map(&self, name: &str) -> libbpf_rs::Result<impl MapCore + '_> {
         let found = self.object.maps().find(|map| map.name() == name);
         found.ok_or_else(|| libbpf_rs::Error::from_raw_os_error(libc::ENOENT))
+    }
+
+    /// What a table holds of counts by two numbers each, and empties it.
+    pub fn drain(&self, name: &str) -> libbpf_rs::Result<Vec<((u32, u32), u64)>> {
+        let map = self.map(name)?;
+        let mut all = Vec::new();
+        let keys: Vec<Vec<u8>> = map.keys().collect();
+        for key in keys {
+            // An entry may give way to a newer one meanwhile.
+            let Some(count) = map.lookup(&key, MapFlags::ANY)? else { continue };
+            let number = |bytes: &[u8]| Some(u32::from_ne_bytes(bytes.try_into().ok()?));
+            let numbers = key.get(0..4).and_then(number).zip(key.get(4..8).and_then(number));
+            let count = count.get(0..8).and_then(|bytes| bytes.try_into().ok());
+            all.extend(numbers.zip(count.map(u64::from_ne_bytes)));
+            let _ = map.delete(&key);
+        }
+        Ok(all)
     }
 
     /// Runs one of its functions now.

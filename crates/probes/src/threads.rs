@@ -171,7 +171,7 @@ impl Threads {
     fn begin_window(&mut self) -> libbpf_rs::Result<()> {
         self.bpf.call("forget_longest")?;
         self.read_totals()?;
-        ByPort::taken(&self.bpf)?;
+        ByPort::taken(&self.bpf);
         self.messages.seen_in_window = self.messages.seen;
         for watched in self.watched.values_mut() {
             watched.opened_ns.clone_from(&watched.total_ns);
@@ -238,10 +238,7 @@ impl Threads {
             Ok(clients) => clients,
             Err(error) => return Reading::Failed(format!("who its clients are: {error}")),
         };
-        let sent_again = match ByPort::taken(&self.bpf) {
-            Ok(sent_again) => sent_again,
-            Err(error) => return Reading::Failed(format!("what was sent again: {error}")),
-        };
+        let sent_again = ByPort::taken(&self.bpf);
         let retransmits = |pid| sent_again.as_ref().and_then(|again| again.of(&self.host, pid));
         let activity = |(index, watched): (&u32, &mut Watched)| Activity {
             database: watched.database.clone(),

@@ -21,20 +21,57 @@ pub fn bar(tax: &Tax, scale: f64, class: &str) -> Markup {
     }
 }
 
+/// The least and the most of some histograms: pictures on one axis can be compared.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Range {
+    least: f64,
+    most: f64,
+}
+
+impl Range {
+    /// Of all that counted something.
+    pub fn of<'a>(buckets: impl Iterator<Item = &'a Bucket>) -> Self {
+        let counted = buckets.filter(|bucket| bucket.count > 0);
+        let none = Self { least: f64::INFINITY, most: 0.0 };
+        counted.fold(none, |range, bucket| Self {
+            least: range.least.min(least_of(bucket)),
+            most: range.most.max(bucket.to),
+        })
+    }
+
+    /// Where a value lies between both (0..1), by its logarithm.
+    fn at(self, value: f64) -> f64 {
+        let part = (value / self.least).log2() / (self.most / self.least).log2();
+        if part.is_finite() { part.clamp(0.0, 1.0) } else { 0.0 }
+    }
+}
+
+/// Buckets double, or less; the first one may begin at nothing.
+fn least_of(bucket: &Bucket) -> f64 {
+    bucket.from.max(bucket.to / 2.0)
+}
+
 /// A histogram as a row of bars, the highest as high as there is room.
-pub fn histogram(buckets: &[Bucket], label: &str) -> Markup {
+pub fn histogram(
+    buckets: &[Bucket],
+    range: Range,
+    label: &str,
+    write: impl Fn(f64) -> String,
+) -> Markup {
     const WIDE: f64 = 120.0;
     const HIGH: f64 = 26.0;
     let most = buckets.iter().map(|bucket| bucket.count).max().unwrap_or(0).max(1) as f64;
-    let each = WIDE / buckets.len().max(12) as f64;
     html! {
         svg.histogram viewBox={ "0 0 " (WIDE) " " (HIGH) } width=(WIDE) height=(HIGH) role="img"
             aria-label=(label) {
-            @for (at, bucket) in buckets.iter().enumerate().filter(|(_, b)| b.count > 0) {
+            @for bucket in buckets.iter().filter(|bucket| bucket.count > 0) {
                 // What is there at all is seen.
                 @let high = (bucket.count as f64 / most * HIGH).max(1.0);
-                rect x=(n(at as f64 * each)) y=(n(HIGH - high)) width=(n((each - 0.6).max(0.6)))
-                    height=(n(high)) {}
+                @let [from, to] = [least_of(bucket), bucket.to].map(|value| range.at(value) * WIDE);
+                rect x=(n(from)) y=(n(HIGH - high)) width=(n((to - from - 0.6).max(0.6)))
+                    height=(n(high)) {
+                    title { (write(bucket.from)) "–" (write(bucket.to)) ": " (bucket.count) }
+                }
             }
             line.base x1="0" x2=(WIDE) y1=(HIGH) y2=(HIGH) {}
         }
@@ -294,6 +331,21 @@ mod tests {
         let (low, high) = around([0.97, 1.52].into_iter()).unwrap();
         assert!(low <= 0.97 && high >= 1.52 && high - low < 0.8, "{low} {high}");
         assert_eq!(around(std::iter::empty()), None);
+    }
+
+    #[test]
+    fn bars_of_several_histograms_are_on_one_axis() {
+        let bucket = |from: f64| Bucket { from, to: from * 2.0, count: 5 };
+        let [small, large] = [[bucket(512.0)], [bucket(524_288.0)]];
+        let range = Range::of(small.iter().chain(&large));
+        let x = |buckets: &[Bucket]| {
+            let svg = histogram(buckets, range, "sizes", format::number).into_string();
+            svg.split("rect x=\"").nth(1).unwrap().split('"').next().unwrap().to_owned()
+        };
+        assert_eq!((x(&small).as_str(), x(&large).as_str()), ("0.0", "109.1"));
+        let first = Bucket { from: 0.0, ..bucket(1.0) };
+        assert!(Range::of([first].iter()).at(1.5).is_finite());
+        assert!(Range::of([].iter()).at(1.0).abs() < 1e-9, "of nothing");
     }
 
     #[test]

@@ -4,7 +4,7 @@ use crate::accounting::factor;
 use crate::catalogue::Rule;
 use crate::stall::{Stall, percent};
 use crate::unpriced::{self, Words};
-use untax_core::network::Conntrack;
+use untax_core::network::{Conntrack, Refused};
 use untax_core::window::Pair;
 use untax_core::{Diagnosis, Evidence, Gain, Interval, Reading, Severity, Window};
 
@@ -19,7 +19,10 @@ pub const RULE: Rule = Rule {
            matter.",
     measured: "Entries of the table of the database's network namespace, or of the host's, against \
                nf_conntrack_max; and how much drop and early_drop of \
-               /proc/PID/net/stat/nf_conntrack grew in the window. Found from 80 % on. The client \
+               /proc/PID/net/stat/nf_conntrack grew in the window; kernels without that file tell \
+               the entries of the host's table alone. Found from 80 % on. What is dropped from a \
+               table with room, where none was thrown out for another, clashed with a packet of the \
+               same connection (requests over UDP, in parallel): worth knowing and no more. The client \
                waits, before the database knows of it: the database loses no time, and the tax is \
                unmeasured. The gain adds the clients' waiting to the database's active time: one \
                second for each first packet that was dropped, as far as CPUs have room for what they \
@@ -56,8 +59,13 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
         gap => return unpriced::unmeasured(RULE.id, None, gap.why().unwrap_or_default()),
     };
     let mut all = Vec::new();
-    if let Some(end) = tables(&window.end) {
+    let host = tables(&window.end);
+    if let Some(end) = host {
         all.extend(said(window, None, most, tables(&window.start), end));
+    }
+    let untold = host.is_some_and(|table| table.refused.is_none());
+    if untold {
+        all.extend(unpriced::unmeasured(RULE.id, None, UNTOLD.to_owned()));
     }
     for pair in window.databases() {
         let of = |database: &untax_core::Database| {
@@ -69,12 +77,23 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
                 let start = pair.start.and_then(|start| of(start).into_value());
                 all.extend(said(window, Some(&pair), most, start, end));
             }
+            Reading::Absent(_) if untold && is_apart(pair.end) => {
+                all.extend(unpriced::unmeasured(RULE.id, id, UNTOLD.to_owned()));
+            }
             // It shares the host's table, or its namespace has none.
             Reading::Absent(_) => {}
             gap => all.extend(unpriced::unmeasured(RULE.id, id, gap.why().unwrap_or_default())),
         }
     }
     all
+}
+
+const UNTOLD: &str = "this kernel tells what the connection tables refuse to netlink alone (it was built \
+                      without CONFIG_NF_CONNTRACK_PROCFS): conntrack -S tells it";
+
+/// Whether a database is in a network namespace of its own.
+fn is_apart(database: &untax_core::Database) -> bool {
+    database.network.value().is_some_and(|network| network.own_namespace)
 }
 
 /// What a client of the database waits for a first packet that was dropped: until it sends it again
@@ -90,6 +109,11 @@ fn gain(window: &Window, pair: &Pair, dropped: u64) -> Option<Gain> {
     (dropped >= WORTH_COUNT).then(|| Gain::from(gain()))
 }
 
+const FIX: &str = "a pool of connections; a larger nf_conntrack_max, or no tracking of its port";
+
+const FIX_OF_CLASHES: &str = "one request after the other from a socket (resolv.conf: single-request), or no \
+                              tracking of that port; a larger table changes nothing";
+
 fn said(
     window: &Window,
     pair: Option<&Pair>,
@@ -97,8 +121,8 @@ fn said(
     start: Option<Conntrack>,
     end: Conntrack,
 ) -> Vec<Diagnosis> {
-    let grown = start.map(|start| Conntrack {
-        entries: end.entries,
+    let ends = start.and_then(|start| start.refused).zip(end.refused);
+    let grown = ends.map(|(start, end)| Refused {
         dropped: end.dropped.saturating_sub(start.dropped),
         dropped_early: end.dropped_early.saturating_sub(start.dropped_early),
         insert_failed: end.insert_failed.saturating_sub(start.insert_failed),
@@ -112,14 +136,21 @@ fn said(
         return Vec::new();
     }
     let full = format!("the connection table is {} full", percent(used));
-    let (severity, summary) = if dropped >= WORTH_COUNT {
+    let has_room = used < NEARLY_FULL && early == 0;
+    let (severity, summary) = if has_room {
+        let clashed = "packets of the same new connections came at once";
+        (Severity::Info, format!("{dropped} packets were dropped as {clashed}, {full}"))
+    } else if dropped >= WORTH_COUNT {
         (Severity::High, format!("{full}: {dropped} first packets of connections were dropped"))
     } else if lost {
         (Severity::Medium, format!("{full}: {early} connections were thrown out for new ones"))
     } else {
         (Severity::Medium, full)
     };
-    let source = "/proc/PID/net/stat/nf_conntrack";
+    let source = match end.refused {
+        Some(_) => "/proc/PID/net/stat/nf_conntrack",
+        None => "net.netfilter.nf_conntrack_count",
+    };
     let mut evidence = vec![
         Evidence::new("connections", end.entries, "count", source),
         Evidence::new("limit", most, "count", "net.netfilter.nf_conntrack_max"),
@@ -137,11 +168,10 @@ fn said(
     let words = Words {
         severity,
         summary,
-        fix: "a pool of connections; a larger nf_conntrack_max, or no tracking of its port"
-            .to_owned(),
+        fix: if has_room { FIX_OF_CLASHES } else { FIX }.to_owned(),
         evidence,
-        gain: pair.and_then(|pair| gain(window, pair, dropped)),
-        remedy: Some("conntrack-max"),
+        gain: pair.filter(|_| !has_room).and_then(|pair| gain(window, pair, dropped)),
+        remedy: (!has_room).then_some("conntrack-max"),
         why: "the client waits for what is dropped, not the database: a second for each first \
               packet at least",
     };
@@ -157,7 +187,8 @@ mod tests {
     use untax_core::network::{ConntrackLimit, DatabaseNetwork};
 
     fn table(entries: u64, dropped: u64, early: u64) -> Conntrack {
-        Conntrack { entries, dropped, dropped_early: early, insert_failed: 0 }
+        let refused = Refused { dropped, dropped_early: early, insert_failed: 0 };
+        Conntrack { entries, refused: Some(refused) }
     }
 
     /// A window over the host's table and one of the database's own, with a limit of 1000.
@@ -203,6 +234,32 @@ mod tests {
         assert_eq!(gain(2.0).as_slice(), [1.0, 5.0, 9.0]);
         assert_eq!(gain(10.0).as_slice(), [1.0, 2.0, 2.0], "two CPUs have no room for more");
         assert_eq!(found(calm, table(500, 0, 9))[0].1, Severity::Medium);
+    }
+
+    #[test]
+    fn what_a_table_with_room_drops_clashed() {
+        let clashed = found(table(0, 0, 0), table(300, 8, 0));
+        assert_eq!((clashed.len(), clashed[0].1), (1, Severity::Info));
+        assert!(clashed[0].2.starts_with("8 packets were dropped as"), "{}", clashed[0].2);
+        let mut window = window(table(0, 0, 0), table(300, 8, 0), 1000);
+        test_window::trace(&mut window, &[(Doing::OnCpu, 2.0)]);
+        let finding = test_window::found(evaluate(&window)).remove(0);
+        assert!(finding.remedy.is_none() && finding.gain.is_none());
+    }
+
+    #[test]
+    fn what_a_kernel_does_not_tell_is_unmeasured() {
+        let untold = |entries| Conntrack { entries, refused: None };
+        let mut window = window(untold(100), untold(0), 1000);
+        let network = window.end.databases[0].network.as_mut().into_value().unwrap();
+        network.conntrack = Reading::Absent(String::new());
+        let gaps = |window: &Window| test_window::gaps(evaluate(window));
+        assert_eq!(gaps(&window).len(), 2, "the host's and the database's");
+        assert!(test_window::found(evaluate(&window)).is_empty());
+        if let Reading::Present(conntrack) = &mut window.end.host.conntrack {
+            conntrack.table.entries = 900;
+        }
+        assert_eq!(test_window::found(evaluate(&window))[0].severity, Severity::Medium);
     }
 
     #[test]

@@ -73,11 +73,12 @@ fn costs(window: &Window, stall: Stall, pair: &Pair, io: Option<&Io>) -> Says {
     let early = too_small.map_or(0.0, |_| written_early(window, pair));
     let stall = stall.ending(early);
     let (fix, remedy) = match too_small {
+        _ if by_its_group(pair, io) => (FIX_OF_GROUP.to_owned(), None),
         Some(threshold) => (
             format!("vm.dirty_bytes up to {ROOM}: its own bursts do not fit within {threshold}"),
-            "dirty-room",
+            Some("dirty-room"),
         ),
-        None => (fix(io), "dirty-limits"),
+        None => (fix(io), Some("dirty-limits")),
     };
     let words = Words {
         summary: format!(
@@ -88,10 +89,28 @@ fn costs(window: &Window, stall: Stall, pair: &Pair, io: Option<&Io>) -> Says {
         evidence: io.map(evidence).unwrap_or_default(),
         method: "time asleep in the kernel's balancing of dirty pages, traced, over active time"
             .to_owned(),
-        remedy: Some(remedy),
+        remedy,
     };
     stall::finding(RULE.id, &stall, words)
 }
+
+/// Whether it was held back by the threshold of a group with a memory limit, which v2 has in the same
+/// proportion to its memory as the machine's: that of the machine was far away.
+fn by_its_group(pair: &Pair, io: Option<&Io>) -> bool {
+    let far = io.and_then(|io| io.dirty.value()).is_some_and(|dirty| fullness(dirty) < FAR);
+    let limited = pair.end.cgroup.value().is_some_and(|cgroup| {
+        let is_v2 = !cgroup.paths.contains_key("memory");
+        is_v2 && cgroup.memory.value().is_some_and(|groups| !groups.is_empty())
+    });
+    far && limited
+}
+
+/// Below this part of its threshold the machine holds nobody back, whatever happens between two looks: it
+/// begins at the middle between both thresholds.
+const FAR: f64 = 0.3;
+
+const FIX_OF_GROUP: &str = "a larger memory limit, or less written at once by its group: its memory has a \
+                            threshold of its own, which vm.dirty_bytes of the machine would lower";
 
 /// The share of its active time in which a database waits for the disk to take temporary files: with
 /// room for them they are dropped before they are written.
@@ -162,6 +181,7 @@ mod tests {
     use super::*;
     use crate::test_io;
     use crate::test_window::{self, found};
+    use untax_core::database::MemoryGroup;
 
     #[test]
     fn who_is_held_back_is_told_and_who_wrote_is_named() {
@@ -203,6 +223,37 @@ mod tests {
             && let Reading::Present(writers) = &mut io.writers
         {
             writers[0].database = Some("mysql:8".to_owned());
+        }
+        let finding = found(evaluate(&window)).remove(0);
+        assert_eq!(finding.remedy.as_deref(), Some("dirty-limits"));
+    }
+
+    #[test]
+    fn a_groups_own_threshold_is_not_the_machines() {
+        let mut window = test_window::postgres();
+        window.io = test_io::io(Vec::new());
+        test_window::trace(&mut window, &[(Doing::OnCpu, 5.0), (Doing::DirtyThrottled, 5.0)]);
+        let bytes = |mib| Reading::Present(Bytes::from_mib(mib));
+        let group = MemoryGroup {
+            cgroup: "/db".to_owned(),
+            max_bytes: bytes(200),
+            high_bytes: Reading::Absent("max".to_owned()),
+            usage_bytes: bytes(100),
+            file_bytes: bytes(50),
+            shmem_bytes: bytes(0),
+            at_limit: Reading::Present(0),
+        };
+        let limit = test_window::limit("/db", Bytes(1), Bytes(0));
+        let mut cgroup = test_window::cgroup(vec![limit]).into_value().unwrap();
+        cgroup.memory = Reading::Present(vec![group]);
+        window.end.databases[0].cgroup = Reading::Present(cgroup);
+        let finding = found(evaluate(&window)).remove(0);
+        assert_eq!(finding.remedy, None, "a tenth of the machine's threshold is changed");
+        assert!(finding.fix.starts_with("a larger memory limit"), "{}", finding.fix);
+        if let Reading::Present(io) = &mut window.io
+            && let Reading::Present(dirty) = &mut io.dirty
+        {
+            dirty.dirty_bytes = Bytes(70 << 20);
         }
         let finding = found(evaluate(&window)).remove(0);
         assert_eq!(finding.remedy.as_deref(), Some("dirty-limits"));

@@ -5,7 +5,7 @@ use crate::memory;
 use crate::stall::{self, Stall, WORTH, Words, percent};
 use untax_core::activity::Doing;
 use untax_core::finding::Says;
-use untax_core::io::{Behind, Direction, Role, Writer};
+use untax_core::io::{Behind, Direction, Place, Role, Writer};
 use untax_core::window::Pair;
 use untax_core::{Diagnosis, Evidence, Io, Seconds, Severity, Window};
 
@@ -97,6 +97,9 @@ enum Suspect<'a> {
 /// Writing more than this in a window is a flood: half a second of a fast disk.
 const FLOOD_BYTES: u64 = 256 << 20;
 
+/// Who wrote less than one in so many bytes of a flood is no suspect beside it.
+const LITTLE: u64 = 10;
+
 fn suspect<'a>(io: &'a Io, pair: &Pair) -> Suspect<'a> {
     let id = pair.end.id.as_str();
     // Whether temporary files are written depends on the queries.
@@ -108,21 +111,32 @@ fn suspect<'a>(io: &'a Io, pair: &Pair) -> Suspect<'a> {
             .is_some_and(|found| !matches!(found.behind, Behind::Mapped | Behind::Copied))
             && !flows.any(|flow| flow.device == device && flow.direction == Direction::Write)
     };
-    let mut filesystems = places().filter_map(|place| place.filesystem.value());
-    let silent = filesystems.find(|f| f.device.as_deref().is_some_and(silent));
-    if let (Some(filesystem), true) = (silent, io.flows.is_present()) {
-        return Suspect::Frozen(filesystem.point.clone());
+    let frozen = |place: &&Place| {
+        let filesystem = place.filesystem.value()?;
+        silent(filesystem.device.as_deref()?).then(|| filesystem.point.clone())
+    };
+    // A disk of data may well be quiet; one of the log is not while anybody writes.
+    let log = places().filter(|place| place.role == Role::Log).find_map(|place| frozen(&place));
+    let all: Option<Vec<String>> = places().map(|place| frozen(&place)).collect();
+    let point = log.or_else(|| all?.into_iter().next());
+    if let (Some(point), true) = (point, io.flows.is_present()) {
+        return Suspect::Frozen(point);
     }
     let others = || {
         let writers = io.writers.value().into_iter().flatten();
         writers.filter(|writer| writer.database.as_deref() != Some(id))
     };
-    if let Some(limited) = others().find(|writer| !writer.limits.is_empty()) {
-        return Suspect::Limited(limited);
-    }
-    match others().next().filter(|writer| writer.written_bytes.0 >= FLOOD_BYTES) {
-        Some(flood) => Suspect::Flood(flood),
-        None => Suspect::Nobody,
+    let flood = others().next().filter(|writer| writer.written_bytes.0 >= FLOOD_BYTES);
+    let limited = others().find(|writer| !writer.limits.is_empty());
+    match (limited, flood) {
+        (Some(limited), Some(flood))
+            if limited.written_bytes.0 < flood.written_bytes.0 / LITTLE =>
+        {
+            Suspect::Flood(flood)
+        }
+        (Some(limited), _) => Suspect::Limited(limited),
+        (None, Some(flood)) => Suspect::Flood(flood),
+        (None, None) => Suspect::Nobody,
     }
 }
 
@@ -232,6 +246,32 @@ mod tests {
         let findings = found(evaluate(&window()));
         assert!((findings[0].tax.as_ref().unwrap().share - 0.8).abs() < 1e-9);
         assert!(findings[0].summary.contains("/batch is held back by io.max"));
+    }
+
+    #[test]
+    fn beside_a_flood_little_is_no_suspect() {
+        let mut window = window();
+        if let Reading::Present(io) = &mut window.io
+            && let Reading::Present(writers) = &mut io.writers
+        {
+            let flood =
+                Writer { written_bytes: Bytes(8 << 30), limits: Vec::new(), ..writers[0].clone() };
+            writers[0].written_bytes = Bytes(1 << 20);
+            writers.insert(0, flood);
+        }
+        assert!(found(evaluate(&window))[0].summary.contains("which wrote 8 GiB"));
+    }
+
+    #[test]
+    fn a_quiet_disk_of_data_is_not_frozen() {
+        let mut window = window();
+        if let Reading::Present(io) = &mut window.io {
+            io.devices
+                .push(untax_core::io::Device { name: "vdb".to_owned(), ..io.devices[0].clone() });
+            let Reading::Present(filesystem) = &mut io.places[0].filesystem else { unreachable!() };
+            filesystem.device = Some("vdb".to_owned());
+        }
+        assert!(!found(evaluate(&window))[0].summary.contains("frozen"));
     }
 
     #[test]

@@ -82,9 +82,10 @@ fn evaluate_one(nodes: &[NumaNode], pair: &Pair) -> Vec<Diagnosis> {
     if all < WORTH_BYTES || remote < WORTH_REMOTE || (running < ON_ONE && lying < ON_ONE) {
         return Vec::new();
     }
-    let (severity, summary, fix) = if running < ON_ONE {
+    let afar = 1.0 - memory.get(&running_on).unwrap_or(&0.0);
+    let (severity, summary, fix) = if running < ON_ONE || afar < WORTH_REMOTE {
         let summary = format!(
-            "its threads run on all nodes, {} of its memory is on node {lying_on}",
+            "its threads run on several nodes, {} of its memory is on node {lying_on}",
             percent(lying)
         );
         (
@@ -95,7 +96,7 @@ fn evaluate_one(nodes: &[NumaNode], pair: &Pair) -> Vec<Diagnosis> {
     } else {
         let summary = format!(
             "{} of its memory is on other nodes than node {running_on}, where its threads run",
-            percent(remote)
+            percent(afar)
         );
         let severity = if remote < 0.5 { Severity::Low } else { Severity::Medium };
         (
@@ -231,7 +232,15 @@ mod tests {
         assert!(found([0, 1000], "0-3", &ran).is_empty());
         let even = [(0, 500), (2, 500)];
         assert!(found([500, 500], "0-3", &even).is_empty(), "a large one has no other way");
-        assert!(found([1000, 0], "0-3", &even)[0].summary.starts_with("its threads run on all"));
+        assert!(
+            found([1000, 0], "0-3", &even)[0].summary.starts_with("its threads run on several")
+        );
+        let strays = found([950, 50], "0-3", &[(0, 820), (2, 180)]);
+        assert!(
+            strays[0].summary.contains("95 % of its memory is on node 0"),
+            "{}",
+            strays[0].summary
+        );
     }
 
     #[test]

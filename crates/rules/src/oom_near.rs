@@ -2,7 +2,7 @@
 
 use crate::catalogue::Rule;
 use crate::stall;
-use untax_core::database::{MemoryGroup, Model};
+use untax_core::database::{Cgroup, MemoryGroup, Model};
 use untax_core::finding::Says;
 use untax_core::window::Pair;
 use untax_core::{Bytes, Diagnosis, Evidence, Finding, Reading, Severity, Window};
@@ -13,8 +13,9 @@ pub const RULE: Rule = Rule {
     what: "Page cache can be dropped, a buffer pool or a heap cannot. Once only such memory is \
            left under a limit, every allocation goes through reclaim that finds nothing; clients \
            time out long before the kernel kills the database. Better to refuse work early.",
-    measured: "memory.current less the page cache of files (memory.stat), against memory.max, of \
-               each group up to the root; the time left follows from how fast it grew in the \
+    measured: "memory.current less the page cache of files and, in v2, slab_reclaimable (memory.stat), \
+               against memory.max, of each group up to the root, which others may be in too: the \
+               worst is told; the time left follows from how fast it grew in the \
                window. Found when less than 5 % is left, or when it lasts less than 15 minutes \
                at that speed. With a quarter and more left, growth by less than 2 % of the limit in \
                the window may be one query's, and is of low severity; so is growth that may end by itself, \
@@ -49,10 +50,16 @@ const NOW_S: f64 = 5.0 * 60.0;
 fn evaluate(window: &Window) -> Vec<Diagnosis> {
     stall::per_database(window, RULE.id, |pair| {
         let groups = pair.end.cgroup.as_ref().and_then(|cgroup| cgroup.memory.as_ref());
-        groups.and_then(|groups| match groups.iter().find_map(|group| of_group(pair, group)) {
-            Some(says) => Reading::Present(Some(says)),
-            // A group of which too little is known may be the one.
-            None => groups.iter().find_map(gap).unwrap_or(Reading::Present(None)),
+        groups.and_then(|groups| {
+            let found = groups.iter().enumerate();
+            let found = found.filter_map(|(above, group)| of_group(pair, group, above > 0));
+            // Of several that are as bad, the nearest is the last one here.
+            let worst = found.collect::<Vec<_>>().into_iter().rev().max_by_key(|f| f.severity);
+            match worst {
+                Some(finding) => Reading::Present(Some(Says::Found(finding))),
+                // A group of which too little is known may be the one.
+                None => groups.iter().find_map(gap).unwrap_or(Reading::Present(None)),
+            }
         })
     })
 }
@@ -66,7 +73,8 @@ fn gap(group: &MemoryGroup) -> Option<Reading<Option<Says>>> {
     Some(gap.clone().map(|_| None))
 }
 
-fn of_group(pair: &Pair, group: &MemoryGroup) -> Option<Says> {
+/// Of a group that is `above` the nearest one with a limit others are members, most likely.
+fn of_group(pair: &Pair, group: &MemoryGroup, above: bool) -> Option<Finding> {
     let (limit, used) = (group.max_bytes.value()?.0 as f64, group.unreclaimable()?.0 as f64);
     let left = (limit - used).max(0.0);
     let grown = growth(pair, group);
@@ -77,10 +85,16 @@ fn of_group(pair: &Pair, group: &MemoryGroup) -> Option<Says> {
         return None;
     }
     let fills = unfilled(pair, group).filter(|fills| left - fills >= TIGHT * limit);
+    let limit_of = if above { "that group's limit" } else { "its limit" };
     let when = if lasts_s < SOON_S {
-        format!("{lasts_s:.0} s from its limit at this speed")
+        format!("{lasts_s:.0} s from {limit_of} at this speed")
     } else {
-        format!("{} from its limit", Bytes(left as u64))
+        format!("{} from {limit_of}", Bytes(left as u64))
+    };
+    let of = if above {
+        format!("in {}, which it is in,", group.cgroup)
+    } else {
+        "of its memory".to_owned()
     };
     let severity = if maybe_brief || fills.is_some() {
         Severity::Low
@@ -90,8 +104,13 @@ fn of_group(pair: &Pair, group: &MemoryGroup) -> Option<Says> {
         Severity::Medium
     };
     let mut evidence = vec![
-        Evidence::new("limit", limit as u64, "bytes", "memory.max or memory.limit_in_bytes"),
-        Evidence::new("cannot be freed", used as u64, "bytes", "usage less page cache"),
+        Evidence::new(
+            "limit",
+            limit as u64,
+            "bytes",
+            format!("memory.max or memory.limit_in_bytes of {}", group.cgroup),
+        ),
+        Evidence::new("cannot be freed", used as u64, "bytes", "usage less page cache and slab"),
     ];
     let pool =
         |bytes| Evidence::new("its pool may still take", bytes as u64, "bytes", "its memory");
@@ -100,18 +119,25 @@ fn of_group(pair: &Pair, group: &MemoryGroup) -> Option<Says> {
     if let Some(count) = group.at_limit.value() {
         evidence.push(Evidence::new("times at its limit", *count, "count", "events or failcnt"));
     }
-    Some(Says::Found(Finding {
+    let cgroup = pair.end.cgroup.value();
+    let is_tightest = cgroup.and_then(Cgroup::tightest_memory) == Some(group);
+    Some(Finding {
         rule: RULE.id.to_owned(),
         severity,
-        summary: format!("{} of its memory cannot be freed, {when}", Bytes(used as u64)),
-        fix: "raise the limit of the group, or give the database less; refuse work early"
-            .to_owned(),
+        summary: format!("{} {of} cannot be freed, {when}", Bytes(used as u64)),
+        fix: if above { FIX_ABOVE } else { FIX }.to_owned(),
         evidence,
         tax: None,
         gain: None,
-        remedy: Some("memory-limit".to_owned()),
-    }))
+        // It raises the lowest limit.
+        remedy: is_tightest.then(|| "memory-limit".to_owned()),
+    })
 }
+
+const FIX: &str = "raise the limit of the group, or give the database less; refuse work early";
+
+const FIX_ABOVE: &str =
+    "find what else is in that group and grows, or raise its limit; refuse work early";
 
 /// What the shared memory of its processes may still grow by until it is as full as it was made, where
 /// that is most of what grows; huge pages are no memory of the group.
@@ -242,6 +268,29 @@ mod tests {
         let unlimited = Reading::Absent("unlimited".to_owned());
         let unread = MemoryGroup { max_bytes: unlimited, usage_bytes: denied(), ..group(500) };
         assert!(gaps_with(unread).is_empty());
+    }
+
+    #[test]
+    fn of_groups_the_worst_is_told_and_whose_it_is() {
+        let mut window = window(400, 400);
+        for (snapshot, used) in [(&mut window.start, 400), (&mut window.end, 990)] {
+            let Reading::Present(cgroup) = &mut snapshot.databases[0].cgroup else {
+                panic!("it has a group")
+            };
+            let pods = MemoryGroup { cgroup: "/pods".to_owned(), ..group(used) };
+            let own =
+                MemoryGroup { max_bytes: Reading::Present(Bytes::from_mib(500)), ..group(400) };
+            cgroup.memory = Reading::Present(vec![own, pods]);
+        }
+        let of_pods = found(evaluate(&window)).remove(0);
+        assert_eq!((of_pods.severity, of_pods.remedy.as_deref()), (Severity::High, None));
+        assert!(of_pods.summary.contains("in /pods, which it is in,"), "{}", of_pods.summary);
+        let Reading::Present(cgroup) = &mut window.end.databases[0].cgroup else { unreachable!() };
+        let Reading::Present(groups) = &mut cgroup.memory else { unreachable!() };
+        groups[0].usage_bytes = Reading::Present(Bytes::from_mib(598));
+        let own = found(evaluate(&window)).remove(0);
+        assert!(own.summary.contains("of its memory"), "as bad, and nearer: {}", own.summary);
+        assert_eq!(own.remedy.as_deref(), Some("memory-limit"));
     }
 
     #[test]

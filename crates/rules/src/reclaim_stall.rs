@@ -3,7 +3,7 @@
 use crate::catalogue::Rule;
 use crate::memory::{self, neighbours};
 use crate::stall::{self, Stall, WORTH, Words, percent};
-use untax_core::database::MemoryGroup;
+use untax_core::database::{Cgroup, MemoryGroup};
 use untax_core::finding::Says;
 use untax_core::window::Pair;
 use untax_core::{Diagnosis, Evidence, Reading, Window};
@@ -57,7 +57,11 @@ fn found(window: &Window, stall: &Stall, pair: &Pair) -> Says {
     let (place, fix, remedy) = match limiting {
         Some(Some(group)) => {
             let fix = "raise its memory limit, or give the database less to fill it with";
-            (format!(" in its group {group}"), fix, Some("memory-limit"))
+            let cgroup = pair.end.cgroup.value();
+            let tightest = cgroup.and_then(Cgroup::tightest_memory);
+            // It raises the lowest limit.
+            let is_tightest = tightest.is_none_or(|tightest| tightest.cgroup == group);
+            (format!(" in its group {group}"), fix, is_tightest.then_some("memory-limit"))
         }
         Some(None) => (" on this machine".to_owned(), FIX_OF_MACHINE, None),
         None => (String::new(), FIX_OF_ANY, None),
@@ -98,7 +102,7 @@ fn evidence(group: &MemoryGroup) -> Vec<Evidence> {
     add("limit", &group.max_bytes, "memory.max or memory.limit_in_bytes");
     add("high", &group.high_bytes, "memory.high");
     add("charged", &group.usage_bytes, "memory.current or memory.usage_in_bytes");
-    add("page cache", &group.file_bytes, "memory.stat");
+    add("page cache, and slab that can be freed", &group.file_bytes, "memory.stat");
     if let Some(count) = group.at_limit.value() {
         evidence.push(Evidence::new(
             "times at its limit",

@@ -5,7 +5,7 @@ use crate::catalogue::Rule;
 use crate::event_loop::Counts;
 use crate::short_connections;
 use crate::stall::{self, percent};
-use untax_core::activity::Doing;
+use untax_core::activity::{Doing, Spent};
 use untax_core::finding::Says;
 use untax_core::window::Pair;
 use untax_core::{Diagnosis, Evidence, Finding, Gain, Interval, Reading, Severity, Tax, Window};
@@ -22,9 +22,9 @@ pub const RULE: Rule = Rule {
                program's time what reading takes: 1.2 of a command for each read (none to 2.4; \
                total_reads_processed, Redis 6.0 and later; before, each command is taken to be read \
                alone). One that has io-threads is told nothing: who spends its time then cannot be told \
-               apart. The gain supposes 16 requests at a time; \
-               its lower bound is none, for threads that no CPU is idle for, its upper bound leaves \
-               nothing of the tax.",
+               apart; nor can that of one whose process that saves is busy meanwhile. The gain \
+               supposes 16 requests at a time, or io-threads where CPUs are idle for more than that; \
+               its lower bound is none, its upper bound leaves nothing of the tax.",
     fix: "Pipeline requests in the client; io-threads 2 to 4 when CPUs are idle; several shards.",
     sources: &["redis.io: redis.conf, io-threads", "redis.io: pipelining"],
     privilege: "none",
@@ -57,7 +57,15 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
             match Demand::of(window, pair) {
                 // An idle database has no demand: nothing to say, and no gap either.
                 Reading::Absent(_) => Reading::Present(None),
-                demand => demand.map(|demand| found(window, pair, &demand, system_s)),
+                demand => demand.and_then(|demand| {
+                    let saving_s = saving_s(pair);
+                    let is_busy = demand.on_cpu_s - saving_s >= BUSY * pair.seconds;
+                    if is_busy && saving_s > LITTLE * demand.on_cpu_s {
+                        return Reading::Absent(SAVES.to_owned());
+                    }
+                    let found = is_busy.then(|| found(window, pair, &demand, system_s));
+                    Reading::Present(found.flatten())
+                }),
             }
         })
     })
@@ -69,6 +77,19 @@ fn has_io_threads(pair: &Pair) -> bool {
     threads.and_then(|threads| threads.parse::<u32>().ok()).is_some_and(|threads| threads > 1)
 }
 
+/// Time on CPU of what is not the thread that runs commands: processes that save, background threads.
+fn saving_s(pair: &Pair) -> f64 {
+    let model = pair.end.model;
+    let saves = |s: &Spent| s.in_background(model) && Doing::OnCpu == s.doing;
+    pair.activity.value().map_or(0.0, |activity| activity.sum(saves).0)
+}
+
+const SAVES: &str = "a process of it that saves, or its background threads, used CPUs too: time in the \
+                     kernel is counted for all together";
+
+/// This part of its time on CPU blurs nothing.
+const LITTLE: f64 = 0.05;
+
 fn found(window: &Window, pair: &Pair, demand: &Demand, system_s: f64) -> Option<Says> {
     let in_clock_ticks = 0.01 / pair.seconds.max(0.01);
     // What frees memory is told apart.
@@ -78,7 +99,7 @@ fn found(window: &Window, pair: &Pair, demand: &Demand, system_s: f64) -> Option
     let kernel = Interval::new(kernel - in_clock_ticks, kernel, kernel + in_clock_ticks);
     let connecting = short_connections::charged_to_loop(window, pair);
     let kernel = kernel.minus(connecting.unwrap_or(Interval::exact(0.0))).clamp(0.0, 1.0);
-    if demand.on_cpu_s < BUSY * pair.seconds || kernel.mid < KERNEL {
+    if kernel.mid < KERNEL {
         return None;
     }
     let counts = Counts::of(pair);
@@ -91,6 +112,8 @@ fn found(window: &Window, pair: &Pair, demand: &Demand, system_s: f64) -> Option
     let batches = factor(share.mid * (1.0 - together.unwrap_or(1.0) / BATCH).max(0.0));
     let most = (demand.capacity_s / demand.busy_s).max(1.0);
     let threads = factor(share.mid).min(most);
+    // A plan with them is to bring what is said.
+    let by_threads = threads >= WORTH_GAIN.max(batches);
     let mut evidence = vec![
         Evidence::new("in the kernel", system_s, "s", "stime, /proc/PID/stat"),
         Evidence::new("on CPU", demand.on_cpu_s, "s", "scheduler"),
@@ -111,8 +134,12 @@ fn found(window: &Window, pair: &Pair, demand: &Demand, system_s: f64) -> Option
             "time in the kernel, counted in clock ticks, less what connections are charged and what \
              freed memory, and its own program's part for each read, over active time",
         )),
-        gain: Some(Gain::from(Interval::new(1.0, batches, factor(share.high)))),
-        remedy: (threads >= WORTH_GAIN).then(|| "redis-io-threads".to_owned()),
+        gain: Some(Gain::from(Interval::new(
+            1.0,
+            if by_threads { threads } else { batches },
+            factor(share.high),
+        ))),
+        remedy: by_threads.then(|| "redis-io-threads".to_owned()),
     }))
 }
 
@@ -134,7 +161,8 @@ mod tests {
     use super::*;
     use crate::test_window;
     use untax_core::Seconds;
-    use untax_core::database::Settings;
+    use untax_core::activity::Polling;
+    use untax_core::database::{Model, Settings};
 
     fn redis(on_cpu_s: f64, system_s: f64, idle_s: f64) -> Vec<Finding> {
         test_window::found(evaluate(&busy(on_cpu_s, system_s, idle_s)))
@@ -170,9 +198,32 @@ mod tests {
         assert!(test_window::found(evaluate(&threaded)).is_empty(), "it has io-threads");
         // Threads take it as far as a CPU is idle, batches all but a sixteenth of it.
         assert!((findings[0].gain.unwrap().factor - 1.0 / (1.0 - 0.7 * 15.0 / 16.0)).abs() < 1e-9);
+        assert!(findings[0].remedy.is_none(), "they bring less than batches");
+        let roomy = redis(9.5, 6.65, 100.0).remove(0);
+        assert!((roomy.gain.unwrap().factor - 1.0 / 0.3).abs() < 1e-9 && roomy.remedy.is_some());
         assert!((findings[0].tax.as_ref().unwrap().high - 1.0).abs() < 1e-9, "nobody counts reads");
         assert_eq!(findings[0].evidence.len(), 2);
         assert!(findings[0].fix.ends_with("allow 2.1x"), "{}", findings[0].fix);
+    }
+
+    #[test]
+    fn a_process_that_saves_is_not_the_thread() {
+        let seen = |thread_s: f64, saving_s: f64| {
+            let mut window = busy(thread_s + saving_s, 0.6 * (thread_s + saving_s), 1.0);
+            for snapshot in [&mut window.start, &mut window.end] {
+                snapshot.databases[0].model = Model::Loop;
+            }
+            test_window::trace(&mut window, &[(Doing::OnCpu, thread_s)]);
+            let Reading::Present(activities) = &mut window.activity else { unreachable!() };
+            let time_s = Seconds(saving_s);
+            let saves = Spent { polling: Polling::Never, doing: Doing::OnCpu, time_s };
+            activities[0].slices[0].spent.push(saves);
+            let said = evaluate(&window);
+            (test_window::found(said.clone()).len(), test_window::gaps(said).len())
+        };
+        assert_eq!(seen(9.5, 0.0), (1, 0));
+        assert_eq!(seen(5.0, 5.0), (0, 0), "the thread has time to spare");
+        assert_eq!(seen(9.5, 5.0), (0, 1), "whose time it is nobody knows");
     }
 
     #[test]

@@ -104,8 +104,23 @@ fn worth_knowing(io: &Io, pair: &Pair, shared: &BTreeSet<&str>) -> Says {
     })
 }
 
-/// The largest writer that is not this database, in words.
+/// The largest writer that is not this database, in words, where others write to its disks more than
+/// they read.
 fn who(io: &Io, database: &str) -> String {
+    let here = disk::devices_of(io, database);
+    let of_others = |direction| {
+        let flows = io.flows.value().into_iter().flatten();
+        disk::time_of(
+            flows
+                .filter(move |flow| {
+                    flow.direction == direction && flow.database.as_deref() != Some(database)
+                })
+                .filter(|flow| here.contains(&flow.device.as_str())),
+        )
+    };
+    if of_others(Direction::Read) > of_others(Direction::Write) {
+        return "those that read from it (a backup, a scan)".to_owned();
+    }
     let mut writers = io.writers.value().into_iter().flatten();
     let largest = writers.find(|writer| writer.database.as_deref() != Some(database));
     largest.map_or_else(
@@ -152,6 +167,17 @@ mod tests {
         let expected = (0.5 - 0.05 / 10.0) * 0.8 * 0.75;
         assert!((findings[0].tax.as_ref().unwrap().share - expected).abs() < 1e-9);
         assert!(findings[0].fix.contains("dd (pid 99, group /batch)"), "{}", findings[0].fix);
+    }
+
+    #[test]
+    fn who_reads_is_no_writer() {
+        let mut window = test_window::postgres();
+        test_window::trace(&mut window, &[(Doing::OnCpu, 5.0), (Doing::Disk, 5.0)]);
+        let mine = flow(Some("postgres:7"), Role::Log, Direction::Write, 100, 0.005);
+        let backup = flow(None, Role::Other, Direction::Read, 300, 0.005);
+        window.io = io(vec![mine, backup]);
+        let fix = found(evaluate(&window)).remove(0).fix;
+        assert!(fix.ends_with("limit those that read from it (a backup, a scan)"), "{fix}");
     }
 
     #[test]

@@ -19,11 +19,13 @@ pub const RULE: Rule = Rule {
            A transaction of a millisecond then takes two hundred. Overrun queues, policers, bad \
            links and conntrack tables that are full do it.",
     measured: "RetransSegs, OutSegs and TCPTimeouts of the database's network namespace \
-               (/proc/PID/net/snmp and netstat). Of what was sent again, and of time-outs as large a \
-               part, the database has what the kernel's tracepoint tells of connections with a port \
-               that it listens on at either end; where that is not known, all in its namespace. Each \
-               time-out is charged with the least that it can take, 200 ms, over active time and \
-               these waits together; possibly none, as a route may have shorter ones. Where \
+               (/proc/PID/net/snmp and netstat). Of what was sent again there the database has what the \
+               kernel's tracepoint tells of ports that it listens on, and of time-outs as large a part; \
+               where that is not known, all. Each time-out is charged with the least that it can take, \
+               200 ms, over active time and these waits together; possibly nothing, as a route may have \
+               shorter ones and what is not known as its own may be others'; at most twice that, for as \
+               many time-outs as it can have had. What a proxy in the same namespace loses on the way to \
+               clients is the proxy's: worth knowing and no more. Where nobody else loses much and \
                the window has ten moments of 50 ms or more in which no client stands still, the \
                gain is at most what is sent in these (OutSegs) over the mean of the window without \
                what was sent again: the link may allow no more.",
@@ -38,9 +40,9 @@ pub const RULE: Rule = Rule {
     ],
     privilege: "none for one's own processes; root for others' network namespaces, and to tell its \
                 connections from others",
-    minimum_kernel: "2.6; 4.16 to tell its connections from others",
+    minimum_kernel: "2.6; 5.15 to tell its connections from others (bpf_task_pt_regs)",
     cost: "two files for each database, one every 50 ms or more, and where anything was sent again \
-           the table of connections",
+           the list of sockets that listen",
     evaluate,
 };
 
@@ -72,40 +74,54 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
 struct Counts {
     /// By all there; nothing when a namespace of the same name is new.
     all: TcpCounts,
-    /// The database's part of what was sent again, where it is known.
-    own_part: Option<f64>,
+    /// What the database sent again, where that is known: segments.
+    own: Option<u64>,
 }
 
 impl Counts {
-    /// Segments of the database's that were sent again; all, where it is not known whose they are.
+    /// What the database sent again, segments; all, where it is not known who did.
     fn again(&self) -> f64 {
-        self.all.retransmitted_segments as f64 * self.own_part.unwrap_or(1.0)
+        let all = self.all.retransmitted_segments;
+        self.own.map_or(all, |own| own.min(all)) as f64
     }
 
-    /// The same part of all segments: `OutSegs` leaves out those that are sent again.
-    fn lost(&self) -> f64 {
+    /// So many over all segments: `OutSegs` leaves out those that are sent again.
+    fn part_of_all(&self, again: f64) -> f64 {
         let sent = self.all.sent_segments + self.all.retransmitted_segments;
-        self.again() / (sent as f64).max(1.0)
+        again / (sent as f64).max(1.0)
     }
 
-    /// The least that all its time-outs together can have taken, s: as large a part of all as of
-    /// what was sent again.
-    fn timeouts_s(&self) -> f64 {
-        self.all.timeouts as f64 * self.own_part.unwrap_or(1.0) * LEAST_TIMEOUT_S
+    fn lost(&self) -> f64 {
+        self.part_of_all(self.again())
     }
 
-    /// Whether others sent something again too.
+    /// The database's part of what was sent again.
+    fn own_part(&self) -> f64 {
+        self.again() / (self.all.retransmitted_segments as f64).max(1.0)
+    }
+
+    /// Whether others lost much there too.
     fn shared(&self) -> bool {
-        self.own_part.is_some_and(|own_part| own_part < 1.0)
+        self.own.is_some() && self.own_part() < MOSTLY
+    }
+
+    /// How often its timer ran out: of all as large a part as of what was sent again, or as many as it
+    /// can have been at most, since something is sent again each time.
+    fn timeouts(&self) -> [f64; 2] {
+        let all = self.all.timeouts as f64;
+        let likely = all * self.own_part();
+        [likely, all.min(self.again()).max(likely)]
     }
 }
+
+/// What is most of something: who opens connections is none of them, but is counted.
+const MOSTLY: f64 = 0.95;
 
 fn grown(pair: &Pair) -> Reading<Counts> {
     let Some(start) = pair.start else {
         return Reading::Absent("the database was started during the window".to_owned());
     };
-    let activity = pair.activity.value();
-    let own_part = activity.and_then(|activity| activity.retransmits?.own_part());
+    let own = pair.activity.value().and_then(|activity| activity.retransmits);
     start.counters.tcp.as_ref().and_then(|start| {
         pair.end.counters.tcp.as_ref().map(|end| {
             let grown = |read: fn(&TcpCounts) -> u64| read(end).saturating_sub(read(start));
@@ -115,51 +131,86 @@ fn grown(pair: &Pair) -> Reading<Counts> {
                 timeouts: grown(|counts| counts.timeouts),
                 listen_overflows: grown(|counts| counts.listen_overflows),
             };
-            Counts { all, own_part }
+            Counts { all, own }
         })
     })
 }
 
 fn found(window: &Window, pair: &Pair, counts: &Counts) -> Option<Says> {
-    let (again, lost) = (counts.again(), counts.lost());
-    if again < WORTH_COUNT || lost < WORTH_LOST {
-        return None;
+    let all = counts.all.retransmitted_segments as f64;
+    let is_notable = |again| again >= WORTH_COUNT && counts.part_of_all(again) >= WORTH_LOST;
+    let priced = priced(window, pair, counts).filter(|_| counts.again() >= WORTH_COUNT);
+    let tax = priced.as_ref().map_or(0.0, |(tax, _)| tax.share);
+    // Few among many of others may be all of the few that it sends.
+    let is_own = is_notable(counts.again()) || counts.own.is_some() && tax >= stall::WORTH;
+    match (is_own, is_notable(all - counts.again())) {
+        (true, _) => Some(loses(pair, counts, priced)),
+        (false, true) => Some(others_lose(counts)),
+        (false, false) => None,
     }
-    let priced = priced(window, pair, counts);
+}
+
+fn loses(pair: &Pair, counts: &Counts, priced: Option<(Tax, Gain)>) -> Says {
+    let (again, lost) = (counts.again(), counts.lost());
     let per_s = again / pair.seconds.max(f64::EPSILON);
     let by_tax = stall::severity(priced.as_ref().map_or(0.0, |(tax, _)| tax.share));
     let by_loss = match lost {
         lost if lost >= MUCH_LOST && counts.all.sent_segments >= MUCH_SENT => Severity::Medium,
         _ => Severity::Info,
     };
-    Some(Says::Found(Finding {
+    let of =
+        if counts.shared() { "its network's segments are its own and" } else { "its segments" };
+    Says::Found(Finding {
         rule: RULE.id.to_owned(),
         severity: by_tax.max(by_loss),
-        summary: format!(
-            "{} of {} sent again, {per_s:.0} each second",
-            percent(lost),
-            if counts.shared() { "its network's segments are its own and" } else { "its segments" },
-        ),
+        summary: format!("{} of {of} sent again, {per_s:.0} each second", percent(lost)),
         fix: "find the queue or link that drops: ethtool -S, tc -s qdisc, nstat".to_owned(),
         evidence: evidence(counts, per_s),
         tax: priced.as_ref().map(|(tax, _)| tax.clone()),
         gain: priced.map(|(_, gain)| gain),
         remedy: None,
-    }))
+    })
 }
+
+/// Worth knowing: they may be those of a proxy between it and its clients.
+fn others_lose(counts: &Counts) -> Says {
+    let lost = counts.part_of_all(counts.all.retransmitted_segments as f64);
+    Says::Found(Finding {
+        rule: RULE.id.to_owned(),
+        severity: Severity::Info,
+        summary: format!(
+            "{} of its network's segments sent again, but by others than its own ports",
+            percent(lost)
+        ),
+        fix: "nothing for this server; its clients wait if a proxy there sends them".to_owned(),
+        evidence: vec![
+            Evidence::new("lost by all", lost, "share", "RetransSegs over OutSegs + RetransSegs"),
+            Evidence::new("its part", counts.own_part(), "share", OF_PORTS),
+        ],
+        tax: None,
+        gain: None,
+        remedy: None,
+    })
+}
+
+const OF_PORTS: &str = "connections with its ports, tcp_retransmit_skb";
 
 fn evidence(counts: &Counts, per_s: f64) -> Vec<Evidence> {
     let all = &counts.all;
-    let own = counts.own_part.map(|part| {
-        Evidence::new("its part", part, "share", "connections with its ports, tcp_retransmit_skb")
-    });
+    let source = counts.own.map_or("RetransSegs, /proc/PID/net/snmp", |_| OF_PORTS);
+    let part = counts.own.map(|_| Evidence::new("its part", counts.own_part(), "share", OF_PORTS));
     let counted = [
-        Evidence::new("sent again", per_s, "1/s", "its part of RetransSegs, /proc/PID/net/snmp"),
+        Evidence::new("sent again", per_s, "1/s", source),
         Evidence::new("time-outs", all.timeouts, "count", "TCPTimeouts of its network, netstat"),
         Evidence::new("lost", counts.lost(), "share", "sent again over OutSegs + RetransSegs"),
-        Evidence::new("not accepted", all.listen_overflows, "count", "ListenOverflows"),
+        Evidence::new(
+            "not accepted",
+            all.listen_overflows,
+            "count",
+            "ListenOverflows of its network, netstat",
+        ),
     ];
-    counted.into_iter().chain(own).collect()
+    counted.into_iter().chain(part).collect()
 }
 
 /// How long a server's threads waited for what was lost while they seemed idle, s.
@@ -169,8 +220,9 @@ pub fn stalled_s(pair: &Pair) -> Option<f64> {
 
 /// How long threads waited for their clients, in seconds: no wait of theirs for what was lost is longer.
 struct Waits {
-    /// The least that all time-outs together can have taken.
+    /// The least that all time-outs together can have taken, and that of as many as it can be.
     timeouts: f64,
+    most: f64,
     /// Until a client sent something. Those that nobody asks for long may wait for what was lost, for as
     /// long as time-outs can explain.
     idle: f64,
@@ -181,13 +233,13 @@ struct Waits {
 impl Waits {
     fn of(pair: &Pair) -> Option<Self> {
         let activity = pair.activity.value()?;
-        let timeouts = grown(pair).value()?.timeouts_s();
+        let [timeouts, most] = grown(pair).value()?.timeouts().map(|n| n * LEAST_TIMEOUT_S);
         let serving = |doings: &[Doing]| {
             activity.sum(|s| s.serves(pair.end.model) && doings.contains(&s.doing)).0
         };
         let dormant_s = serving(&[Doing::Dormant]).min(timeouts);
         let idle = serving(&[Doing::Poll, Doing::Receive]) + dormant_s;
-        Some(Self { timeouts, idle, sending: serving(&[Doing::Send]) })
+        Some(Self { timeouts, most, idle, sending: serving(&[Doing::Send]) })
     }
 
     fn all_s(&self) -> f64 {
@@ -220,21 +272,25 @@ fn priced(window: &Window, pair: &Pair, counts: &Counts) -> Option<(Tax, Gain)> 
         return None;
     }
     let share = waits.stalled_s() / (active_s + waits.idle_stalled_s());
-    let whose = match counts.own_part {
+    let whose = match counts.own {
         Some(_) => "its part of its network's as of what was sent again",
         None => "those of other programs in its network namespace among them",
     };
     let method = format!(
         "time-outs x 200 ms, the least that each takes, over active time and these waits; {whose}"
     );
-    let tax = Tax::new(Interval::new(0.0, share, 1.0_f64.min(share * 2.0)), method);
+    // Each may have taken longer, and more of them may be its own.
+    let most = share * 2.0 * waits.most / waits.timeouts.max(f64::MIN_POSITIVE);
+    let tax = Tax::new(Interval::new(0.0, share, most.min(1.0)), method);
     let clients_s = (active_s + waits.idle) * clients_of_thread(pair);
     let still_s = waits.timeouts.min(waits.all_s() * clients_of_thread(pair));
     let in_loop = clients_s / (clients_s - still_s).max(f64::EPSILON);
     let stall = Stall::of(window, pair, |_| false).into_value().flatten();
     let room = stall.map_or(f64::INFINITY, |stall| stall.room()).max(1.0);
     // Without losses the link carries others in place of what is sent again then.
+    // What others send beside it tells nothing of that.
     let free = free(window, pair, still_s / clients_s, clients_s / pair.seconds)
+        .filter(|_| !counts.shared())
         .map(|free| free / (1.0 - counts.lost().min(MOST_LOST)));
     let mid = in_loop.min(room).min(factor(share)).min(free.unwrap_or(f64::INFINITY));
     Some((tax, Gain::from(Interval::new(1.0, mid, factor(share)))))
@@ -262,7 +318,6 @@ const FEWEST_MOMENTS: f64 = 10.0;
 mod tests {
     use super::*;
     use crate::test_window;
-    use untax_core::activity::Retransmits;
     use untax_core::window::Sent;
 
     fn lossy(retransmitted: u64, timeouts: u64) -> Vec<Finding> {
@@ -335,22 +390,28 @@ mod tests {
     #[test]
     fn others_in_the_same_network_are_charged_with_their_own() {
         let mut window = losing(200, 100);
-        let mut part = |own, all| {
+        let mut own = |own| {
             let activity = window.activity.as_mut().into_value().unwrap();
-            activity[0].retransmits = Some(Retransmits { own, all });
-            test_window::found(evaluate(&window)).pop()
+            activity[0].retransmits = Some(own);
+            test_window::found(evaluate(&window)).remove(0)
         };
-        assert!(part(0, 190).is_none());
-        assert!(part(4, 190).is_none(), "less than one in a thousand of what is sent there");
-        let half = part(95, 190).unwrap();
-        // 10 s beside 5 s of active time.
-        assert!((half.tax.unwrap().share - 2.0 / 3.0).abs() < 1e-9);
+        for few in [0, 4] {
+            let others = own(few);
+            assert_eq!((others.severity, others.tax), (Severity::Info, None));
+            assert!(others.summary.contains("by others"), "{}", others.summary);
+        }
+        // 10 s beside 5 s of active time, of at most as many time-outs as there were.
+        let half = own(100);
+        let tax = half.tax.unwrap();
+        assert!((tax.share - 2.0 / 3.0).abs() < 1e-9 && (tax.high - 1.0).abs() < 1e-9);
         assert!(half.summary.starts_with("1.0 % of its network's segments"), "{}", half.summary);
-        let all = part(190, 190).unwrap();
+        // Less than one in a thousand of all, but a second and more.
+        let few = own(9);
+        assert!((few.tax.as_ref().unwrap().share - 0.9 / 5.9).abs() < 1e-9, "{few:?}");
+        let all = own(300);
         let alone = lossy(200, 100)[0].tax.as_ref().unwrap().share;
         assert!((all.tax.unwrap().share - alone).abs() < 1e-9);
         assert!(all.summary.starts_with("2.0 % of its segments"));
-        assert!(part(0, 0).is_some(), "the tracepoint does not tell of connections being opened");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! `vm-steal`: the hypervisor runs other guests on the CPUs meanwhile.
 
-use crate::accounting::Demand;
+use crate::accounting::{Demand, factor};
 use crate::catalogue::Rule;
 use crate::cpus;
 use crate::stall::{self, percent};
@@ -15,8 +15,10 @@ pub const RULE: Rule = Rule {
            the physical one. From inside, everything only looks slower: the time of a query on \
            CPU grows, and so does every wait behind it.",
     measured: "steal of /proc/stat over busy and stolen time of all CPUs, applied to the \
-               database's time on CPU; waiting for a CPU is charged in proportion. Hypervisors \
-               that do not tell their guests show none.",
+               database's time on CPU; waiting for a CPU is charged in proportion. The gain has \
+               this share back, as those that it shares CPUs with, its clients too, get their part; \
+               its lower bound is that of CPUs which are idle else. Hypervisors that do not tell \
+               their guests show none.",
     fix: "Dedicated CPUs or a less crowded host; on your own hypervisor, fewer virtual CPUs for \
           each physical one, or pinning.",
     sources: &[
@@ -52,7 +54,11 @@ fn evaluate_one(window: &Window, pair: &Pair) -> Reading<Option<Says>> {
             let [low, mid, high] = ticks.map(|steal_s| steal_s / wanted_s);
             let part = Interval::new(low, mid, high.min(1.0));
             let share = part.scale((demand.on_cpu_s + demand.contended_s) / demand.active_s);
-            let gain = demand.gain_of(part.scale(demand.on_cpu_s));
+            // All that was stolen of anybody comes back, where CPUs are what everybody waits for.
+            let most = factor(share.mid);
+            let mid = factor(steal_s / demand.occupied_s()).min(most);
+            let low = demand.gain_of(part.scale(demand.on_cpu_s)).low.min(mid);
+            let gain = Interval::new(low, mid, factor(share.high));
             Some(Says::Found(Finding {
                 rule: RULE.id.to_owned(),
                 severity: stall::severity(share.mid),
@@ -96,7 +102,10 @@ mod tests {
         assert!(finding.summary.contains("20 %"), "{}", finding.summary);
         let tax = finding.tax.as_ref().unwrap();
         assert!(tax.share > 0.1 && tax.share < 0.3, "{tax:?}");
-        assert!(finding.gain.unwrap().factor > 1.0);
+        // As long as others are served by the same CPUs: of ten seconds' own work a fifth alone.
+        let gain = finding.gain.unwrap();
+        assert!((gain.factor - 1.0 / (1.0 - tax.share.min(0.2))).abs() < 1e-9, "{gain:?}");
+        assert!(gain.low < gain.factor && gain.factor <= gain.high, "{gain:?}");
     }
 
     #[test]

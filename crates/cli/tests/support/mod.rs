@@ -11,6 +11,7 @@ pub mod limited;
 pub mod numbers;
 pub mod restarts;
 pub mod threads;
+pub mod tty;
 
 use serde_json::Value;
 use std::fs;
@@ -186,6 +187,13 @@ pub struct Bystander(Child);
 impl Bystander {
     pub fn start(mut command: Command) -> Self {
         Self(command.stdout(Stdio::null()).spawn().unwrap())
+    }
+
+    /// One that does nothing.
+    pub fn sleeping() -> Self {
+        let mut sleep = Command::new("sleep");
+        sleep.arg("180");
+        Self::start(sleep)
     }
 
     pub fn id(&self) -> u32 {

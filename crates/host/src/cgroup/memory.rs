@@ -40,7 +40,11 @@ fn read(host: &Host, group: &Group, files: &Files) -> MemoryGroup {
         max_bytes: limit(host, &file(files.max)),
         high_bytes: limit(host, &file("high")),
         usage_bytes: limit(host, &file(files.usage)),
-        file_bytes: field(names("file", "total_cache")).map(Bytes),
+        file_bytes: field(names("file", "total_cache")).map(|cache| {
+            let stat = stat.value().filter(|_| files.v2);
+            let slab = stat.and_then(|text| number_after(text, "slab_reclaimable"));
+            Bytes(cache.saturating_add(slab.unwrap_or(0)))
+        }),
         shmem_bytes: field(names("shmem", "total_shmem")).map(Bytes),
         at_limit: kept_out.and_then(|text| {
             let count =

@@ -1,6 +1,6 @@
 //! `/proc/PID/net/stat/nf_conntrack`: the connection table of the network namespace of a process.
 
-use untax_core::network::Conntrack;
+use untax_core::network::{Conntrack, Refused};
 
 /// Parses the file: names of the columns, then a line of hexadecimal numbers for each CPU. The
 /// number of entries is the same on each line, the rest is to be added up. Columns have come and
@@ -16,9 +16,11 @@ pub fn parse(text: &str) -> Option<Conntrack> {
     let entries = names.iter().position(|name| *name == "entries")?;
     Some(Conntrack {
         entries: *rows.first()?.get(entries)?,
-        dropped: sum("drop")?,
-        dropped_early: sum("early_drop")?,
-        insert_failed: sum("insert_failed")?,
+        refused: Some(Refused {
+            dropped: sum("drop")?,
+            dropped_early: sum("early_drop")?,
+            insert_failed: sum("insert_failed")?,
+        }),
     })
 }
 
@@ -39,8 +41,8 @@ mod tests {
     #[test]
     fn cpus_are_added_up_and_numbers_are_hexadecimal() {
         let table = parse(TABLE).unwrap();
-        assert_eq!((table.entries, table.dropped), (255, 26));
-        assert_eq!((table.dropped_early, table.insert_failed), (3, 3));
+        let refused = Refused { dropped: 26, dropped_early: 3, insert_failed: 3 };
+        assert_eq!((table.entries, table.refused), (255, Some(refused)));
     }
 
     #[test]

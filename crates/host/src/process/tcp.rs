@@ -1,7 +1,9 @@
 //! `/proc/PID/net/snmp` and `netstat`: what TCP counts in the network namespace of a process.
 
 use std::fs::File;
+use std::io::{self, BufRead, BufReader, ErrorKind};
 use std::os::unix::fs::FileExt;
+use untax_core::Reading::{self, Failed, Present};
 use untax_core::database::TcpCounts;
 
 /// Parses both files: lines in pairs, names first, then numbers in the same order.
@@ -33,6 +35,32 @@ impl Sent {
     }
 }
 
+/// The lines of `/proc/PID/net/tcp` and `tcp6` for sockets that listen, in the network namespace of a
+/// process on the running machine. The kernel tells them first: no more than these is read of what may be
+/// a hundred thousand connections.
+pub fn listening(pid: u32) -> Reading<Vec<String>> {
+    let mut lines = Vec::new();
+    for table in ["tcp", "tcp6"] {
+        let path = format!("/proc/{pid}/net/{table}");
+        match listening_in(&path) {
+            Ok(found) => lines.extend(found),
+            // A kernel without IPv6.
+            Err(error) if table == "tcp6" && error.kind() == ErrorKind::NotFound => {}
+            Err(error) => return Failed(format!("{path}: {error}")),
+        }
+    }
+    Present(lines)
+}
+
+fn listening_in(path: &str) -> io::Result<Vec<String>> {
+    let lines = BufReader::new(File::open(path)?).lines().skip(1);
+    let listens = |line: &str| line.split_ascii_whitespace().nth(3) == Some(TCP_LISTEN);
+    lines.take_while(|line| line.as_ref().map_or(true, |line| listens(line))).collect()
+}
+
+/// `TCP_LISTEN` of `net/tcp_states.h`.
+const TCP_LISTEN: &str = "0A";
+
 fn sent_segments(snmp: &str) -> Option<u64> {
     field(snmp, "Tcp:", "OutSegs")
 }
@@ -59,6 +87,17 @@ mod tests {
         let first = sent.segments().unwrap();
         assert!(sent.segments().unwrap() >= first);
         assert!(Sent::from(u32::MAX).is_none());
+    }
+
+    #[test]
+    fn sockets_that_listen_are_told_first() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let _connected = std::net::TcpStream::connect(address).unwrap();
+        let port = format!(":{:04X} ", address.port());
+        let lines = listening(std::process::id()).into_value().unwrap();
+        assert_eq!(lines.iter().filter(|line| line.contains(&port)).count(), 1, "{lines:#?}");
+        assert!(!listening(u32::MAX).is_present());
     }
 
     #[test]

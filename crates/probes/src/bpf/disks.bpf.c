@@ -19,8 +19,8 @@ struct bpf_map;
 #define REQ_OP_ZONE_APPEND 7
 #define REQ_OP_WRITE_ZEROES 9
 
-/* How deep below a watched directory a file may be. */
-#define LEVELS 4
+/* A file and the directories above it, up to a watched one: so many are looked up. */
+#define LEVELS 5
 
 #define true 1
 #define false 0

@@ -217,14 +217,12 @@ struct client {
 #define CLIENT_SAMPLING 64
 #define MAX_CLIENTS 256
 
-/* A TCP port in a network namespace. */
+/* A socket's own TCP port in a network namespace. */
 struct port {
 	u32 network;
 	u32 number;
 };
 
-/* No connection has this port. */
-#define ALL_PORTS 0
 #define MAX_PORTS 4096
 
 #endif

@@ -22,15 +22,17 @@ pub(crate) struct Known {
 /// Beginnings of names of files and directories below a known directory, eight bytes at most,
 /// that tell a role of their own. Names that an engine makes while it runs have to be here; for
 /// those that are there from the start, the directory is looked up.
-pub(crate) const NAMES: [(&str, Role); 10] = [
+pub(crate) const NAMES: [(&str, Role); 11] = [
     // PostgreSQL: `base/pgsql_tmp/pgsql_tmp4012.0`.
     ("pgsql_tm", Role::Temp),
     // InnoDB: `ib_logfile0`, `#innodb_redo/#ib_redo7`, `ibtmp1`.
     ("ib_logfi", Role::Log),
     ("#ib_redo", Role::Log),
     ("ibtmp", Role::Temp),
-    // MySQL and MariaDB: internal temporary tables, binary logs, Aria's log.
-    ("#sql", Role::Temp),
+    // MySQL and MariaDB: internal temporary tables (not `#sql-ib…` and `#sql-alter-…`, which ALTER TABLE
+    // builds), binary logs, Aria's log.
+    ("#sql_", Role::Temp),
+    ("#sql-tem", Role::Temp),
     ("binlog.", Role::Log),
     ("mysql-bi", Role::Log),
     ("mariadb-", Role::Log),

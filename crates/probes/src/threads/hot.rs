@@ -38,9 +38,9 @@ impl Runs {
     }
 }
 
-/// Those that are not attached.
+/// Those that are not attached, and can be.
 pub(super) fn detached(bpf: &Running) -> Vec<&'static str> {
-    HOT.into_iter().filter(|name| !bpf.has(name)).collect()
+    HOT.into_iter().filter(|name| !bpf.has(name) && !bpf.lacks(name)).collect()
 }
 
 #[cfg(test)]

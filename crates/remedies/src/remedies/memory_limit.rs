@@ -3,10 +3,10 @@
 use super::{Draft, Remedy, told};
 use crate::planner::Case;
 use crate::systemd::{self, Setting};
-use untax_core::database::MemoryGroup;
+use untax_core::Bytes;
+use untax_core::database::{Cgroup, MemoryGroup};
 use untax_core::host::CgroupLayout;
 use untax_core::plan::{Effect, Step, Target, Task};
-use untax_core::{Bytes, Database};
 
 pub const REMEDY: Remedy = Remedy {
     id: "memory-limit",
@@ -24,7 +24,9 @@ const MOST: f64 = 0.9;
 fn plan(case: &Case) -> Draft {
     let mut draft = Draft::default();
     for database in case.concerned() {
-        let Some((group, limit)) = tightest(database) else { continue };
+        let tightest = database.cgroup.value().and_then(Cgroup::tightest_memory);
+        let limited = tightest.and_then(|group| Some((group, group.limit()?)));
+        let Some((group, limit)) = limited else { continue };
         let Some(to) = wanted(case, group, limit).filter(|to| *to > limit) else { continue };
         let summary = format!("memory limit of {}: {limit} -> {to}", group.cgroup);
         let layout = case.snapshot.host.cgroup.value();
@@ -60,18 +62,6 @@ fn plan(case: &Case) -> Draft {
     draft
 }
 
-/// The lowest limit, and its group.
-fn tightest(database: &Database) -> Option<(&MemoryGroup, Bytes)> {
-    let groups = database.cgroup.value()?.memory.value()?.iter();
-    let limited = groups.filter_map(|group| Some((group, limit(group)?)));
-    limited.min_by_key(|(_, limit)| *limit)
-}
-
-fn limit(group: &MemoryGroup) -> Option<Bytes> {
-    let (max, high) = (group.max_bytes.value(), group.high_bytes.value());
-    max.into_iter().chain(high).min().copied()
-}
-
 fn wanted(case: &Case, group: &MemoryGroup, limit: Bytes) -> Option<Bytes> {
     let most = case.snapshot.host.memory.value()?.total_bytes.0 as f64 * MOST;
     let used = group.unreclaimable().unwrap_or(limit).max(limit);
@@ -88,7 +78,7 @@ fn file(layout: &CgroupLayout, group: &MemoryGroup) -> Option<String> {
     if let Some(path) = mount("memory") {
         return Some(format!("{path}{}/memory.limit_in_bytes", group.cgroup));
     }
-    let high = group.high_bytes.value().copied() == limit(group);
+    let high = group.high_bytes.value().copied() == group.limit();
     let name = if high { "memory.high" } else { "memory.max" };
     Some(format!("{}{}/{name}", mount("unified")?, group.cgroup))
 }

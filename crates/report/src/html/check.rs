@@ -272,7 +272,11 @@ fn own(check: &Check) -> Markup {
                 "Run " code { (check.run) } ", " (counted(check.databases.len() as u64, "database")) ". "
                 @match &check.own {
                     Reading::Present(own) => {
-                        "The check itself took " (format::seconds(own.cpu_s)) " of processor time and "
+                        "The check itself took " (format::seconds(own.cpu_s)) " of processor time"
+                        @if let Some(tracing_s) = own.tracing_s.value() {
+                            ", " (format::seconds(*tracing_s)) " of tracing in the kernel"
+                        }
+                        " and "
                         (format::bytes(own.rss_bytes)) " of memory."
                     },
                     gap => { "What the check itself took is not known: " (gap.why().unwrap_or_default()) "." },

@@ -2,7 +2,7 @@
 
 use crate::facts;
 use crate::format::{self, THIN};
-use crate::svg;
+use crate::svg::{self, Range};
 use maud::{Markup, html};
 use untax_core::io::Flow;
 use untax_core::{Bytes, Io, Reading, Seconds};
@@ -32,6 +32,8 @@ fn flows(io: &Io, device: &str) -> Markup {
     if here.is_empty() {
         return html! {};
     }
+    let sizes = Range::of(here.iter().filter(|flow| moves(flow)).flat_map(|flow| &flow.sizes));
+    let times = Range::of(here.iter().flat_map(|flow| &flow.latencies));
     html! {
         div.scroll {
             table {
@@ -43,19 +45,26 @@ fn flows(io: &Io, device: &str) -> Markup {
                         th { "Sizes" } th { "Times" }
                     }
                 }
-                tbody { @for flow in here { (row(flow, io.window_s)) } }
+                tbody { @for flow in &here { (row(flow, io.window_s, sizes, times)) } }
             }
         }
         p.quiet {
-            "Burst: the busiest quarter of a second over the mean. Sizes and times from small to "
-            "large, a power of two and a quarter of one for each bar."
+            "Burst: the busiest quarter of a second over the mean. Sizes and times on one axis for all "
+            "rows, from the least to the most of this disk, by their logarithms."
         }
     }
 }
 
-fn row(flow: &Flow, window_s: Seconds) -> Markup {
+/// Whether it is of requests with data: flushes have none.
+fn moves(flow: &Flow) -> bool {
+    flow.bytes > Bytes(0)
+}
+
+fn row(flow: &Flow, window_s: Seconds, sizes: Range, times: Range) -> Markup {
     let seconds = window_s.0.max(f64::MIN_POSITIVE);
-    let moved = flow.bytes > Bytes(0);
+    let moved = moves(flow);
+    let size = |bytes: f64| format::bytes(Bytes(bytes as u64));
+    let time = |s: f64| format::seconds(Seconds(s));
     let amount = Bytes((flow.bytes.0 as f64 / seconds) as u64);
     let (role, direction) = (flow.role.name(), flow.direction.name());
     html! {
@@ -69,8 +78,8 @@ fn row(flow: &Flow, window_s: Seconds) -> Markup {
             td.number { (format::seconds(flow.latency.mean_s)) }
             td.number { (format::seconds(flow.latency.p99_s)) }
             td.number { (format::seconds(flow.latency.max_s)) }
-            td { @if moved { (svg::histogram(&flow.sizes, "sizes of requests")) } }
-            td { (svg::histogram(&flow.latencies, "times of requests")) }
+            td { @if moved { (svg::histogram(&flow.sizes, sizes, "sizes of requests", size)) } }
+            td { (svg::histogram(&flow.latencies, times, "times of requests", time)) }
         }
     }
 }

@@ -155,12 +155,13 @@ pub fn pad_left(text: &str, room: usize) -> String {
     " ".repeat(missing) + &text
 }
 
-/// Breaks text at spaces into at most `lines` lines; the last one is cut if more would follow.
+/// Breaks text at spaces, and words wider than a line anywhere, into at most `lines` lines; the last one is
+/// cut if more would follow.
 pub fn wrap(text: &str, room: usize, lines: usize) -> Vec<String> {
     let text = clean(text);
     let mut out: Vec<String> = Vec::new();
     let mut line = String::new();
-    for word in text.split(' ').filter(|w| !w.is_empty()) {
+    for word in text.split(' ').flat_map(|word| pieces(word, room)).filter(|w| !w.is_empty()) {
         let fits = line.is_empty() || line.width() + 1 + word.width() <= room;
         if !fits && out.len() + 1 < lines {
             out.push(std::mem::take(&mut line));
@@ -174,6 +175,21 @@ pub fn wrap(text: &str, room: usize, lines: usize) -> Vec<String> {
         out.push(line);
     }
     out.iter().map(|l| fit(l, room)).collect()
+}
+
+/// A word in pieces that have room in a line each.
+fn pieces(word: &str, room: usize) -> Vec<&str> {
+    let (mut all, mut from, mut wide) = (Vec::new(), 0, 0);
+    for (at, c) in word.char_indices() {
+        let width = c.width().unwrap_or(0);
+        if wide + width > room && at > from {
+            all.push(&word[from..at]);
+            (from, wide) = (at, 0);
+        }
+        wide += width;
+    }
+    all.push(&word[from..]);
+    all
 }
 
 /// Joins segments with dots into as few lines as hold them.
@@ -230,6 +246,8 @@ mod tests {
         assert_eq!(wrap("one two three", 8, 2), ["one two", "three"]);
         assert_eq!(wrap("one two three four", 8, 2), ["one two", "three f…"]);
         assert_eq!(wrap("", 8, 2), Vec::<String>::new());
+        assert_eq!(wrap("a bcdefghijkl m", 4, 5), ["a", "bcde", "fghi", "jkl", "m"]);
+        assert_eq!(wrap("a bcdefghijkl m", 4, 2), ["a", "bcd…"]);
     }
 
     #[test]

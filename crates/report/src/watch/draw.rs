@@ -39,7 +39,7 @@ fn page(state: &State, room: usize, height: usize) -> Vec<Line<'static>> {
             let (mut lines, selected) = list::lines(state);
             if state.latest.is_none() {
                 lines.push(line("The first window is not over yet.", DIM));
-            } else if state.databases() == 0 {
+            } else if state.is_without_any() {
                 lines.extend(nobody(room));
             }
             lines.extend(state.notes.iter().rev().take(3).map(|note| line(note, WARN)));

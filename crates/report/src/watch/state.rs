@@ -267,6 +267,11 @@ impl State {
         list::rows(self)
     }
 
+    /// Whether there is no database, and none that has ended.
+    pub(super) fn is_without_any(&self) -> bool {
+        self.tracks.iter().all(|track| track.key == HOST)
+    }
+
     /// Databases that are there.
     pub(super) fn databases(&self) -> usize {
         self.tracks.iter().filter(|track| track.key != HOST && track.ended.is_none()).count()

@@ -1,6 +1,7 @@
 //! `untax watch`.
 
 mod feed;
+mod hangup;
 mod screen;
 mod stream;
 mod view;

@@ -8,6 +8,7 @@ use crate::screen::{print_line, say_all};
 use crate::state::State;
 use anyhow::Context;
 use untax_experiments::Interrupt;
+use untax_report::format::clean_json;
 
 /// Prints until interrupted, until so many were printed, or until nobody reads any more.
 pub fn run(watching: &Watching, count: Option<u64>, state: &State) -> anyhow::Result<Outcome> {
@@ -25,7 +26,7 @@ pub fn run(watching: &Watching, count: Option<u64>, state: &State) -> anyhow::Re
                 worst = Outcome::Findings;
             }
             let json = serde_json::to_string(&check).context("cannot write the result as JSON")?;
-            let read = print_line(&json)?;
+            let read = print_line(&clean_json(&json))?;
             printed += 1;
             Ok(read && count.is_none_or(|count| printed < count))
         },

@@ -1,6 +1,7 @@
 //! The view on a terminal: keys and windows go in, pictures come out.
 
 use super::feed::{self, News};
+use super::hangup;
 use super::screen::Screen;
 use crate::observe::Watching;
 use crate::state::State;
@@ -17,6 +18,8 @@ const HEARING: Duration = Duration::from_millis(100);
 /// Shows the view until it is ended.
 pub fn run(watching: &Watching, state: &State) -> anyhow::Result<()> {
     let interrupt = &Interrupt::by_signals().context("cannot listen for signals")?;
+    let watcher = interrupt.clone();
+    std::thread::spawn(move || hangup::watch(&watcher));
     let (sender, news) = channel();
     std::thread::scope(|scope| {
         // In a thread of its own: a look at the host takes longer than a key may wait.
@@ -57,7 +60,6 @@ fn next(news: &Receiver<News>, interrupt: &Interrupt) -> anyhow::Result<Option<E
             Err(TryRecvError::Disconnected) => return Ok(None),
         }
         let heard = event::poll(HEARING).and_then(|any| any.then(event::read).transpose());
-        // A terminal that hung up sends its signal, and then fails.
         if interrupt.check().is_err() {
             return Ok(None);
         }
