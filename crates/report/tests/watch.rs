@@ -268,6 +268,10 @@ fn notes_are_shown_once() {
     let shown = screen(&after(State::new(80, 40), events));
     assert_eq!(screen_of(&after(State::new(80, 40), []), 80, 40).matches("disk full").count(), 0);
     assert_eq!(shown.matches("disk full").count(), 1, "{shown}");
+    let later = (0..13).map(|number| checked(&window(number, None)));
+    let said = Event::Checked(check(), note());
+    let later = screen(&after(State::new(80, 40), std::iter::once(said).chain(later)));
+    assert_eq!(later.matches("disk full").count(), 0, "nobody wants to know for ever: {later}");
 }
 
 fn named(name: &str) -> Check {

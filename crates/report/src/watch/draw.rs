@@ -42,7 +42,7 @@ fn page(state: &State, room: usize, height: usize) -> Vec<Line<'static>> {
             } else if state.is_without_any() {
                 lines.extend(nobody(room));
             }
-            lines.extend(state.notes.iter().rev().take(3).map(|note| line(note, WARN)));
+            lines.extend(state.notes.iter().rev().take(3).map(|(note, _)| line(note, WARN)));
             // The selected row stays in sight, with what is above it where there is room.
             let from = selected.end.saturating_sub(height.max(1)).min(selected.start);
             (lines, from)

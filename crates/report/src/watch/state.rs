@@ -82,6 +82,9 @@ pub enum Page {
 /// The track of the host; databases have higher numbers.
 const HOST: u64 = 0;
 
+/// For so many windows something is told that was said beside one.
+const NOTED: u32 = 12;
+
 /// Everything that the view shows.
 #[derive(Debug, Clone)]
 pub struct State {
@@ -95,7 +98,8 @@ pub struct State {
     pub(super) help: bool,
     /// Windows that wait while the picture is held.
     pub(super) held: Option<Vec<(Box<Check>, Vec<String>)>>,
-    pub(super) notes: Vec<String>,
+    /// What was said beside the windows, and how many windows ago last.
+    pub(super) notes: Vec<(String, u32)>,
     next_key: u64,
     over: bool,
 }
@@ -173,11 +177,9 @@ impl State {
 
     /// Takes a window over.
     fn take(&mut self, mut check: Box<Check>, notes: Vec<String>) {
-        for note in notes {
-            if self.notes.last() != Some(&note) {
-                self.notes.push(note);
-            }
-        }
+        self.notes.iter_mut().for_each(|(_, windows)| *windows += 1);
+        self.notes.retain(|(said, windows)| *windows < NOTED && !notes.contains(said));
+        self.notes.extend(notes.into_iter().map(|note| (note, 0)));
         let databases = std::mem::take(&mut check.databases);
         let mut seen = vec![HOST];
         let mut new = Vec::new();
