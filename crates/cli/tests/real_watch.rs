@@ -25,13 +25,18 @@ use untax_lab::{LabError, Load, Pgbench, Place, Postgres};
 const BUFFERS: [(&str, &str); 2] = [("shared_buffers", "256MB"), ("huge_pages", "off")];
 const LOAD: Pgbench = Pgbench { clients: 4, seconds: 180, writes: false, reconnect: false };
 
+/// Watches one process, window by short window.
+fn quick(pid: &str) -> [&str; 6] {
+    ["watch", "--pid", pid, "--window", "1s", "--no-calibration"]
+}
+
 #[test]
 fn a_database_is_shown_opened_and_left() {
     support::real(|| {
         let (postgres, _load) = loaded(10)?;
         let pid = postgres.pid().unwrap().to_string();
         let untax = Untax::new();
-        let options = ["watch", "--pid", &pid, "--window", "1s", "--no-calibration"];
+        let options = quick(&pid);
         let mut tty = Tty::start(&untax, &options, 100, 30);
         let screen = tty.shows("threads active");
         assert!(
@@ -100,7 +105,7 @@ fn signals_leave_the_terminal_as_it_was() {
         let sleeper = Bystander::sleeping();
         let pid = sleeper.id().to_string();
         let untax = Untax::new();
-        let options = ["watch", "--pid", &pid, "--window", "1s", "--no-calibration"];
+        let options = quick(&pid);
         for signal in [Signal::TERM, Signal::HUP, Signal::INT] {
             let tty = Tty::start(&untax, &options, 80, 24);
             tty.shows("untax watch");
@@ -121,7 +126,7 @@ fn a_terminal_that_goes_away_ends_it() {
         let sleeper = Bystander::sleeping();
         let pid = sleeper.id().to_string();
         let untax = Untax::new();
-        let options = ["watch", "--pid", &pid, "--window", "1s", "--no-calibration"];
+        let options = quick(&pid);
         let (child, mut master, slave, _) = on_terminal(&untax, &options, (80, 24));
         let mut program = Ended(child);
         drop(slave);

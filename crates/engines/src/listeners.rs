@@ -31,9 +31,6 @@ const MOST_DESCRIPTORS: usize = 4096;
 /// `__SO_ACCEPTCON` of `linux/net.h`, as `/proc/net/unix` prints it.
 const LISTENING_UNIX: &str = "00010000";
 
-/// `TCP_LISTEN` of `net/tcp_states.h`.
-const LISTENING_TCP: &str = "0A";
-
 /// The sockets for clients that `pid` listens on. Where its descriptors may not be looked at, a
 /// Unix socket that looks like one of such a server, if it is the only one in that network
 /// namespace.
@@ -158,7 +155,8 @@ fn parse_tcp(line: &str) -> Option<(String, Listener)> {
     let port = u16::from_str_radix(port, 16).ok()?;
     let inode = (*inode).to_owned();
     let address = SocketAddr::new(parse_ip(host)?, port);
-    (*state == LISTENING_TCP).then(|| (inode.clone(), Listener::Tcp(Listening { inode, address })))
+    (*state == process::TCP_LISTEN)
+        .then(|| (inode.clone(), Listener::Tcp(Listening { inode, address })))
 }
 
 /// The kernel prints an address as 32-bit words in the byte order of the machine.

@@ -11,7 +11,7 @@ use crate::Host;
 pub use maps::{Mapping, parse as parse_maps};
 pub use stat::{Stat, parse as parse_stat};
 pub use status::{Status, parse as parse_status};
-pub use tcp::{Sent, listening};
+pub use tcp::{Sent, TCP_LISTEN, listening};
 use untax_core::Reading::{self, Absent, Present};
 use untax_core::Seconds;
 use untax_core::database::TcpCounts;

@@ -69,15 +69,16 @@ fn fullness(dirty: &Dirty) -> f64 {
 }
 
 fn costs(window: &Window, stall: Stall, pair: &Pair, io: Option<&Io>) -> Says {
-    let too_small = io.and_then(|io| too_small(pair, io));
+    let by_its_group = by_its_group(pair, io);
+    let too_small = io.and_then(|io| too_small(pair, io)).filter(|_| !by_its_group);
     let early = too_small.map_or(0.0, |_| written_early(window, pair));
     let stall = stall.ending(early);
     let (fix, remedy) = match too_small {
-        _ if by_its_group(pair, io) => (FIX_OF_GROUP.to_owned(), None),
         Some(threshold) => (
             format!("vm.dirty_bytes up to {ROOM}: its own bursts do not fit within {threshold}"),
             Some("dirty-room"),
         ),
+        None if by_its_group => (FIX_OF_GROUP.to_owned(), None),
         None => (fix(io), Some("dirty-limits")),
     };
     let words = Words {

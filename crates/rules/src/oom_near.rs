@@ -51,10 +51,10 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
     stall::per_database(window, RULE.id, |pair| {
         let groups = pair.end.cgroup.as_ref().and_then(|cgroup| cgroup.memory.as_ref());
         groups.and_then(|groups| {
-            let found = groups.iter().enumerate();
-            let found = found.filter_map(|(above, group)| of_group(pair, group, above > 0));
             // Of several that are as bad, the nearest is the last one here.
-            let worst = found.collect::<Vec<_>>().into_iter().rev().max_by_key(|f| f.severity);
+            let found = groups.iter().enumerate().rev();
+            let found = found.filter_map(|(above, group)| of_group(pair, group, above > 0));
+            let worst = found.max_by_key(|finding| finding.severity);
             match worst {
                 Some(finding) => Reading::Present(Some(Says::Found(finding))),
                 // A group of which too little is known may be the one.

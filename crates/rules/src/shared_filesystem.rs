@@ -5,7 +5,7 @@ use crate::disk::{self, Charged};
 use crate::stall::{self, Stall, WORTH, Words, percent};
 use std::collections::BTreeSet;
 use untax_core::finding::Says;
-use untax_core::io::{Direction, Role};
+use untax_core::io::{Direction, Flow, Role};
 use untax_core::window::Pair;
 use untax_core::{Diagnosis, Evidence, Finding, Io, Reading, Severity, Window};
 
@@ -109,14 +109,11 @@ fn worth_knowing(io: &Io, pair: &Pair, shared: &BTreeSet<&str>) -> Says {
 fn who(io: &Io, database: &str) -> String {
     let here = disk::devices_of(io, database);
     let of_others = |direction| {
-        let flows = io.flows.value().into_iter().flatten();
-        disk::time_of(
-            flows
-                .filter(move |flow| {
-                    flow.direction == direction && flow.database.as_deref() != Some(database)
-                })
-                .filter(|flow| here.contains(&flow.device.as_str())),
-        )
+        let is_theirs = |flow: &&Flow| {
+            let strange = flow.database.as_deref() != Some(database);
+            strange && flow.direction == direction && here.contains(&flow.device.as_str())
+        };
+        disk::time_of(io.flows.value().into_iter().flatten().filter(is_theirs))
     };
     if of_others(Direction::Read) > of_others(Direction::Write) {
         return "those that read from it (a backup, a scan)".to_owned();

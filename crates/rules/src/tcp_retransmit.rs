@@ -179,10 +179,11 @@ fn others_lose(counts: &Counts) -> Says {
         rule: RULE.id.to_owned(),
         severity: Severity::Info,
         summary: format!(
-            "{} of its network's segments sent again, but by others than its own ports",
+            "{} of its network's segments sent again, but not on its own connections",
             percent(lost)
         ),
-        fix: "nothing for this server; its clients wait if a proxy there sends them".to_owned(),
+        fix: "nothing for this server; its clients wait if a proxy there sends them, or while they connect"
+            .to_owned(),
         evidence: vec![
             Evidence::new("lost by all", lost, "share", "RetransSegs over OutSegs + RetransSegs"),
             Evidence::new("its part", counts.own_part(), "share", OF_PORTS),
@@ -398,7 +399,7 @@ mod tests {
         for few in [0, 4] {
             let others = own(few);
             assert_eq!((others.severity, others.tax), (Severity::Info, None));
-            assert!(others.summary.contains("by others"), "{}", others.summary);
+            assert!(others.summary.contains("not on its own"), "{}", others.summary);
         }
         // 10 s beside 5 s of active time, of at most as many time-outs as there were.
         let half = own(100);

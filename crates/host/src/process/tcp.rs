@@ -59,7 +59,7 @@ fn listening_in(path: &str) -> io::Result<Vec<String>> {
 }
 
 /// `TCP_LISTEN` of `net/tcp_states.h`.
-const TCP_LISTEN: &str = "0A";
+pub const TCP_LISTEN: &str = "0A";
 
 fn sent_segments(snmp: &str) -> Option<u64> {
     field(snmp, "Tcp:", "OutSegs")

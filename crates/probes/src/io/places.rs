@@ -238,6 +238,14 @@ mod tests {
     }
 
     #[test]
+    fn tables_that_are_rebuilt_are_data() {
+        let role = |name: &str| NAMES.iter().find(|(begins, _)| name.starts_with(begins));
+        let temporary = |name: &str| role(name).is_some_and(|(_, role)| *role == Role::Temp);
+        assert!(temporary("#sql_4d2_0.MAI") && temporary("#sql-temptable-4d2-1-0.MAI"));
+        assert!(!temporary("#sql-ib1091.ibd") && !temporary("#sql-alter-4d2-1.ibd"));
+    }
+
+    #[test]
     fn links_are_followed_within_what_the_database_sees() {
         assert_eq!(resolved(&host(), 7, "/data/pg_wal"), "/wal");
         assert_eq!(resolved(&host(), 7, "/data/base"), "/data/base");

@@ -1,6 +1,7 @@
 //! A terminal that goes away: its window is closed, or the line to it is cut.
 
 use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::retry_on_intr;
 use std::fs::File;
 use std::io::{IsTerminal, stdin};
 use std::os::fd::{AsFd, OwnedFd};
@@ -13,9 +14,9 @@ const GRACE: Duration = Duration::from_secs(1);
 /// Ends the program when its terminal goes away; nobody waits for this. The library that waits for keys
 /// never comes back from a terminal that hung up, and takes a whole CPU.
 pub fn watch(interrupt: &Interrupt) {
-    let Some(terminal) = keyboard() else { return };
-    // A signal ends a look.
-    while !is_gone(&terminal) {}
+    if !keyboard().is_some_and(|terminal| hangs_up(&terminal)) {
+        return;
+    }
     interrupt.raise();
     std::thread::sleep(GRACE);
     // Nobody is there to be told of it, nothing of the host was changed, and what is traced ends with it.
@@ -30,9 +31,9 @@ fn keyboard() -> Option<OwnedFd> {
     File::open("/dev/tty").ok().map(OwnedFd::from)
 }
 
-/// Waits for it, or for a signal: a terminal hangs up without being asked for that.
-fn is_gone(terminal: &OwnedFd) -> bool {
+/// Waits for it; false where that cannot be waited for. A terminal hangs up without being asked for that.
+fn hangs_up(terminal: &OwnedFd) -> bool {
     let mut look = [PollFd::new(terminal, PollFlags::empty())];
-    let heard = poll(&mut look, None).is_ok();
+    let heard = retry_on_intr(|| poll(&mut look, None)).is_ok();
     heard && look[0].revents().intersects(PollFlags::HUP | PollFlags::ERR)
 }
