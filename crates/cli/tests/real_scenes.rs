@@ -78,6 +78,31 @@ fn waiting_for_a_synchronous_standby_is_no_lock() {
     });
 }
 
+/// Who queues for the log's lock when a watch begins waits for the one that the filesystem holds up,
+/// though nobody has seen either of them serve a client yet.
+#[test]
+fn a_hang_that_was_there_before_the_watch_is_no_lock() {
+    support::real(|| {
+        let disk = Disk::make(1024)?;
+        let setup = Setup { disk: Some(disk.path()), durable: true, ..Setup::default() };
+        let postgres = Postgres::start_as(&setup)?;
+        postgres.pgbench_fill(10, 100)?;
+        let mut load = client("pgbench", &postgres);
+        load.args(["-n", "-N", "-c", "8", "-j", "2", "-T", &MINUTES.to_string(), "postgres"]);
+        let _load = Bystander::start(load);
+        std::thread::sleep(std::time::Duration::from_secs(2));
+        let _frozen = disk.freezes(15.0, 1.0)?;
+        std::thread::sleep(std::time::Duration::from_secs(1));
+        let pid = postgres.pid().unwrap();
+        let check = Untax::new().check(pid);
+        let found = database(&check, pid);
+        let [disk, lock, active] = ["disk_s", "lock_s", "active_s"].map(|name| part(found, name));
+        assert!(disk > 0.95 * active && lock < 0.02 * active, "{:#}", found["time"]);
+        assert!(rules(found).contains(&"io-hang"), "{:#}", found["findings"]);
+        Ok(())
+    });
+}
+
 /// What a process of the database read of its files, and what others did: requests.
 fn reads(untax: &Untax, check: &Value, id: &str) -> [u64; 2] {
     let run = format!("state/runs/{}.json", check["run"].as_str().unwrap());

@@ -199,6 +199,9 @@ pub struct Activity {
     /// kernel tells of each; not known of older runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retransmits: Option<u64>,
+    /// What the kernel counted of their time on a CPU, where slices were weighed by it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counted_s: Option<Seconds>,
     /// When they were watched: the whole window piece by piece, or, where that would cost too
     /// much, parts of it.
     pub slices: Vec<Slice>,
@@ -328,7 +331,11 @@ impl Activity {
     fn ratio(&self, a: impl Fn(&Slice) -> f64, b: impl Fn(&Slice) -> f64) -> Option<Interval> {
         let pair = |slice: &Slice| (slice.weight() * a(slice), slice.weight() * b(slice));
         let pairs: Vec<(f64, f64)> = self.slices.iter().map(pair).collect();
-        stats::bootstrap_ratio(&pairs)
+        let share = stats::bootstrap_ratio(&pairs)?;
+        // Of what nobody saw, none may be of this kind, or all.
+        let (Interval { low, mid, high }, unseen) = (share, self.unseen());
+        let wider = Interval::new(low * (1.0 - unseen), mid, high * (1.0 - unseen) + unseen);
+        Some(if high > 0.0 { wider } else { share })
     }
 }
 
@@ -397,6 +404,7 @@ mod tests {
             clients: Vec::new(),
             longest: Vec::new(),
             retransmits: None,
+            counted_s: None,
             slices,
         }
     }

@@ -249,6 +249,7 @@ impl Threads {
             longest: longest(&watched.total_ns),
             clients: clients.iter().filter(|c| c.database == *index).map(|c| c.pid).collect(),
             retransmits: retransmits(watched.pid),
+            counted_s: None,
             slices: std::mem::take(&mut watched.slices),
         };
         Reading::Present((self.watched.iter_mut().map(activity).collect(), cost))

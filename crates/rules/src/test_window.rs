@@ -314,6 +314,7 @@ pub fn trace(window: &mut Window, times: &[(Doing, f64)]) {
         clients: Vec::new(),
         longest: Vec::new(),
         retransmits: None,
+        counted_s: None,
         slices: vec![Slice {
             traced_s: Seconds(10.0),
             stands_for_s: None,

@@ -4,41 +4,88 @@ use super::{Activity, Doing, Slice};
 use crate::Seconds;
 use std::ops::Add;
 
+/// So many times as much as one second of a pause another one may count at most: what hardly any slice saw
+/// is not made up.
+const MOST: f64 = 30.0;
+
+/// Halvings of what the tilt may be: to less than any count is known to.
+const HALVINGS: u32 = 50;
+
 impl Activity {
     /// Lets the slices hold together as much time on a CPU as the kernel counted in the window.
     ///
     /// Tracing pauses after what costs it much, and a pause may hide another kind of time than the
     /// slices next to it: busy threads that then hang, again and again. How much of the pauses each
-    /// slice stands for is changed in proportion to how far it is from the mean, as calibration
-    /// estimators of surveys do (Deville and Särndal, 1992), and no further than to nothing.
+    /// slice stands for is changed by a factor that is exponential in its time on a CPU, as raking
+    /// does (Deville and Särndal, 1992), and no further than by [`MOST`].
     pub(crate) fn weigh(&mut self, counted_s: Seconds) {
-        let paused_s = |slice: &Slice| (slice.stands_for_s() - slice.traced_s.0).max(0.0);
-        let all_paused_s = self.slices.iter().map(paused_s).fold(0.0, f64::add);
-        let mean = |of: &dyn Fn(f64) -> f64| {
-            let each = self.slices.iter().map(|slice| paused_s(slice) * of(slice.cpus()));
-            each.fold(0.0, f64::add) / all_paused_s
-        };
-        let cpus = mean(&|cpus| cpus);
-        let variance = mean(&|c| (c - cpus).powi(2));
-        let furthest = self.slices.iter().map(|s| (s.cpus() - cpus).abs()).fold(0.0, f64::max);
+        self.counted_s = Some(counted_s);
         let traced = self.slices.iter().map(|slice| slice.traced_s.0 * slice.cpus());
-        let missed_s = counted_s.0 * self.watched_s().0 / self.window_s.0
-            - traced.fold(0.0, f64::add)
-            - all_paused_s * cpus;
-        let tilt = missed_s / all_paused_s / variance;
+        let watched_s = counted_s.0 * self.watched_s().0 / self.window_s.0;
+        let missed_s = watched_s - traced.fold(0.0, f64::add);
+        let pauses: Vec<Pause> = self.slices.iter().map(Slice::pause).collect();
+        let wanted = missed_s / pauses.iter().map(|pause| pause.time_s).fold(0.0, f64::add);
+        let cpus = pauses.iter().filter(|pause| pause.time_s > 0.0).map(|pause| pause.cpus);
+        let range = cpus.clone().fold(f64::MIN, f64::max) - cpus.fold(f64::MAX, f64::min);
         // No pauses, or slices that are all alike.
-        if !tilt.is_finite() || furthest <= 0.0 {
+        if !wanted.is_finite() || range <= 0.0 {
             return;
         }
-        let tilt = tilt.clamp(-1.0 / furthest, 1.0 / furthest);
-        for slice in &mut self.slices {
-            let paused_s = paused_s(slice) * (1.0 + tilt * (slice.cpus() - cpus));
-            slice.stands_for_s = Some(slice.traced_s + Seconds(paused_s));
+        let (mut low, mut high) = (-MOST.ln() / range, MOST.ln() / range);
+        for _ in 0..HALVINGS {
+            let tilt = f64::midpoint(low, high);
+            let is_low = cpus_of(&tilted(&pauses, tilt)) < wanted;
+            *if is_low { &mut low } else { &mut high } = tilt;
         }
+        for (slice, pause) in self.slices.iter_mut().zip(tilted(&pauses, low)) {
+            slice.stands_for_s = Some(slice.traced_s + Seconds(pause.time_s));
+        }
+    }
+
+    /// The part (0..1) of the window that was unlike any slice: where they cannot hold what the kernel
+    /// counted, however they are weighed.
+    pub(super) fn unseen(&self) -> f64 {
+        let (Some(counted), watched_s) = (self.counted_s, self.watched_s().0) else { return 0.0 };
+        let held_s = self.doing(&[Doing::OnCpu, Doing::ReclaimOnCpu]).0;
+        let most_s = held_s.max(counted.0);
+        if most_s <= 0.0 || watched_s <= 0.0 {
+            return 0.0;
+        }
+        let paused = 1.0 - self.traced_s().0 / watched_s;
+        (held_s - counted.0).abs() / most_s * paused.max(0.0)
     }
 }
 
+/// What a slice stands for beside itself.
+#[derive(Debug, Clone, Copy)]
+struct Pause {
+    time_s: f64,
+    /// How many CPUs the threads had in the slice.
+    cpus: f64,
+}
+
+/// The same pauses, as long together, of which those with more time on a CPU count for more.
+fn tilted(pauses: &[Pause], tilt: f64) -> Vec<Pause> {
+    let all_s = |pauses: &[Pause]| pauses.iter().map(|pause| pause.time_s).fold(0.0, f64::add);
+    let mean = cpus_of(pauses);
+    let scaled = |pause: &Pause, by: f64| Pause { time_s: pause.time_s * by, ..*pause };
+    let tilted = pauses.iter().map(|pause| scaled(pause, (tilt * (pause.cpus - mean)).exp()));
+    let tilted: Vec<Pause> = tilted.collect();
+    let scale = all_s(pauses) / all_s(&tilted);
+    tilted.iter().map(|pause| scaled(pause, scale)).collect()
+}
+
+/// How many CPUs the threads had in pauses.
+fn cpus_of(pauses: &[Pause]) -> f64 {
+    let sum = |of: fn(&Pause) -> f64| pauses.iter().map(of).fold(0.0, f64::add);
+    sum(|pause| pause.time_s * pause.cpus) / sum(|pause| pause.time_s)
+}
+
 impl Slice {
+    fn pause(&self) -> Pause {
+        Pause { time_s: (self.stands_for_s() - self.traced_s.0).max(0.0), cpus: self.cpus() }
+    }
+
     /// How many CPUs the threads had.
     fn cpus(&self) -> f64 {
         let on_cpu_s = self.sum(|spent| matches!(spent.doing, Doing::OnCpu | Doing::ReclaimOnCpu));
@@ -49,7 +96,9 @@ impl Slice {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Interval;
     use crate::activity::{Polling, Spent};
+    use crate::database::Model;
 
     /// Slices of a second each, with so much time on a CPU, that stand for so much.
     fn activity(slices: &[(f64, f64)]) -> Activity {
@@ -78,6 +127,7 @@ mod tests {
             clients: Vec::new(),
             longest: Vec::new(),
             retransmits: None,
+            counted_s: None,
             slices: slices.iter().map(slice).collect(),
         }
     }
@@ -107,16 +157,47 @@ mod tests {
     }
 
     #[test]
+    fn one_quiet_slice_among_many_stands_for_the_quiet_half() {
+        let mut activity = activity(&[&[(0.8, 2.0); 9][..], &[(0.0, 2.0)]].concat());
+        activity.weigh(Seconds(10.0));
+        let [on_cpu, hung] = on_cpu_and_hung(&activity);
+        assert!((on_cpu - 10.0).abs() < 1e-9 && (hung - 10.0).abs() < 1e-9, "{on_cpu} {hung}");
+    }
+
+    #[test]
     fn what_was_traced_stays_and_what_nobody_saw_is_not_made_up() {
         let mut far = activity(&[(0.8, 4.0), (0.4, 4.0)]);
         far.weigh(Seconds(0.1));
         let [first, second] = [0, 1].map(|at: usize| far.slices[at].stands_for_s());
-        assert!((first - 1.0).abs() < 1e-9 && (second - 7.0).abs() < 1e-9, "{first} {second}");
+        let [least, most] = [6.0 / (1.0 + MOST), 6.0 * MOST / (1.0 + MOST)];
+        let are = (first - 1.0 - least).abs() < 1e-9 && (second - 1.0 - most).abs() < 1e-9;
+        assert!(are, "{first} {second}");
         for unchanged in [&[(0.8, 1.0), (0.2, 1.0)][..], &[(0.5, 2.0), (0.5, 3.0)], &[]] {
             let mut activity = activity(unchanged);
             let before = activity.clone();
             activity.weigh(Seconds(0.1));
-            assert_eq!(activity, before);
+            assert_eq!(activity.slices, before.slices);
         }
+    }
+
+    #[test]
+    fn where_slices_cannot_hold_what_was_counted_intervals_say_so() {
+        let mut activity = activity(&[(0.8, 4.0), (0.4, 4.0)]);
+        let hung = |activity: &Activity| {
+            let waits = |spent: &Spent| spent.doing == Doing::Filesystem;
+            activity.share(Model::Loop, waits).unwrap()
+        };
+        activity.weigh(Seconds(4.2));
+        let known = hung(&activity);
+        assert!((known.low - 0.2).abs() < 1e-9 && (known.high - 0.6).abs() < 1e-9, "{known:?}");
+        activity.weigh(Seconds(0.1));
+        let held_s = on_cpu_and_hung(&activity)[0];
+        let unseen = activity.unseen();
+        assert!((unseen - 0.75 * (1.0 - 0.1 / held_s)).abs() < 1e-9, "of the pauses alone");
+        let (wide, left) = (hung(&activity), 1.0 - unseen);
+        assert!((wide.low - 0.2 * left).abs() < 1e-9, "{wide:?}");
+        assert!((wide.high - (0.6 * left + unseen)).abs() < 1e-9, "{wide:?}");
+        let never = activity.share(Model::Loop, |spent| spent.doing == Doing::Disk).unwrap();
+        assert_eq!(never, Interval::exact(0.0), "what nobody saw is not made up");
     }
 }

@@ -49,6 +49,11 @@ pub fn is_aside(title: &str) -> bool {
     named.is_some_and(|named| ["startup", "io worker "].iter().any(|work| named.starts_with(work)))
 }
 
+/// Whether it waits for requests of a client, whatever it does now.
+pub fn is_asked(title: &str) -> bool {
+    kind(title) == Some(Kind::Client)
+}
+
 fn is_address(word: &str) -> bool {
     let port = |w: &str| {
         let (host, rest) = w.rsplit_once('(')?;
@@ -110,6 +115,10 @@ mod tests {
             assert!(!is_aside(&format!("postgres: {title}")), "{title}");
         }
         assert!(!is_aside("startup"));
+        let asked = |title: &str| is_asked(&format!("postgres: {title}"));
+        assert!(
+            asked("startup shop [local] idle") && !asked("startup recovering 0000000100000003")
+        );
     }
 
     proptest! {

@@ -7,7 +7,7 @@ use libbpf_rs::{ErrorExt as _, ErrorKind, MapCore, MapFlags};
 use untax_core::Database;
 use untax_core::activity::Polling;
 use untax_core::database::Model;
-use untax_engines::is_aside;
+use untax_engines::{is_aside, is_asked};
 
 impl Threads {
     /// Watches these databases and no others.
@@ -88,14 +88,19 @@ impl Threads {
             if known && map.lookup(&pid.to_ne_bytes(), MapFlags::ANY)?.is_some() {
                 continue;
             }
-            let aside = any.model == Model::Process && self.is_aside(pid);
+            let title = (any.model == Model::Process).then(|| self.title(pid)).flatten();
+            let aside = title.as_deref().is_some_and(is_aside);
+            let asked = title.as_deref().is_some_and(is_asked);
             // A process that ended since has no threads.
             let names = self.host.names(&format!("/proc/{pid}/task"));
             for tid in names.into_value().iter().flatten().filter_map(|name| name.parse().ok()) {
                 let doing = syscalls::now(&self.host, pid, tid).map_or(UNSEEN, |doing| doing as u8);
                 // It may wait for a disk for long before it polls for the next request.
-                let serves = any.model == Model::Loop && tid == database.pid;
-                let polling = if serves { Polling::Timed } else { Polling::Never };
+                let polling = match any.model {
+                    Model::Loop if tid == database.pid => Polling::Timed,
+                    _ if asked => Polling::Forever,
+                    _ => Polling::Never,
+                };
                 let fresh = Fresh { since_ns: now(), doing, polling, aside, ..any };
                 threads += u32::from(self.insert(tid, &fresh)?);
             }
@@ -110,10 +115,10 @@ impl Threads {
         Ok(threads)
     }
 
-    /// Whether a process waits for work of its server's, as its title says.
-    fn is_aside(&self, pid: u32) -> bool {
-        let title = self.host.text(&format!("/proc/{pid}/cmdline"));
-        title.value().is_some_and(|title| is_aside(title.trim_end_matches('\0')))
+    /// What a process calls itself.
+    fn title(&self, pid: u32) -> Option<String> {
+        let title = self.host.text(&format!("/proc/{pid}/cmdline")).into_value()?;
+        Some(title.trim_end_matches('\0').to_owned())
     }
 
     /// Whether a thread was not watched yet: it may have been started a moment ago by one that is.
