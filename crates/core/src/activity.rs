@@ -199,7 +199,7 @@ pub struct Activity {
     /// kernel tells of each; not known of older runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retransmits: Option<u64>,
-    /// What the kernel counted of their time on a CPU, where slices were weighed by it.
+    /// Their time on a CPU as the slices should hold it: by what the kernel counted, where that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counted_s: Option<Seconds>,
     /// When they were watched: the whole window piece by piece, or, where that would cost too
@@ -319,7 +319,8 @@ impl Activity {
     }
 
     /// The share of its active time that the threads spent in some ways, with the interval that
-    /// the differences between slices give. `None` when they were never active.
+    /// the differences between slices give, and what none of them was like. `None` when they were never
+    /// active.
     pub fn share(&self, model: Model, counts: impl Fn(&Spent) -> bool) -> Option<Interval> {
         self.share_of(model, |slice| slice.sum(&counts))
     }

@@ -269,10 +269,25 @@ pub struct CgroupMount {
 pub struct CpuTime {
     /// Time on CPU of any kind.
     pub busy_s: Seconds,
+    /// What of it was in interrupts, their soft part included; older runs do not tell.
+    #[serde(default)]
+    pub interrupts_s: Seconds,
     /// Time with nothing to run, waiting for disks included.
     pub idle_s: Seconds,
     /// Time the hypervisor ran something else.
     pub steal_s: Seconds,
+}
+
+impl CpuTime {
+    /// How many times as much time on a CPU as the kernel counts of threads their trace may hold: its
+    /// clock goes on while a hypervisor has the CPU, and, where kernels count interrupts apart, during
+    /// these. 1 where nothing ran.
+    pub fn stretch_since(self, earlier: Self) -> f64 {
+        let grown = |of: fn(&Self) -> Seconds| (of(&self) - of(&earlier)).0.max(0.0);
+        let [busy_s, steal_s] = [grown(|time| time.busy_s), grown(|time| time.steal_s)];
+        let stretch = (busy_s + steal_s) / (busy_s - grown(|time| time.interrupts_s));
+        if stretch.is_finite() { stretch.max(1.0) } else { 1.0 }
+    }
 }
 
 #[cfg(test)]
@@ -281,6 +296,21 @@ mod tests {
 
     fn tlb(level: u8, kind: &str, pages: &[Bytes], entries: u32) -> Tlb {
         Tlb { level, kind: kind.into(), page_sizes_bytes: pages.into(), entries, ways: None }
+    }
+
+    #[test]
+    fn a_trace_may_hold_what_others_had_meanwhile() {
+        let time = |busy: f64, interrupts: f64, steal: f64| CpuTime {
+            busy_s: Seconds(busy),
+            interrupts_s: Seconds(interrupts),
+            idle_s: Seconds(0.0),
+            steal_s: Seconds(steal),
+        };
+        let stretch = |end: CpuTime| end.stretch_since(time(1.0, 1.0, 1.0));
+        assert!((stretch(time(9.0, 1.0, 1.0)) - 1.0).abs() < 1e-9);
+        assert!((stretch(time(9.0, 1.0, 9.0)) - 2.0).abs() < 1e-9);
+        assert!((stretch(time(9.0, 5.0, 1.0)) - 2.0).abs() < 1e-9);
+        assert!((stretch(time(1.0, 1.0, 1.0)) - 1.0).abs() < 1e-9, "nothing ran");
     }
 
     #[test]

@@ -39,10 +39,13 @@ pub struct Window {
 
 impl Window {
     /// The same window, in which what was traced in slices holds as much time on a CPU as the kernel
-    /// counted.
+    /// counted: no less than without what a server computed before tracing began, to answer what it was
+    /// asked, and no more than with what others had of its time.
     #[must_use]
     pub fn weighed(mut self) -> Self {
         let Self { start, end, activity, .. } = &mut self;
+        let times = [&*start, &*end].map(|snapshot| snapshot.host.cpu_time.value().copied());
+        let stretch = times[0].zip(times[1]).map_or(1.0, |(start, end)| end.stretch_since(start));
         let all = if let Reading::Present(all) = activity { &mut all[..] } else { &mut [] };
         for activity in all {
             let ends = database(start, &activity.database).zip(database(end, &activity.database));
@@ -50,7 +53,8 @@ impl Window {
             if let Some(counted_s) = same.and_then(|(start, end)| on_cpu_s(start, end))
                 && !overlooks(activity, counted_s)
             {
-                activity.weigh(counted_s);
+                let least_s = (counted_s.0 - unwatched_s(activity)).max(0.0);
+                activity.weigh([Seconds(least_s), Seconds(counted_s.0 * stretch)]);
             }
         }
         self
@@ -137,9 +141,12 @@ fn on_cpu_s(start: &Database, end: &Database) -> Option<Seconds> {
 /// Whether tracing saw so little of it that it does not stand for the window.
 fn overlooks(activity: &Activity, counted_s: Seconds) -> bool {
     let traced_s = activity.doing(&[Doing::OnCpu, Doing::ReclaimOnCpu]);
-    // Before tracing began, a server answered what it was asked.
-    let unwatched_s = activity.window_s.0 - activity.watched_s().0;
-    counted_s.0 > OVERLOOKED * traced_s.0 + unwatched_s.max(0.0) + 0.5
+    counted_s.0 > OVERLOOKED * traced_s.0 + unwatched_s(activity) + 0.5
+}
+
+/// Before tracing began, a server answered what it was asked.
+fn unwatched_s(activity: &Activity) -> f64 {
+    (activity.window_s.0 - activity.watched_s().0).max(0.0)
 }
 
 /// Threads that used so many times more of the CPUs than tracing saw were not all traced. Slices of

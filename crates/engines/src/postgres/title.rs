@@ -115,10 +115,22 @@ mod tests {
             assert!(!is_aside(&format!("postgres: {title}")), "{title}");
         }
         assert!(!is_aside("startup"));
+    }
+
+    #[test]
+    fn only_clients_ask_and_only_their_processes_are_asked() {
         let asked = |title: &str| is_asked(&format!("postgres: {title}"));
-        assert!(
-            asked("startup shop [local] idle") && !asked("startup recovering 0000000100000003")
-        );
+        for title in ["startup shop [local] idle", "15/main: ann shop 10.0.0.2(4444) COMMIT"] {
+            assert!(asked(title), "{title}");
+        }
+        for title in [
+            "startup recovering 0000000100000003",
+            "walsender ann 10.0.0.2(4444) streaming 0/3000148",
+            "parallel worker for PID 4711 ",
+            "checkpointer ",
+        ] {
+            assert!(!asked(title), "{title}");
+        }
     }
 
     proptest! {

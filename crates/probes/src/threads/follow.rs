@@ -98,7 +98,7 @@ impl Threads {
                 // It may wait for a disk for long before it polls for the next request.
                 let polling = match any.model {
                     Model::Loop if tid == database.pid => Polling::Timed,
-                    _ if asked => Polling::Forever,
+                    _ if asked && tid == pid => Polling::Forever,
                     _ => Polling::Never,
                 };
                 let fresh = Fresh { since_ns: now(), doing, polling, aside, ..any };
