@@ -1,6 +1,6 @@
 //! What `untax` says against other instruments in the very same seconds: retransmissions against
-//! `nstat`, page faults against `perf stat`, waiting for a CPU against schedstat, waiting for locks
-//! against PostgreSQL's own wait events. docs/results/agreement.md has what was seen.
+//! `nstat`, page faults against `perf stat`, waiting for a CPU against schedstat and `bpftrace`, waiting
+//! for locks against PostgreSQL's own wait events. docs/results/agreement.md has what was seen.
 //!
 //! The other instrument counts all the while; windows of `untax watch` are compared with what it
 //! counted between the same two moments.
@@ -290,12 +290,18 @@ fn page_faults_are_those_of_perf() {
     });
 }
 
+/// A server whose six clients compute.
+fn computing() -> Result<(Postgres, Bystander), LabError> {
+    let postgres = Postgres::start(Place::Host, &[("shared_buffers", "128MB")])?;
+    let load = scripted(&postgres, "SELECT count(*) FROM generate_series(1, 1000000);\n", 6);
+    Ok((postgres, load))
+}
+
 #[test]
 fn waiting_for_a_cpu_is_what_schedstat_counts() {
     support::real(|| {
-        let postgres = Postgres::start(Place::Host, &[("shared_buffers", "128MB")])?;
+        let (postgres, _load) = computing()?;
         let pid = postgres.pid().unwrap();
-        let _load = scripted(&postgres, "SELECT count(*) FROM generate_series(1, 1000000);\n", 6);
         // Not the one that answers this, which ends.
         let pids = "SELECT pid FROM pg_stat_activity WHERE pid <> pg_backend_pid() \
                     AND (application_name = 'pgbench' OR backend_type <> 'client backend')";
@@ -310,6 +316,49 @@ fn waiting_for_a_cpu_is_what_schedstat_counts() {
             pids.iter().map(waited).sum()
         });
         agree("waiting for a CPU", pid, &["--no-calibration"], &counter, |found, _| {
+            found["time"]["runnable_s"].as_f64()
+        });
+        Ok(())
+    });
+}
+
+/// From when a process of any PostgreSQL is woken, or leaves a CPU though it could go on, to when it
+/// has one: the sum in ns, every 50 ms. No other server of that name runs beside tests.
+const WAITS_OF_POSTGRES: &str = r#"
+tracepoint:sched:sched_wakeup, tracepoint:sched:sched_wakeup_new /args->comm == "postgres"/ {
+    @since[args->pid] = nsecs;
+}
+tracepoint:sched:sched_switch /args->prev_comm == "postgres" && (args->prev_state & 0xff) == 0/ {
+    @since[args->prev_pid] = nsecs;
+}
+tracepoint:sched:sched_switch /@since[args->next_pid]/ {
+    @waited = sum(nsecs - @since[args->next_pid]);
+    delete(@since[args->next_pid]);
+}
+interval:ms:50 { print(@waited); }
+"#;
+
+#[test]
+fn and_what_bpftrace_sees_between_waking_and_running() {
+    support::real(|| {
+        let (program, package) = ("bpftrace".to_owned(), "bpftrace".to_owned());
+        let mut bpftrace = Command::new(&program);
+        if !bpftrace.arg("--version").output().is_ok_and(|out| out.status.success()) {
+            return Err(LabError::Missing { program, package });
+        }
+        let (postgres, _load) = computing()?;
+        // It reads how events look in a filesystem that is not mounted everywhere.
+        let mut bpftrace = Command::new("unshare");
+        let traced = "mount -t debugfs none /sys/kernel/debug && exec bpftrace -B line -e \"$0\"";
+        bpftrace.args(["--mount", "--", "/bin/sh", "-c", traced, WAITS_OF_POSTGRES]);
+        let (_bpftrace, lines) = Reporter::start(bpftrace);
+        // `@waited: 4711`, after words on what it attached.
+        let mut waited_s = lines.lines().map_while(Result::ok).filter_map(|line| {
+            Some(line.strip_prefix("@waited: ")?.trim().parse::<f64>().unwrap() / 1e9)
+        });
+        let counter = Counter::start(move || waited_s.next());
+        let pid = postgres.pid().unwrap();
+        agree("by bpftrace", pid, &["--no-calibration"], &counter, |found, _| {
             found["time"]["runnable_s"].as_f64()
         });
         Ok(())

@@ -134,6 +134,9 @@ fn requests_and_latencies_are_those_that_fio_reports() {
 fn reads_agree(disk: &Disk, file: &str) -> Result<(), String> {
     let (mut report, mut counted) = (Value::Null, (0.0, 0.0));
     let job = [
+        // What it waits for a CPU is no latency of the disk.
+        "--adjustment=-20",
+        "fio",
         "--name=x",
         file,
         "--size=64m",
@@ -152,7 +155,7 @@ fn reads_agree(disk: &Disk, file: &str) -> Result<(), String> {
     let io = watched(
         || {
             let before = disk.reads();
-            report = serde_json::from_str(&run("fio", &job).unwrap()).unwrap();
+            report = serde_json::from_str(&run("nice", &job).unwrap()).unwrap();
             let after = disk.reads();
             counted = (after.0 - before.0, after.1 - before.1);
         },
