@@ -93,5 +93,8 @@ fn what_cannot_be_done_is_refused_with_the_reason() {
     let (code, said) = untax(&["lab", "run", "no-such-cause"]);
     assert!(code == 3 && said.contains("cpu-throttled"), "{code} {said}");
     let (code, said) = untax(&["lab", "run", "oom-near", "--engine", "postgres"]);
-    assert!(code == 3 && said.contains("try redis"), "{code} {said}");
+    assert!(
+        code == 3 && said.contains("has a fixed size") && said.contains("try redis"),
+        "{code} {said}"
+    );
 }

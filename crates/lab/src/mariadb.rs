@@ -24,8 +24,13 @@ const SCRATCH: Settings = &[
     ("aria_pagecache_buffer_size", "1M"),
 ];
 
+/// Comes in over TCP without a password, where the server has a network of its own: nobody else can knock
+/// there.
+const VISITOR: &str = "CREATE USER visitor@127.0.0.1; GRANT ALL ON sbtest.* TO visitor@127.0.0.1";
+
 /// A running MariaDB; stopped and removed when dropped. Its `root` (or the user of that name who
-/// runs this program) comes in over the socket without a password, and nobody else does.
+/// runs this program) comes in over the socket without a password, and nobody else does but loads in a
+/// network of its own.
 pub struct MariaDb {
     server: Server,
     port: u16,
@@ -49,6 +54,9 @@ impl MariaDb {
         let defaults = mariadb.defaults();
         mariadb.server.prepare(&words([&install, &defaults, auth, &user, "--skip-test-db"]))?;
         mariadb.launch()?;
+        if mariadb.server.has_network() {
+            mariadb.sql(VISITOR)?;
+        }
         Ok(mariadb)
     }
 
@@ -122,7 +130,7 @@ impl MariaDb {
         self.sql("CREATE DATABASE IF NOT EXISTS sbtest")?;
         let load = Sysbench { threads: 1, seconds: 0, rows };
         let command = self.sysbench(&load, "oltp_point_select", "prepare")?;
-        self.server.scratch.run(&command)?;
+        self.server.scratch.run(&self.server.as_client(&command))?;
         // Writes all of it to the disk: or the log is full of it, and what comes next waits.
         self.sql("USE sbtest; FLUSH TABLES sbtest1 FOR EXPORT; UNLOCK TABLES").map(drop)
     }
@@ -139,19 +147,29 @@ impl MariaDb {
 
     fn sysbench(&self, load: &Sysbench, script: &str, what: &str) -> Result<Vec<String>, LabError> {
         let sysbench = program::find("sysbench", "sysbench")?;
-        Ok(vec![
+        let own = vec![
             sysbench.to_string_lossy().into_owned(),
             script.to_owned(),
             "--db-driver=mysql".to_owned(),
-            format!("--mysql-socket={}", self.socket()),
-            format!("--mysql-user={}", self.client.name),
             "--mysql-db=sbtest".to_owned(),
             format!("--table-size={}", load.rows),
             format!("--threads={}", load.threads),
             format!("--time={}", load.seconds),
             "--rand-type=uniform".to_owned(),
             what.to_owned(),
-        ])
+        ];
+        Ok([own, self.door()].concat())
+    }
+
+    /// The words of sysbench that say where the server is, and who comes.
+    fn door(&self) -> Vec<String> {
+        if self.server.has_network() {
+            let port = format!("--mysql-port={}", self.port);
+            words(["--mysql-host=127.0.0.1", &port, "--mysql-user=visitor"])
+        } else {
+            let user = format!("--mysql-user={}", self.client.name);
+            words([&format!("--mysql-socket={}", self.socket()), &user])
+        }
     }
 
     fn client(&self, program: &str) -> Result<Vec<String>, LabError> {

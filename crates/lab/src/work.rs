@@ -25,6 +25,20 @@ impl Engine {
             Self::Redis => "redis",
         }
     }
+
+    /// What else it is called: by its own name, or by that of one that is like it.
+    pub fn alias(self) -> &'static str {
+        match self {
+            Self::Postgres => "postgresql",
+            Self::Mysql => "mariadb",
+            Self::Redis => "valkey",
+        }
+    }
+
+    /// The engine that has that name, or is called so.
+    pub fn find(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|engine| [engine.id(), engine.alias()].contains(&name))
+    }
 }
 
 /// What every client does, again and again.

@@ -9,8 +9,9 @@ const MOST_CONNECTIONS: u32 = 200;
 pub(super) const CAUSE: Cause = Cause {
     id: "conntrack-pressure",
     summary: "a firewall rule and a table of 200 connections, under clients that come and go",
-    mild: Some("the same with 200 requests on each connection"),
-    engines: &[Engine::Postgres],
+    mild: Some("the same with 200 requests on each connection, 8 of MariaDB, or 16 of Redis"),
+    engines: &Engine::ALL,
+    left_out: &[],
     needs: &[Need::Root, Need::Tool("ip", "iproute2"), Need::Tool("nft", "nftables")],
     takes: Some("its clients' time, before it knows of them"),
     plan: |engine, dose| Plan {

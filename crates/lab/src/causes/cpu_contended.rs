@@ -14,6 +14,7 @@ pub(super) const CAUSE: Cause = Cause {
     summary: "six neighbours in control groups beside its own, each wanting every CPU",
     mild: Some("one neighbour that wants one CPU"),
     engines: &Engine::ALL,
+    left_out: &[],
     needs: &[Need::Root, Need::Tool("setpriv", "util-linux")],
     takes: None,
     plan: |engine, _| Plan::calm(engine),

@@ -15,6 +15,7 @@ pub(super) const CAUSE: Cause = Cause {
     summary: "a CPU limit of 0.3 CPUs on its control group, with a load that needs more",
     mild: Some("0.2 CPUs under clients that think, or 0.6 of Redis"),
     engines: &Engine::ALL,
+    left_out: &[],
     needs: &[Need::Root],
     takes: None,
     plan: |engine, dose| Plan::calm(engine).unhurried(engine, dose),

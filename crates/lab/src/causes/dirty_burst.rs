@@ -18,6 +18,16 @@ pub(super) const CAUSE: Cause = Cause {
     summary: "at most 32 MiB of dirty pages, under sorts that spill more and drop it again",
     mild: None,
     engines: &[Engine::Postgres],
+    left_out: &[
+        (
+            Engine::Mysql,
+            "the lab does not do it to MariaDB: InnoDB writes past the page cache (O_DIRECT), and temporary files are not on the slow disk",
+        ),
+        (
+            Engine::Redis,
+            "the lab does not do it to Redis: it has it flush each write, so that few changed pages wait",
+        ),
+    ],
     needs: &[Need::Root, Need::LoopDevice],
     takes: None,
     plan: |engine, _| Plan {

@@ -16,6 +16,7 @@ pub(super) const CAUSE: Cause = Cause {
     summary: "a data disk that does 60 writes a second rather than 2000, under commits that are flushed",
     mild: Some("a disk that does 1250"),
     engines: &Engine::ALL,
+    left_out: &[],
     needs: &[Need::Root, Need::LoopDevice],
     takes: None,
     plan: |engine, _| Plan { disk_requests_per_s: Some(ORDINARY_PER_S), ..Plan::durable(engine) },

@@ -9,6 +9,7 @@ pub(super) const CAUSE: Cause = Cause {
     summary: "a container with its host's /etc/machine-id rather than one of its own",
     mild: None,
     engines: &Engine::ALL,
+    left_out: &[],
     needs: &[Need::Root, Need::Tool("runc", "runc")],
     takes: Some("an identity"),
     plan: |engine, _| Plan {

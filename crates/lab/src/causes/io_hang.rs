@@ -12,6 +12,7 @@ pub(super) const CAUSE: Cause = Cause {
     summary: "a filesystem that is frozen for 0.6 s out of every second, under flushed commits",
     mild: Some("frozen for 0.2 s out of every second, under clients that think"),
     engines: &Engine::ALL,
+    left_out: &[],
     needs: &[Need::Root, Need::LoopDevice, Need::Tool("fsfreeze", "util-linux")],
     takes: None,
     plan: |engine, dose| Plan::durable(engine).unhurried(engine, dose),

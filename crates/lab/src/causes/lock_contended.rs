@@ -12,6 +12,10 @@ pub(super) const CAUSE: Cause = Cause {
     summary: "four clients that change one row, rather than one each, and think before they commit",
     mild: None,
     engines: &[Engine::Postgres, Engine::Mysql],
+    left_out: &[(
+        Engine::Redis,
+        "Redis does not suffer from it: one thread runs all commands, and none waits for another's lock",
+    )],
     needs: &[Need::Root],
     takes: None,
     plan: |engine, _| Plan {

@@ -43,8 +43,10 @@ pub struct Cause {
     /// The same of its mild dose, which takes about as much as platforms do; `None` when there is one
     /// dose alone.
     pub mild: Option<&'static str>,
-    /// The engines that it makes sense for.
+    /// The engines that it is put on.
     pub engines: &'static [Engine],
+    /// Why not on each of the others: they do not suffer from it, or the lab does not do it to them.
+    pub left_out: &'static [(Engine, &'static str)],
     /// What it needs of the machine.
     pub needs: &'static [Need],
     /// What it takes when that is no time of the database's: then its finding has no tax.
@@ -216,13 +218,9 @@ impl Cause {
         if !self.has(dose) {
             return Some("it has one dose alone; leave out --dose".to_owned());
         }
-        if !self.engines.contains(&engine) {
+        if let Some((_, why)) = self.left_out.iter().find(|(other, _)| *other == engine) {
             let others: Vec<&str> = self.engines.iter().map(|engine| engine.id()).collect();
-            return Some(format!(
-                "{} does not suffer from it; try {}",
-                engine.id(),
-                others.join(", ")
-            ));
+            return Some(format!("{why}; try {}", others.join(", ")));
         }
         self.needs.iter().find_map(|need| need.unmet())
     }
@@ -315,15 +313,29 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_says_why() {
+    fn every_engine_suffers_or_says_why_it_is_left_out() {
         for cause in CAUSES {
-            for engine in Engine::ALL.into_iter().filter(|e| !cause.engines.contains(e)) {
+            for engine in Engine::ALL {
+                let mut whys = cause.left_out.iter().filter(|(other, _)| *other == engine);
+                let (why, more) = (whys.next(), whys.next());
+                let place = format!("{} on {}", cause.id, engine.id());
                 assert!(
-                    cause.impossible(engine, Dose::Strong).is_some_and(|why| !why.is_empty()),
-                    "{}",
-                    cause.id
+                    why.is_none() == cause.engines.contains(&engine) && more.is_none(),
+                    "{place}"
                 );
+                let Some((_, why)) = why else { continue };
+                let is_told = ["the lab does not do it to ", " does not suffer from it: "];
+                assert!(is_told.iter().any(|words| why.contains(words)), "{place}: {why}");
+                let refused = cause.impossible(engine, Dose::Strong).unwrap();
+                assert!(refused.starts_with(why), "{place}: {refused}");
             }
+        }
+    }
+
+    #[test]
+    fn what_comes_from_its_network_is_put_on_every_engine() {
+        for id in ["tcp-retransmit", "conntrack-pressure"] {
+            assert_eq!(Cause::find(id).unwrap().engines, Engine::ALL, "{id}");
         }
     }
 

@@ -8,6 +8,16 @@ pub(super) const CAUSE: Cause = Cause {
     summary: "temporary tables of 10 MiB where 1 MiB may stay in memory",
     mild: Some("tables of a twentieth of that, and 800 rows read one by one for each"),
     engines: &[Engine::Mysql],
+    left_out: &[
+        (
+            Engine::Postgres,
+            "the lab does not do it to PostgreSQL: the rule is for MySQL and MariaDB; what it spills is in dirty-burst",
+        ),
+        (
+            Engine::Redis,
+            "Redis does not suffer from it: it answers from memory, without temporary files",
+        ),
+    ],
     needs: &[Need::Root],
     takes: None,
     plan: |engine, dose| Plan {

@@ -19,6 +19,10 @@ pub(super) const CAUSE: Cause = Cause {
     summary: "two neighbours that take 256 MiB each again and again, below a memory limit that they share with it",
     mild: Some("112 MiB each"),
     engines: &[Engine::Postgres, Engine::Mysql],
+    left_out: &[(
+        Engine::Redis,
+        "the lab does not do it to Redis: its data are no page cache that neighbours could take, and reads need hardly any new memory",
+    )],
     needs: &[Need::Root, Need::LoopDevice, Need::Tool("setpriv", "util-linux")],
     takes: None,
     plan: |engine, _| Plan {

@@ -9,6 +9,7 @@ pub(super) const CAUSE: Cause = Cause {
     summary: "nothing: a healthy server at full load, where nothing is to be found",
     mild: None,
     engines: &Engine::ALL,
+    left_out: &[],
     needs: &[Need::Root],
     takes: None,
     plan: |engine, _| {

@@ -8,6 +8,7 @@ pub(super) const CAUSE: Cause = Cause {
     summary: "nothing: an idle server, where nothing is to be found",
     mild: None,
     engines: &Engine::ALL,
+    left_out: &[],
     needs: &[Need::Root],
     takes: None,
     plan: |engine, _| Plan { work: None, ..Plan::calm(engine) },

@@ -12,6 +12,16 @@ pub(super) const CAUSE: Cause = Cause {
     summary: "a Redis that keeps growing, 512 MiB below its memory limit",
     mild: None,
     engines: &[Engine::Redis],
+    left_out: &[
+        (
+            Engine::Postgres,
+            "the lab does not do it to PostgreSQL: its shared memory has a fixed size, and no load here keeps the rest growing",
+        ),
+        (
+            Engine::Mysql,
+            "the lab does not do it to MariaDB: its buffer pool has a fixed size, and no load here keeps the rest growing",
+        ),
+    ],
     needs: &[Need::Root],
     takes: Some("the memory that is left"),
     plan: |engine, _| Plan {

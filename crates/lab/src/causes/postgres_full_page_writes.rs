@@ -28,6 +28,13 @@ pub(super) const CAUSE: Cause = Cause {
     summary: "checkpoints so often that most changes write their whole page to the journal",
     mild: Some("checkpoints a few seconds apart"),
     engines: &[Engine::Postgres],
+    left_out: &[
+        (
+            Engine::Mysql,
+            "MariaDB does not suffer from it: its log gets no images of pages; the doublewrite buffer mends torn ones",
+        ),
+        (Engine::Redis, "Redis does not suffer from it: its log holds commands and no pages"),
+    ],
     needs: &[Need::Root, Need::LoopDevice],
     takes: None,
     plan: |engine, dose| Plan {

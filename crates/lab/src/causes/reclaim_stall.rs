@@ -16,6 +16,10 @@ pub(super) const CAUSE: Cause = Cause {
     summary: "a memory limit that leaves 96 MiB to data of 600 MiB that clients change, or read",
     mild: Some("a limit that leaves 320 MiB"),
     engines: &[Engine::Postgres, Engine::Mysql],
+    left_out: &[(
+        Engine::Redis,
+        "the lab does not do it to Redis: its data are no page cache that could be freed, and a limit below them gets it killed",
+    )],
     needs: &[Need::Root, Need::LoopDevice],
     takes: None,
     plan: |engine, _| plan(engine),

@@ -9,6 +9,16 @@ pub(super) const CAUSE: Cause = Cause {
     summary: "50 clients that send requests one by one rather than 16 at a time, over TCP",
     mild: Some("4 at a time rather than 16"),
     engines: &[Engine::Redis],
+    left_out: &[
+        (
+            Engine::Postgres,
+            "the lab does not do it to PostgreSQL: the rule is for the one thread that reads all sockets of a Redis; here each client has a process",
+        ),
+        (
+            Engine::Mysql,
+            "the lab does not do it to MariaDB: the rule is for the one thread that reads all sockets of a Redis; here each client has a thread",
+        ),
+    ],
     needs: &[Need::Root],
     takes: None,
     plan: |engine, dose| Plan {

@@ -4,13 +4,23 @@ use super::{Cause, Injected, Need, Plan};
 use crate::server::Place;
 use crate::work::{Engine, Kind, Work};
 
-/// Only Redis has clients that come in over TCP: a Unix socket that is made in a sandbox cannot be
-/// reached from outside.
+/// Only Redis is filled and looked after over TCP here: a Unix socket that is made in a sandbox cannot
+/// be reached from outside.
 pub(super) const CAUSE: Cause = Cause {
     id: "sandboxed-runtime",
     summary: "a server in a sandbox of gVisor rather than a container of runc",
     mild: Some("the same with clients whose requests take long: each sorts a list"),
     engines: &[Engine::Redis],
+    left_out: &[
+        (
+            Engine::Postgres,
+            "the lab does not do it to PostgreSQL: it looks after it over a Unix socket, and one made in a sandbox cannot be reached from outside",
+        ),
+        (
+            Engine::Mysql,
+            "the lab does not do it to MariaDB: it looks after it over a Unix socket, and one made in a sandbox cannot be reached from outside",
+        ),
+    ],
     needs: &[Need::Root, Need::Tool("runc", "runc"), Need::Tool("runsc", "runsc")],
     takes: None,
     plan: |engine, dose| Plan {

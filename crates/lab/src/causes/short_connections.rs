@@ -8,6 +8,7 @@ pub(super) const CAUSE: Cause = Cause {
     summary: "eight clients that connect anew for every request",
     mild: Some("for every 200 requests, 8 of MariaDB, or 16 of Redis"),
     engines: &Engine::ALL,
+    left_out: &[],
     needs: &[Need::Root],
     takes: None,
     plan: |engine, dose| {

@@ -16,6 +16,10 @@ pub(super) const CAUSE: Cause = Cause {
     summary: "1 GiB of buffers on pages of 4 KiB rather than 2 MiB, read by 30 clients, or four of MariaDB",
     mild: None,
     engines: &[Engine::Postgres, Engine::Mysql],
+    left_out: &[(
+        Engine::Redis,
+        "the lab does not do it to Redis: it takes no huge pages from a pool; what transparent ones do to it is thp-mode",
+    )],
     needs: &[Need::Root],
     takes: None,
     plan: |engine, _| plan(engine, if engine == Engine::Mysql { THREADS } else { CLIENTS }),

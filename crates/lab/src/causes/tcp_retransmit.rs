@@ -13,7 +13,8 @@ pub(super) const CAUSE: Cause = Cause {
     id: "tcp-retransmit",
     summary: "a queue of 24 KiB at a link of 1 Gbit/s, which drops what comes in bursts",
     mild: Some("a queue of 96 KiB"),
-    engines: &[Engine::Postgres, Engine::Redis],
+    engines: &Engine::ALL,
+    left_out: &[],
     needs: &[Need::Root, Need::Tool("tc", "iproute2")],
     takes: None,
     plan: |engine, _| Plan {

@@ -9,6 +9,16 @@ pub(super) const CAUSE: Cause = Cause {
     summary: "transparent huge pages always, for a Redis that saves while it is written to",
     mild: None,
     engines: &[Engine::Redis],
+    left_out: &[
+        (
+            Engine::Postgres,
+            "the lab does not do it to PostgreSQL: no child of it saves its memory, and the rule only remarks on the mode",
+        ),
+        (
+            Engine::Mysql,
+            "the lab does not do it to MariaDB: no child of it saves its memory, and the rule only remarks on the mode",
+        ),
+    ],
     needs: &[Need::Root],
     takes: Some("memory, and time of the one fork that saves: each change copies 2 MiB"),
     plan: |engine, _| Plan {

@@ -14,6 +14,16 @@ pub(super) const CAUSE: Cause = Cause {
     summary: "300 active clients where eight keep every CPU busy",
     mild: Some("100 active clients"),
     engines: &[Engine::Postgres],
+    left_out: &[
+        (
+            Engine::Mysql,
+            "the lab does not do it to MariaDB: the rule has a tax for PostgreSQL alone, and MariaDB's threads share their caches",
+        ),
+        (
+            Engine::Redis,
+            "Redis does not suffer from it: one thread serves all clients, so they take no turns on the CPUs",
+        ),
+    ],
     needs: &[Need::Root],
     takes: None,
     plan: |engine, dose| Plan {

@@ -3,6 +3,7 @@
 use crate::Outcome;
 use crate::screen::{print, print_json};
 use serde::Serialize;
+use std::collections::BTreeMap;
 use untax_lab::{CAUSES, Cause, Dose};
 
 /// Arguments of `untax lab list`.
@@ -22,6 +23,8 @@ struct Listed {
     /// The same of its mild dose; null when it has one alone.
     mild: Option<&'static str>,
     engines: Vec<&'static str>,
+    /// Why not the others, by their ids.
+    left_out: BTreeMap<&'static str, &'static str>,
     /// Why this machine cannot do it; null if it can.
     impossible: Option<String>,
 }
@@ -33,6 +36,7 @@ impl From<&'static Cause> for Listed {
             summary: cause.summary,
             mild: cause.mild,
             engines: cause.engines.iter().map(|engine| engine.id()).collect(),
+            left_out: cause.left_out.iter().map(|(engine, why)| (engine.id(), *why)).collect(),
             impossible: cause.impossible(cause.engines[0], Dose::Strong),
         }
     }
@@ -50,10 +54,28 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
 }
 
 fn line(listed: &Listed) -> String {
-    let Listed { cause, summary, mild, engines, impossible } = listed;
+    let Listed { cause, summary, mild, engines, left_out, impossible } = listed;
     let mild = mild.map_or(String::new(), |mild| format!("; mild: {mild}"));
-    match impossible {
+    let first = match impossible {
         Some(why) => format!("{cause:<26} not here: {why}\n"),
         None => format!("{cause:<26} {summary}{mild} ({})\n", engines.join(", ")),
+    };
+    let others = left_out.iter().map(|(engine, why)| format!("{:<26} not {engine}: {why}\n", ""));
+    first + &others.collect::<String>()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_engines_that_are_left_out_say_why() {
+        let text = line(&Cause::find("page-table-bloat").unwrap().into());
+        assert!(
+            text.contains("\n                           not mysql: MariaDB does not"),
+            "{text}"
+        );
+        assert!(text.contains("\n                           not redis: Redis does not"), "{text}");
+        assert_eq!(line(&Cause::find("none").unwrap().into()).lines().count(), 1);
     }
 }

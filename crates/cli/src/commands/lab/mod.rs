@@ -5,25 +5,21 @@ pub mod matrix;
 pub mod run;
 mod trial;
 
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use untax_lab::{Dose, Engine};
 
-/// An engine by its id.
+/// An engine by its id, or by what else it is called.
 fn engine() -> impl TypedValueParser<Value = Engine> {
-    one_of(Engine::ALL, Engine::id)
+    let named = |engine: Engine| PossibleValue::new(engine.id()).alias(engine.alias());
+    let find = |given: String| Engine::find(&given).ok_or("unknown");
+    PossibleValuesParser::new(Engine::ALL.map(named)).try_map(find)
 }
 
 /// A dose by its id.
 fn dose() -> impl TypedValueParser<Value = Dose> {
-    one_of(Dose::ALL, Dose::id)
-}
-
-fn one_of<T: Copy + Send + Sync + 'static, const N: usize>(
-    all: [T; N],
-    id: fn(T) -> &'static str,
-) -> impl TypedValueParser<Value = T> {
-    let by_id = move |given: String| all.into_iter().find(|one| id(*one) == given);
-    PossibleValuesParser::new(all.map(id)).try_map(move |given| by_id(given).ok_or("unknown"))
+    let find =
+        |given: String| Dose::ALL.into_iter().find(|dose| dose.id() == given).ok_or("unknown");
+    PossibleValuesParser::new(Dose::ALL.map(Dose::id)).try_map(find)
 }
 
 /// The cause of that id, or all there are.
@@ -32,4 +28,25 @@ fn cause(id: &str) -> Result<&'static untax_lab::Cause, String> {
         let ids: Vec<&str> = untax_lab::CAUSES.iter().map(|cause| cause.id).collect();
         format!("there is no cause {id}; there are: {}", ids.join(", "))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Debug, Parser)]
+    struct Line {
+        #[arg(value_parser = engine(), value_delimiter = ',')]
+        engines: Vec<Engine>,
+    }
+
+    #[test]
+    fn an_engine_has_its_other_name_too() {
+        let parsed = |engines| Line::try_parse_from(["untax", engines]).map(|line| line.engines);
+        assert_eq!(parsed("postgres,mysql,redis").unwrap(), Engine::ALL);
+        assert_eq!(parsed("postgresql,mariadb,valkey").unwrap(), Engine::ALL);
+        let said = parsed("oracle").unwrap_err().to_string();
+        assert!(said.contains("[possible values: postgres, mysql, redis]"), "{said}");
+    }
 }

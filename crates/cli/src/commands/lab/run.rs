@@ -23,7 +23,7 @@ pub struct Args {
     /// The cause: see untax lab list
     #[arg(value_name = "CAUSE", value_parser = cause)]
     cause: &'static Cause,
-    /// The engine to put it on; mysql is a MariaDB
+    /// The engine to put it on; mysql is a MariaDB, and may be called mariadb
     #[arg(long, value_parser = engine(), value_name = "ENGINE", default_value = "postgres")]
     engine: Engine,
     /// How much of the cause: mild ones take about as much as platforms do
