@@ -32,6 +32,22 @@ done
 wait
 "#;
 
+/// Writes `$2` files of 256 MiB below `$1` in pieces of 16 KiB, past the page cache, again and again; they are
+/// gone when it ends.
+const WRITE: &str = r#"
+left=$2
+while [ "$left" -gt 0 ]; do
+    setpriv --pdeathsig=KILL -- /bin/sh -c '
+        exec 3<>"$1" && rm "$1"
+        while :; do
+            dd if=/dev/zero of=/dev/fd/3 bs=16k count=16384 oflag=direct conv=notrunc status=none
+        done' \
+        write "$1/neighbour.$left" &
+    left=$((left - 1))
+done
+wait
+"#;
+
 /// A program beside the database; ended when dropped.
 pub struct Neighbour {
     // In this order: the programs end, then their group goes.
@@ -49,6 +65,12 @@ impl Neighbour {
     pub fn taking_memory(mebibytes: u64, count: u32, above: &Group) -> Result<Self, LabError> {
         let arguments = [mebibytes.to_string(), count.to_string()];
         Self::start(TAKE, &arguments, Group::neighbours_below(above)?)
+    }
+
+    /// Writes so many files to a disk, again and again.
+    pub fn writing(directory: &Path, count: u32) -> Result<Self, LabError> {
+        let arguments = [directory.to_string_lossy().into_owned(), count.to_string()];
+        Self::start(WRITE, &arguments, Group::for_neighbours()?)
     }
 
     fn start(script: &str, arguments: &[String], group: Group) -> Result<Self, LabError> {

@@ -19,6 +19,7 @@ mod postgres_full_page_writes;
 mod reclaim_stall;
 mod redis_network_bound;
 mod sandboxed_runtime;
+mod shared_filesystem;
 mod short_connections;
 mod small_pages;
 mod tcp_retransmit;
@@ -179,6 +180,7 @@ pub static CAUSES: &[Cause] = &[
     disk_slow::CAUSE,
     io_hang::CAUSE,
     dirty_burst::CAUSE,
+    shared_filesystem::CAUSE,
     lock_contended::CAUSE,
     short_connections::CAUSE,
     too_many_connections::CAUSE,

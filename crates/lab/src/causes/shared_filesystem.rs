@@ -1,0 +1,29 @@
+//! A neighbour that writes to the database's disk.
+
+use super::{Cause, Injected, Need, Plan};
+use crate::neighbour::Neighbour;
+use crate::work::Engine;
+
+/// Files that are written at once, each request waiting for the one before.
+const WRITERS: u32 = 8;
+
+pub(super) const CAUSE: Cause = Cause {
+    id: "shared-filesystem",
+    summary: "a neighbour that writes eight files to the database's disk, past the page cache, under flushed commits",
+    mild: None,
+    engines: &[Engine::Postgres],
+    left_out: &[
+        (
+            Engine::Mysql,
+            "the lab does not do it to MariaDB: its flushes wait for the filesystem's journal behind the neighbour, which io-hang tells",
+        ),
+        (
+            Engine::Redis,
+            "the lab does not do it to Redis: its file grows, so that each flush waits for the filesystem's journal behind the neighbour, which io-hang tells",
+        ),
+    ],
+    needs: &[Need::Root, Need::LoopDevice, Need::Tool("setpriv", "util-linux")],
+    takes: None,
+    plan: |engine, _| Plan::durable(engine),
+    inject: |scene| Ok(Injected::by(Neighbour::writing(scene.disk()?.path(), WRITERS)?)),
+};
