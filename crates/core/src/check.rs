@@ -39,6 +39,10 @@ pub struct Check {
     pub unmeasured: Vec<Unmeasured>,
 }
 
+fn not_sampled() -> Reading<Seconds> {
+    Reading::Absent("the version that made this run did not tell it apart".to_owned())
+}
+
 fn not_watched() -> Reading<Io> {
     Reading::Absent("the version that made this run did not watch the disks".to_owned())
 }
@@ -112,8 +116,12 @@ impl Checked {
 pub struct TimeShares {
     /// Everything but idle.
     pub active_s: Reading<Seconds>,
-    /// On a CPU.
+    /// On a CPU, page faults included.
     pub on_cpu_s: Reading<Seconds>,
+    /// Of it in page faults, as samples of stacks tell: nearly all are minor ones, and what the others
+    /// wait for a disk is `disk_s`. Absent in runs of older versions.
+    #[serde(default = "not_sampled")]
+    pub minor_faults_s: Reading<Seconds>,
     /// Waiting for a CPU, cgroup throttling included.
     pub runnable_s: Reading<Seconds>,
     /// Held back by a CPU limit.

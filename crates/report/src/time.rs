@@ -56,9 +56,18 @@ pub fn line(db: &Checked) -> Vec<String> {
     let Some(active) = db.time.active_s.value().filter(|_| !parts.is_empty()) else {
         return Vec::new();
     };
-    let part = |(name, share): &(&str, f64)| format!("{} {name}", format::percent(*share));
+    let part = |(name, share): &(&'static str, f64)| {
+        let within = faulting(&db.time).filter(|_| *name == PARTS[0]).unwrap_or_default();
+        format!("{} {name}{within}", format::percent(*share))
+    };
     let head = format!("{}{THIN}s active", format::number(active.0));
     std::iter::once(head).chain(parts.iter().map(part)).collect()
+}
+
+/// What of the time on a CPU went into page faults, if that is worth a word.
+fn faulting(time: &TimeShares) -> Option<String> {
+    let share = time.minor_faults_s.value()?.0 / time.active_s.value()?.0;
+    (share >= WORTH).then(|| format!(" ({} in page faults)", format::percent(share)))
 }
 
 #[cfg(test)]
@@ -72,6 +81,7 @@ mod tests {
         let mut time = TimeShares {
             active_s: s(10.0),
             on_cpu_s: s(2.0),
+            minor_faults_s: s(0.5),
             runnable_s: s(7.0),
             throttled_s: s(6.0),
             disk_s: s(0.01),

@@ -352,8 +352,19 @@ pub fn sample_reading(window: &mut Window, count: u64) {
     set_samples(window, Sampled { reading: Some(count), ..SAMPLED });
 }
 
-const SAMPLED: Sampled =
-    Sampled { per_s: None, on_cpu: 1000, faulting_on_data: None, reading: None, calling: None };
+/// And so many were in page faults.
+pub fn sample_faulting(window: &mut Window, count: u64) {
+    set_samples(window, Sampled { faulting: Some(count), ..SAMPLED });
+}
+
+const SAMPLED: Sampled = Sampled {
+    per_s: None,
+    on_cpu: 1000,
+    faulting: None,
+    faulting_on_data: None,
+    reading: None,
+    calling: None,
+};
 
 fn set_samples(window: &mut Window, sampled: Sampled) {
     let Present(activities) = &mut window.activity else { panic!("it is not traced") };

@@ -211,6 +211,7 @@ fn checked(database: &Database, finding: &Finding) -> Checked {
         time: TimeShares {
             active_s: gap(),
             on_cpu_s: gap(),
+            minor_faults_s: gap(),
             runnable_s: gap(),
             throttled_s: gap(),
             disk_s: gap(),

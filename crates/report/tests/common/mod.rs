@@ -195,6 +195,7 @@ fn postgres_time() -> TimeShares {
     TimeShares {
         active_s: Present(Seconds(19.1)),
         on_cpu_s: Present(Seconds(15.6)),
+        minor_faults_s: Present(Seconds(7.8)),
         runnable_s: Present(Seconds(3.5)),
         throttled_s: Absent("no CPU limit".into()),
         disk_s: later(()),
