@@ -39,6 +39,7 @@ fn unread_host() -> HostFacts {
         each_cpu_time: gap(),
         sysctls: gap(),
         vm_counts: gap(),
+        pressure: gap(),
         links: gap(),
         conntrack: gap(),
         machine_id: gap(),
@@ -244,6 +245,7 @@ pub fn cgroup(limits: Vec<HugetlbLimit>) -> Reading<Cgroup> {
         cpu: gap(),
         memory: gap(),
         io: gap(),
+        pressure: gap(),
     })
 }
 
