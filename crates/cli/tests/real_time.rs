@@ -246,6 +246,9 @@ fn connections_take_what_the_server_computes_more_for_each_request() {
             Ok::<_, LabError>(((computed(pid) - before) as f64 / requests, found))
         };
         let (with, found) = ticks_per_request(true)?;
+        // Each new process faults its memory in.
+        let (faults_s, on_cpu_s) = (part(&found, "minor_faults_s"), part(&found, "on_cpu_s"));
+        assert!(faults_s > 0.02 * on_cpu_s && faults_s <= on_cpu_s, "{:#}", found["time"]);
         let (without, clean) = ticks_per_request(false)?;
         let truth = 1.0 - without / with;
         let findings = found["findings"].as_array().unwrap();

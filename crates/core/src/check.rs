@@ -3,6 +3,7 @@
 use crate::database::{Container, DatabaseMemory, HugePageUse, Model, Pod, Settings};
 use crate::finding::{Finding, Tax, Unmeasured};
 use crate::host::HostFacts;
+use crate::pressure::Pressure;
 use crate::{Bytes, Calibration, Io, Reading, Seconds};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -37,6 +38,14 @@ pub struct Check {
     pub findings: Vec<Finding>,
     /// What could not be measured on the host.
     pub unmeasured: Vec<Unmeasured>,
+}
+
+fn not_read() -> Reading<Pressure> {
+    Reading::Absent("the version that made this run did not read it".to_owned())
+}
+
+fn not_sampled() -> Reading<Seconds> {
+    Reading::Absent("the version that made this run did not tell it apart".to_owned())
 }
 
 fn not_watched() -> Reading<Io> {
@@ -87,6 +96,10 @@ pub struct Checked {
     pub settings: Reading<Settings>,
     /// Where its time went.
     pub time: TimeShares,
+    /// What the kernel counts without tracing of tasks that were held up, others' too; absent in runs
+    /// of older versions.
+    #[serde(default = "not_read")]
+    pub pressure: Reading<Pressure>,
     /// The sum of the findings' taxes; `None` when none is measured.
     pub tax: Option<Tax>,
     /// What the rules found, the dearest first.
@@ -112,8 +125,12 @@ impl Checked {
 pub struct TimeShares {
     /// Everything but idle.
     pub active_s: Reading<Seconds>,
-    /// On a CPU.
+    /// On a CPU, page faults included.
     pub on_cpu_s: Reading<Seconds>,
+    /// Of it in page faults, as samples of stacks tell: nearly all are minor ones, and what the others
+    /// wait for a disk is `disk_s`. Absent in runs of older versions.
+    #[serde(default = "not_sampled")]
+    pub minor_faults_s: Reading<Seconds>,
     /// Waiting for a CPU, cgroup throttling included.
     pub runnable_s: Reading<Seconds>,
     /// Held back by a CPU limit.

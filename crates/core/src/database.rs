@@ -2,6 +2,7 @@
 
 use crate::network::DatabaseNetwork;
 use crate::placement::Placement;
+use crate::pressure::GroupStalls;
 use crate::{Bytes, Interval, Reading, Seconds};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -132,6 +133,10 @@ pub struct Cgroup {
     pub memory: Reading<Vec<MemoryGroup>>,
     /// What its groups limit of block devices, nearest first; none when no group does.
     pub io: Reading<Vec<IoLimit>>,
+    /// How long tasks of its own group were held up, or of the nearest above it that counts (version 2
+    /// alone); absent where that would be the machine. Not known of older captures.
+    #[serde(default = "Reading::not_captured")]
+    pub pressure: Reading<GroupStalls>,
 }
 
 impl Cgroup {

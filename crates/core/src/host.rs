@@ -1,7 +1,7 @@
 //! Facts of the machine, as types. `untax_host::facts` reads them.
 
 use crate::network::{ConntrackLimit, Links};
-use crate::pressure::VmCounts;
+use crate::pressure::{Stalls, VmCounts};
 use crate::{Bytes, Reading, Seconds};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -46,6 +46,9 @@ pub struct HostFacts {
     pub sysctls: Reading<BTreeMap<String, String>>,
     /// Reclaim and NUMA balancing since boot.
     pub vm_counts: Reading<VmCounts>,
+    /// Tasks held up since boot. Not known of older captures.
+    #[serde(default = "Reading::not_captured")]
+    pub pressure: Reading<Stalls>,
     /// Virtual links.
     pub links: Reading<Links>,
     /// The table of connections.

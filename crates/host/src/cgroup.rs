@@ -7,6 +7,7 @@ mod identity;
 mod io;
 mod limits;
 mod memory;
+mod pressure;
 mod state;
 
 pub use all::memory_of_all;
@@ -26,6 +27,7 @@ pub fn of_process(host: &Host, layout: &CgroupLayout, pid: u32) -> Reading<Cgrou
         cpu: cpu::limits(host, layout, &paths),
         io: io::limits(host, layout, &paths),
         memory: memory::limited(host, layout, &paths),
+        pressure: pressure::nearest(host, layout, &paths),
         paths,
     })
 }

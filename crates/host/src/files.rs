@@ -128,14 +128,32 @@ fn sorted<T>(result: rustix::io::Result<T>, name: &str) -> Reading<T> {
 }
 
 /// Sorts an error into absent, denied or failed. A process that ended while it was read
-/// (`ESRCH`) is absent, like its directory a moment later.
+/// (`ESRCH`) is absent, like its directory a moment later, and so is what the kernel has a file for but
+/// was told not to do (`EOPNOTSUPP`: pressure, with `psi=0`).
 fn gap<T>(error: &Error, name: &str) -> Reading<T> {
     match error.kind() {
         ErrorKind::NotFound | ErrorKind::NotADirectory => Absent(format!("{name} does not exist")),
         _ if error.raw_os_error() == Some(Errno::SRCH.raw_os_error()) => {
             Absent(format!("{name}: the process ended"))
         }
+        _ if error.raw_os_error() == Some(Errno::OPNOTSUPP.raw_os_error()) => {
+            Absent(format!("{name} is switched off"))
+        }
         ErrorKind::PermissionDenied => Denied(name.to_owned()),
         _ => Failed(format!("{name}: {error}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_switched_off_is_absent_and_no_failure() {
+        let sort = |errno: Errno| gap::<String>(&errno.into(), "/proc/pressure/cpu");
+        assert_eq!(sort(Errno::OPNOTSUPP), Absent("/proc/pressure/cpu is switched off".to_owned()));
+        assert!(matches!(sort(Errno::SRCH), Absent(_)));
+        assert!(matches!(sort(Errno::ACCESS), Denied(_)));
+        assert!(matches!(sort(Errno::IO), Failed(_)));
     }
 }

@@ -79,6 +79,11 @@ const FILES: &[&str] = &[
     "/sys/fs/cgroup/hugetlb/a/hugetlb.2MB.limit_in_bytes",
     "/sys/fs/cgroup/hugetlb/a/hugetlb.2MB.rsvd.limit_in_bytes",
     "/sys/fs/cgroup/memory/a/memory.limit_in_bytes",
+    "/sys/fs/cgroup/a/cpu.pressure",
+    "/sys/fs/cgroup/a/io.pressure",
+    "/proc/pressure/cpu",
+    "/proc/pressure/io",
+    "/proc/pressure/memory",
 ];
 
 /// Directories whose entries have a size in their name.

@@ -12,6 +12,7 @@ mod live;
 mod moment;
 pub mod mountinfo;
 mod patience;
+mod pressure;
 pub mod process;
 mod record;
 

@@ -46,7 +46,7 @@ fn the_whole_machine_is_read() {
     }
     // What the machine has no file for: an old kernel would say the same.
     let absent = text.matches("\"absent\"").count();
-    assert_eq!(absent, 3, "reserved on a node, two unlimited: {text}");
+    assert_eq!(absent, 4, "reserved on a node, two unlimited, all held up for CPUs: {text}");
     assert_eq!(all["container"]["runtime"], "containerd");
     assert_eq!(all["pod"]["qos"], "guaranteed");
     assert!(zeros(&all, "").is_empty(), "{:?}", zeros(&all, ""));

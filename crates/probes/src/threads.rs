@@ -369,8 +369,8 @@ impl Threads {
                 first_s: Seconds::from_ns(grown(FIRST, &total, before)),
                 hung_s: Some(hung(&total, before)),
                 sampled: self.samples.map(|per_s| {
-                    let faults = self.places.faults && watched.data_known;
-                    sampled(&total, before, per_s, Places { faults, ..self.places })
+                    let data = self.places.data && watched.data_known;
+                    sampled(&total, before, per_s, Places { data, ..self.places })
                 }),
             });
             watched.total_ns = total;

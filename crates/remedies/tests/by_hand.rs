@@ -42,6 +42,7 @@ fn a_remedy_that_has_nothing_for_one_of_two_databases_leaves_it_to_a_person() {
         cpu: Present(vec![limit]),
         io: gap(),
         memory: gap(),
+        pressure: gap(),
     };
     let limited = Database { cgroup: Present(cgroup), ..of("postgres:1") };
     let databases = vec![limited, of("postgres:2")];

@@ -31,6 +31,7 @@ fn in_pod(mut database: Database) -> Database {
         }]),
         memory: gap(),
         io: gap(),
+        pressure: gap(),
     });
     database
 }

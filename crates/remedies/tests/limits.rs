@@ -58,6 +58,7 @@ fn plan_where_losing(shares: &[f64], cgroup: &str, rule: &str, remedy: &str) -> 
             throttled_periods: gap(),
         }]),
         io: Absent(String::new()),
+        pressure: gap(),
         memory: Present(vec![MemoryGroup {
             cgroup: cgroup.to_owned(),
             max_bytes: gap(),

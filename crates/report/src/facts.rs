@@ -138,6 +138,7 @@ pub fn database_line(db: &Checked) -> Vec<String> {
 pub fn time(time: &TimeShares) -> Vec<(&'static str, &Reading<Seconds>)> {
     vec![
         ("On a CPU", &time.on_cpu_s),
+        ("Of it in page faults", &time.minor_faults_s),
         ("Waiting for a CPU", &time.runnable_s),
         ("Held back by a CPU limit", &time.throttled_s),
         ("Disk", &time.disk_s),

@@ -3,6 +3,7 @@
 use crate::format::{self, THIN};
 use untax_core::Seconds;
 use untax_core::check::{Checked, TimeShares};
+use untax_core::pressure::Pressure;
 
 /// Less than this share is nothing to draw a line for.
 const WORTH: f64 = 0.005;
@@ -50,15 +51,46 @@ pub fn parts(time: &TimeShares) -> Vec<(&'static str, f64)> {
     shares(time).as_ref().map(named).unwrap_or_default()
 }
 
-/// The same in words, in segments of a line.
+/// The same in words, in segments of a line; where nothing was traced, what tasks of its group or of the
+/// machine waited for.
 pub fn line(db: &Checked) -> Vec<String> {
+    if !db.time.active_s.is_present() {
+        return db.pressure.value().map(held_up).unwrap_or_default();
+    }
     let parts = parts(&db.time);
     let Some(active) = db.time.active_s.value().filter(|_| !parts.is_empty()) else {
         return Vec::new();
     };
-    let part = |(name, share): &(&str, f64)| format!("{} {name}", format::percent(*share));
+    let part = |(name, share): &(&'static str, f64)| {
+        let within = faulting(&db.time).filter(|_| *name == PARTS[0]).unwrap_or_default();
+        format!("{} {name}{within}", format::percent(*share))
+    };
     let head = format!("{}{THIN}s active", format::number(active.0));
     std::iter::once(head).chain(parts.iter().map(part)).collect()
+}
+
+/// What is known of tasks that were held up, others' too; nothing when nothing is. Which group that was,
+/// `--json` says: paths are long.
+fn held_up(pressure: &Pressure) -> Vec<String> {
+    let kinds = [
+        ("CPU", &pressure.cpu_some),
+        ("disks", &pressure.io_some),
+        ("memory", &pressure.memory_some),
+    ];
+    let known = kinds.iter().filter_map(|(what, share)| Some((what, *share.value()?)));
+    let said = known.map(|(what, share)| format!("{what} {}", format::percent(share)));
+    let mut segments: Vec<String> = said.collect();
+    if let Some(first) = segments.first_mut() {
+        let place = if pressure.scope == "machine" { "the machine" } else { "its group" };
+        *first = format!("pressure on any task of {place}: {first}");
+    }
+    segments
+}
+
+/// What of the time on a CPU went into page faults, if that is worth a word.
+fn faulting(time: &TimeShares) -> Option<String> {
+    let share = time.minor_faults_s.value()?.0 / time.active_s.value()?.0;
+    (share >= WORTH).then(|| format!(" ({} in page faults)", format::percent(share)))
 }
 
 #[cfg(test)]
@@ -67,11 +99,32 @@ mod tests {
     use untax_core::Reading::{Absent, Present};
 
     #[test]
+    fn without_tracing_pressure_says_whose_it_is() {
+        let mut pressure = Pressure {
+            scope: "machine".to_owned(),
+            cpu_some: Present(0.31),
+            cpu_full: Absent("no meaning".to_owned()),
+            io_some: Present(0.0),
+            io_full: Present(0.0),
+            memory_some: Absent("not there".to_owned()),
+            memory_full: Absent("not there".to_owned()),
+        };
+        let said = |pressure: &Pressure| held_up(pressure).join(" · ").replace(THIN, " ");
+        let machine = "pressure on any task of the machine: CPU 31 % · disks 0.0 %";
+        assert_eq!(said(&pressure), machine);
+        pressure.scope = "group /db".to_owned();
+        assert!(said(&pressure).starts_with("pressure on any task of its group: CPU"));
+        (pressure.cpu_some, pressure.io_some) = (Absent(String::new()), Absent(String::new()));
+        assert_eq!(said(&pressure), "");
+    }
+
+    #[test]
     fn parts_are_shares_of_active_time_and_idle_is_none() {
         let s = |seconds| Present(Seconds(seconds));
         let mut time = TimeShares {
             active_s: s(10.0),
             on_cpu_s: s(2.0),
+            minor_faults_s: s(0.5),
             runnable_s: s(7.0),
             throttled_s: s(6.0),
             disk_s: s(0.01),

@@ -55,6 +55,17 @@ fn a_database_without_causes() {
 }
 
 #[test]
+fn pressure_is_told_where_nothing_was_traced() {
+    let mut result = common::single();
+    let says = "pressure on any task of its group: CPU";
+    assert!(!check(&result, PLAIN).contains(says));
+    result.databases[0].time.active_s = Absent("tracing needs root".to_owned());
+    assert!(check(&result, PLAIN).contains(says), "{}", check(&result, PLAIN));
+    result.databases[0].pressure = Absent("switched off".to_owned());
+    assert!(!check(&result, PLAIN).contains("pressure"));
+}
+
+#[test]
 fn what_is_not_measured_is_never_a_number() {
     let mut result = common::single();
     for finding in &mut result.databases[0].findings {
@@ -63,6 +74,7 @@ fn what_is_not_measured_is_never_a_number() {
     }
     result.databases[0].tax = None;
     result.databases[0].time.active_s = Absent("tracing needs root".into());
+    result.databases[0].pressure = Absent("switched off".into());
     let screen = check(&result, PLAIN);
     assert!(screen.lines().next().unwrap().ends_with("platform tax not measured"));
     assert!(!screen.contains('%'), "{screen}");

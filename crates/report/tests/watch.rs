@@ -66,6 +66,7 @@ fn traced() -> TimeShares {
     TimeShares {
         active_s: s(8.0),
         on_cpu_s: s(2.0),
+        minor_faults_s: s(0.5),
         runnable_s: s(3.0),
         throttled_s: s(1.0),
         disk_s: s(2.0),

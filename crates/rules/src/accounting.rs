@@ -156,6 +156,7 @@ pub fn time_shares(pair: &Pair) -> TimeShares {
     TimeShares {
         active_s: pair.activity.clone().map(|activity| activity.active(pair.end.model)),
         on_cpu_s: part(&[Part::OnCpu]).or_else(|| on_cpu(pair).map(Seconds)),
+        minor_faults_s: minor_faults(pair),
         runnable_s: part(&[Part::Contended, Part::Throttled])
             .or_else(|| runnable(pair).map(Seconds)),
         throttled_s: part(&[Part::Throttled]),
@@ -166,6 +167,17 @@ pub fn time_shares(pair: &Pair) -> TimeShares {
         idle_s: part(&[Part::Idle]),
         unaccounted_s: part(&[Part::Unaccounted]),
     }
+}
+
+/// The time on a CPU that went into page faults: samples are of all of it, that to free memory included,
+/// which none of these is.
+fn minor_faults(pair: &Pair) -> Reading<Seconds> {
+    pair.activity.clone().and_then(|activity| {
+        let sampled_s = activity.doing(&[Doing::OnCpu, Doing::ReclaimOnCpu]).0;
+        let on_cpu_s = activity.part(Part::OnCpu, pair.end.model).0;
+        let faulting = |share: Interval| Seconds((share.mid * sampled_s).min(on_cpu_s));
+        activity.share_faulting().map(faulting)
+    })
 }
 
 #[cfg(test)]
@@ -218,6 +230,24 @@ mod tests {
         assert!(says(active_s(0.5, 1.0), "saw 0.5 of"));
         assert!(says(active_s(0.5, 1.0), "were overlooked"));
         assert!(says(active_s(0.05, 0.1), "longer --window"));
+    }
+
+    #[test]
+    fn page_faults_are_a_part_of_the_time_on_cpu() {
+        let mut window = test_window::postgres();
+        let time = |window: &Window| time_shares(&window.databases().next().unwrap());
+        assert!(!time(&window).minor_faults_s.is_present(), "not traced: {:?}", time(&window));
+        test_window::trace(&mut window, &[(Doing::OnCpu, 8.0), (Doing::ReclaimOnCpu, 2.0)]);
+        let why = time(&window).minor_faults_s.why().unwrap();
+        assert!(why.contains("cannot be sampled"), "{why}");
+        // 200 of 1000 samples of all ten seconds.
+        test_window::sample_faulting(&mut window, 200);
+        assert_eq!(time(&window).minor_faults_s, Reading::Present(Seconds(2.0)));
+        assert_eq!(time(&window).on_cpu_s, Reading::Present(Seconds(8.0)), "they are part of it");
+        test_window::sample_faulting(&mut window, 900);
+        assert_eq!(time(&window).minor_faults_s, Reading::Present(Seconds(8.0)));
+        test_window::sample_faulting(&mut window, 0);
+        assert_eq!(time(&window).minor_faults_s, Reading::Present(Seconds(0.0)), "measured");
     }
 
     #[test]

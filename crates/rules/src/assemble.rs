@@ -2,6 +2,7 @@
 
 use crate::accounting::time_shares;
 use crate::catalogue::RULES;
+use crate::pressure::pressure;
 use crate::stall::IDLE_SHARE;
 use crate::tcp_retransmit;
 use untax_core::check::{Check, Checked, OwnCost, SCHEMA};
@@ -29,13 +30,13 @@ pub fn check(window: &Window, run: String, own: Reading<OwnCost>) -> Check {
         host: window.end.host.clone(),
         calibration: window.calibration.clone(),
         io: window.io.clone(),
-        databases: window.databases().map(|pair| checked(&pair, &diagnoses)).collect(),
+        databases: window.databases().map(|pair| checked(window, &pair, &diagnoses)).collect(),
         findings,
         unmeasured,
     }
 }
 
-fn checked(pair: &Pair, diagnoses: &[Diagnosis]) -> Checked {
+fn checked(window: &Window, pair: &Pair, diagnoses: &[Diagnosis]) -> Checked {
     let database = pair.end;
     let (mut findings, mut unmeasured) = said_of(Some(&database.id), diagnoses);
     if let Some(active_s) = hardly_active(pair) {
@@ -57,6 +58,7 @@ fn checked(pair: &Pair, diagnoses: &[Diagnosis]) -> Checked {
         huge_pages: database.huge_pages.clone(),
         settings: database.settings.clone(),
         time: time_shares(pair),
+        pressure: pressure(window, pair),
         tax: sum(&findings),
         findings,
         unmeasured,

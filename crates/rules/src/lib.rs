@@ -31,6 +31,7 @@ mod oom_near;
 mod page_table_bloat;
 mod pools;
 mod postgres_full_page_writes;
+mod pressure;
 mod reclaim_stall;
 mod redis_network_bound;
 mod sandboxed_runtime;

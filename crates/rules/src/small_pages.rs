@@ -361,6 +361,7 @@ mod tests {
         activities[0].slices[0].sampled = Some(Sampled {
             per_s: None,
             on_cpu: 1000,
+            faulting: None,
             faulting_on_data: Some(250),
             reading: None,
             calling: None,

@@ -39,6 +39,7 @@ fn unread_host() -> HostFacts {
         each_cpu_time: gap(),
         sysctls: gap(),
         vm_counts: gap(),
+        pressure: gap(),
         links: gap(),
         conntrack: gap(),
         machine_id: gap(),
@@ -245,6 +246,7 @@ pub fn cgroup(limits: Vec<HugetlbLimit>) -> Reading<Cgroup> {
         cpu: gap(),
         memory: gap(),
         io: gap(),
+        pressure: gap(),
     })
 }
 
@@ -353,8 +355,19 @@ pub fn sample_reading(window: &mut Window, count: u64) {
     set_samples(window, Sampled { reading: Some(count), ..SAMPLED });
 }
 
-const SAMPLED: Sampled =
-    Sampled { per_s: None, on_cpu: 1000, faulting_on_data: None, reading: None, calling: None };
+/// And so many were in page faults.
+pub fn sample_faulting(window: &mut Window, count: u64) {
+    set_samples(window, Sampled { faulting: Some(count), ..SAMPLED });
+}
+
+const SAMPLED: Sampled = Sampled {
+    per_s: None,
+    on_cpu: 1000,
+    faulting: None,
+    faulting_on_data: None,
+    reading: None,
+    calling: None,
+};
 
 fn set_samples(window: &mut Window, sampled: Sampled) {
     let Present(activities) = &mut window.activity else { panic!("it is not traced") };

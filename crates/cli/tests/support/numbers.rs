@@ -35,7 +35,7 @@ const FROM_COUNTERS: [&str; 2] = ["redis-network-bound", "vm-steal"];
 
 /// The parts of a database's time that need tracing are gaps, for a reason that says this.
 pub fn untraced(database: &Value, why: &str) {
-    let more = ["active_s", "throttled_s"];
+    let more = ["active_s", "minor_faults_s", "throttled_s"];
     for name in PARTS.iter().chain(&more).filter(|name| !["on_cpu_s", "runnable_s"].contains(name))
     {
         let said = gap(&database["time"][*name]);
@@ -66,6 +66,9 @@ pub fn possible(check: &Value) {
         let busy_s = sum(database) - part(database, "idle_s");
         assert!((busy_s - active_s).abs() <= 1e-6 * (1.0 + active_s), "{time:#}");
         assert!(part(database, "throttled_s") <= part(database, "runnable_s") + 1e-9, "{time:#}");
+        // None where there were too few samples.
+        let faults_s = time["minor_faults_s"].as_f64();
+        assert!(faults_s.is_none_or(|s| s <= part(database, "on_cpu_s") + 1e-9), "{time:#}");
     }
 }
 

@@ -1,7 +1,7 @@
 //! What the threads of a database executed, by samples: what no event tells, or too many would.
 
 use super::Activity;
-use crate::{Interval, stats};
+use crate::{Interval, Reading, stats};
 use serde::{Deserialize, Serialize};
 
 /// With fewer samples, none in a page fault could still mean more than 3 % of the time (the rule of
@@ -19,6 +19,10 @@ pub struct Sampled {
     pub per_s: Option<u32>,
     /// All of them.
     pub on_cpu: u64,
+    /// Those in a page fault, but for freeing memory for it; none when it is not known where the kernel
+    /// serves them.
+    #[serde(default)]
+    pub faulting: Option<u64>,
     /// Those in a page fault on the memory that the processes share and that holds the data; none
     /// when it is not known where that is.
     pub faulting_on_data: Option<u64>,
@@ -57,6 +61,24 @@ impl Call {
 }
 
 impl Activity {
+    /// The share of their time on a CPU that the threads spent in page faults of any kind, in the
+    /// same way as below; or why that is not known.
+    pub fn share_faulting(&self) -> Reading<Interval> {
+        let mut sampled = self.slices.iter().filter_map(|slice| slice.sampled).peekable();
+        if sampled.peek().is_none() {
+            return Reading::Absent("stacks on the CPUs cannot be sampled here".to_owned());
+        }
+        if sampled.clone().any(|sampled| sampled.faulting.is_none()) {
+            let why = "where the kernel serves page faults is not known, or was not captured";
+            return Reading::Absent(why.to_owned());
+        }
+        let all: u64 = sampled.map(|sampled| sampled.on_cpu).sum();
+        self.share_of_samples(|sampled| sampled.faulting).map_or_else(
+            || Reading::Absent(format!("{all} samples of stacks on the CPUs are too few")),
+            Reading::Present,
+        )
+    }
+
     /// The share of their time on a CPU that the threads spent in page faults on the memory that
     /// holds the data, with the interval that the differences between slices give. `None` when too
     /// little was sampled.
@@ -96,8 +118,14 @@ mod tests {
     use super::*;
     use crate::activity::tests::activity;
 
-    const NONE: Sampled =
-        Sampled { per_s: None, on_cpu: 0, faulting_on_data: None, reading: None, calling: None };
+    const NONE: Sampled = Sampled {
+        per_s: None,
+        on_cpu: 0,
+        faulting: None,
+        faulting_on_data: None,
+        reading: None,
+        calling: None,
+    };
 
     fn set(activity: &mut Activity, each: [Sampled; 2]) {
         for (slice, sampled) in activity.slices.iter_mut().zip(each) {
@@ -131,6 +159,24 @@ mod tests {
         assert_eq!(share(40, Some(4)), None, "too few that saw it");
         assert_eq!(share(40, Some(5)), Some(Interval::exact(0.125)));
         assert_eq!(share(400, None), None, "not known");
+    }
+
+    #[test]
+    fn why_the_share_of_page_faults_is_not_known_is_said() {
+        let mut activity = activity();
+        let says = |reading: Reading<Interval>, word: &str| {
+            assert!(reading.why().is_some_and(|why| why.contains(word)), "{word}: {reading:?}");
+        };
+        says(activity.share_faulting(), "cannot be sampled");
+        let of = |on_cpu, faulting| Sampled { on_cpu, faulting, ..NONE };
+        set(&mut activity, [of(400, Some(40)), of(400, None)]);
+        says(activity.share_faulting(), "is not known");
+        set(&mut activity, [of(40, Some(0)); 2]);
+        says(activity.share_faulting(), "80 samples");
+        set(&mut activity, [of(400, Some(0)); 2]);
+        assert_eq!(activity.share_faulting(), Reading::Present(Interval::exact(0.0)));
+        set(&mut activity, [of(400, Some(100)); 2]);
+        assert_eq!(activity.share_faulting(), Reading::Present(Interval::exact(0.25)));
     }
 
     #[test]

@@ -127,6 +127,7 @@ mod tests {
             cpu: Absent("not read".to_owned()),
             memory: Absent("not read".to_owned()),
             io: Absent("not read".to_owned()),
+            pressure: Absent("not read".to_owned()),
         }
     }
 

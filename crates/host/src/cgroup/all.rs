@@ -1,9 +1,8 @@
 //! The memory of every control group, to see which of them takes it from the others.
 
 use super::memory::number_after;
-use crate::Host;
-use untax_core::Reading::{self, Absent, Failed, Present};
-use untax_core::Seconds;
+use crate::{Host, pressure};
+use untax_core::Reading::{self, Absent, Present};
 use untax_core::host::CgroupLayout;
 use untax_core::pressure::GroupMemory;
 
@@ -108,11 +107,7 @@ fn v2_counts(host: &Host, directory: &str, leaf: bool, page_bytes: u64) -> Optio
     let usage: u64 = host.text(&file("current")).into_value()?.trim().parse().ok()?;
     let [reclaimed, read_again] = stat(host, directory, ["pgsteal", READ_AGAIN])?;
     let taken = reclaimed?.saturating_add(usage / page_bytes.max(1));
-    let pressure = file("pressure");
-    let stalled_s = host.text(&pressure).and_then(|text| match some_total_us(&text) {
-        Some(us) => Present(Seconds(us as f64 / 1e6)),
-        None => Failed(format!("{pressure} has an unexpected form")),
-    });
+    let stalled_s = pressure::stalled(host, &file("pressure")).map(|stalled| stalled.some_s);
     let own = |count: u64| if leaf { count } else { 0 };
     Some(GroupMemory {
         cgroup: String::new(),
@@ -146,16 +141,11 @@ fn stat<const N: usize>(
     Some(names.map(|name| number_after(&text, name)))
 }
 
-/// `some avg10=0.00 avg60=0.00 avg300=0.00 total=1234`.
-fn some_total_us(text: &str) -> Option<u64> {
-    let line = text.lines().find_map(|line| line.strip_prefix("some "))?;
-    line.split_ascii_whitespace().find_map(|word| word.strip_prefix("total="))?.parse().ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::{Record, facts};
+    use untax_core::Seconds;
 
     fn all(mounts: &str, files: &[(&str, &str)]) -> Reading<Vec<GroupMemory>> {
         let record = Record::default().with_file("/proc/self/mountinfo", mounts);

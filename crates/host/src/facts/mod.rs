@@ -15,6 +15,7 @@ mod links;
 mod memory;
 mod numa;
 mod page_sizes;
+mod pressure;
 mod sandbox;
 mod sysctls;
 mod thp;
@@ -61,6 +62,7 @@ pub static FACTS: &[Fact] = &[
     cpu_time::FACT,
     sysctls::FACT,
     vm_counts::FACT,
+    pressure::FACT,
     links::FACT,
     conntrack::FACT,
     identity::FACT,
@@ -98,6 +100,7 @@ fn unread() -> HostFacts {
         each_cpu_time: not_read(),
         sysctls: not_read(),
         vm_counts: not_read(),
+        pressure: not_read(),
         links: not_read(),
         conntrack: not_read(),
         machine_id: not_read(),

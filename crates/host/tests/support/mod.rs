@@ -148,7 +148,27 @@ pub const FILES: &[(&str, &str)] = &[
     ),
     (
         "/sys/fs/cgroup/kubepods.slice/kubepods-pod8c6f2e1a4b1d3957f1e2c4a6b8d1f135.slice/memory.pressure",
-        "some avg10=1.11 avg60=1.11 avg300=1.11 total=1500\n",
+        "some avg10=1.11 avg60=1.11 avg300=1.11 total=1500\nfull avg10=1.11 avg60=1.11 avg300=1.11 total=711\n",
+    ),
+    (
+        "/sys/fs/cgroup/kubepods.slice/kubepods-pod8c6f2e1a4b1d3957f1e2c4a6b8d1f135.slice/cpu.pressure",
+        "some avg10=1.11 avg60=1.11 avg300=1.11 total=91\nfull avg10=1.11 avg60=1.11 avg300=1.11 total=17\n",
+    ),
+    (
+        "/sys/fs/cgroup/kubepods.slice/kubepods-pod8c6f2e1a4b1d3957f1e2c4a6b8d1f135.slice/io.pressure",
+        "some avg10=1.11 avg60=1.11 avg300=1.11 total=81\nfull avg10=1.11 avg60=1.11 avg300=1.11 total=19\n",
+    ),
+    (
+        "/proc/pressure/cpu",
+        "some avg10=1.11 avg60=1.11 avg300=1.11 total=9111\nfull avg10=1.11 avg60=1.11 avg300=1.11 total=11\n",
+    ),
+    (
+        "/proc/pressure/io",
+        "some avg10=1.11 avg60=1.11 avg300=1.11 total=8111\nfull avg10=1.11 avg60=1.11 avg300=1.11 total=1911\n",
+    ),
+    (
+        "/proc/pressure/memory",
+        "some avg10=1.11 avg60=1.11 avg300=1.11 total=1711\nfull avg10=1.11 avg60=1.11 avg300=1.11 total=811\n",
     ),
     (
         "/sys/fs/cgroup/kubepods.slice/kubepods-pod8c6f2e1a4b1d3957f1e2c4a6b8d1f135.slice/cpu.max",

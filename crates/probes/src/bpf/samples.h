@@ -89,25 +89,32 @@ verified_once u32 function_at(u64 address)
 	return RANGES;
 }
 
-/* The innermost of these functions that the current thread is in; RANGES: in none. */
-static __always_inline u32 innermost(void *context, u32 first, u32 last)
+/*
+ * Whether the current thread is in a page fault, and the innermost of the functions for pages of files
+ * that it is in; RANGES: in none. Where it executes its own program there is no stack of the kernel's.
+ */
+static __always_inline bool is_faulting(void *context, u32 *innermost)
 {
 	u32 zero = 0, range;
 	struct stack *stack = bpf_map_lookup_elem(&stacks, &zero);
+	bool faulting = 0;
 	int frame;
 	long bytes;
 
+	*innermost = RANGES;
 	if (!stack)
-		return RANGES;
+		return 0;
 	bytes = bpf_get_stack(context, stack, sizeof(*stack), 0);
 	for (frame = 0; frame < MAX_DEPTH; frame++) {
 		if (frame * (long)sizeof(u64) >= bytes)
-			return RANGES;
+			break;
 		range = function_at(stack->addresses[frame]);
-		if (range >= first && range <= last)
-			return range;
+		if (range == KERNEL_FAULTS)
+			faulting = 1;
+		else if (*innermost == RANGES)
+			*innermost = range;
 	}
-	return RANGES;
+	return faulting;
 }
 
 /* PF_IO_WORKER of linux/sched.h: its registers are those of the thread that started it. */
@@ -140,6 +147,7 @@ int on_sample(void *context)
 	u32 pid = bpf_get_current_pid_tgid();
 	struct thread *thread = bpf_map_lookup_elem(&threads, &pid);
 	struct total *total = thread && !paused ? total_of(thread) : NULL;
+	bool pages, faulting;
 	u32 place;
 
 	if (!total)
@@ -148,14 +156,15 @@ int on_sample(void *context)
 	/* What frees memory is charged as that. */
 	if (thread->on_cpu != ON_CPU)
 		return 0;
-	if (count_call(total)) {
-		place = innermost(context, KERNEL_LOOKS, RANGES - 1);
-		if (place >= KERNEL_READS && place < RANGES)
-			__sync_fetch_and_add(&total->reading, 1);
+	pages = count_call(total);
+	faulting = is_faulting(context, &place);
+	if (pages && place >= KERNEL_READS && place < RANGES)
+		__sync_fetch_and_add(&total->reading, 1);
+	if (faulting) {
+		__sync_fetch_and_add(&total->faulting, 1);
+		if (thread->faults_on_data)
+			__sync_fetch_and_add(&total->faulting_on_data, 1);
 	}
-	if (thread->faults_on_data &&
-	    innermost(context, KERNEL_FAULTS, KERNEL_FAULTS) == KERNEL_FAULTS)
-		__sync_fetch_and_add(&total->faulting_on_data, 1);
 	return 0;
 }
 

@@ -166,9 +166,10 @@ struct total {
 	u64 hung;
 	/*
 	 * Samples of its threads on a CPU; of these, but for what frees memory, those in a page
-	 * fault on the data's memory.
+	 * fault, and of those the ones on the data's memory.
 	 */
 	u64 sampled;
+	u64 faulting;
 	u64 faulting_on_data;
 	/* Those that fill the page cache from a disk, but for freeing memory for it. */
 	u64 reading;

@@ -63,6 +63,8 @@ const FUNCTIONS: [&str; 5] = [ENTRY, LOOKS, READS[0], READS[1], READS[2]];
 pub(super) struct Places {
     /// Page faults.
     pub faults: bool,
+    /// Those of them on the memory that holds the data.
+    pub data: bool,
     /// The filling of the page cache.
     pub reading: bool,
 }
@@ -102,8 +104,9 @@ pub(super) fn prepare(bpf: &Running) -> libbpf_rs::Result<Places> {
             set(bpf, range, *place)?;
         }
     }
-    let faults = has(&found, &[ENTRY]) && bpf.has(ADDRESSES);
-    Ok(Places { faults, reading: has(&found, &READS) })
+    let faults = has(&found, &[ENTRY]);
+    let data = faults && bpf.has(ADDRESSES);
+    Ok(Places { faults, data, reading: has(&found, &READS) })
 }
 
 /// What the kernel finds of these functions itself: nothing where it would take long.

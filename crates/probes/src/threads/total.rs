@@ -17,7 +17,9 @@ pub(super) const FIRST: usize = CONNECTING + 1;
 const LONGEST: usize = FIRST + 1 + HOLDING_WAITS + 2;
 const HUNG: usize = LONGEST + HOLDING_WAITS;
 const SAMPLED: usize = HUNG + 1;
-const READING: usize = SAMPLED + 2;
+const FAULTING: usize = SAMPLED + 1;
+const FAULTING_ON_DATA: usize = FAULTING + 1;
+const READING: usize = FAULTING_ON_DATA + 1;
 const CALLING: usize = READING + 1;
 pub(super) const LOST: usize = CALLING + Call::ALL.len();
 const HOLDING_WAITS: usize = 4;
@@ -34,7 +36,8 @@ pub(super) fn sampled(total: &[u64], before: &[u64], per_s: u32, places: Places)
         per_s: Some(per_s),
         on_cpu: grown(SAMPLED, total, before),
         reading: places.reading.then(|| grown(READING, total, before)),
-        faulting_on_data: places.faults.then(|| grown(SAMPLED + 1, total, before)),
+        faulting: places.faults.then(|| grown(FAULTING, total, before)),
+        faulting_on_data: places.data.then(|| grown(FAULTING_ON_DATA, total, before)),
         calling: Some(Call::ALL.map(|call| grown(CALLING + call as usize, total, before))),
     }
 }
@@ -81,6 +84,8 @@ mod tests {
             ("longest", LONGEST),
             ("hung", HUNG),
             ("sampled", SAMPLED),
+            ("faulting", FAULTING),
+            ("faulting_on_data", FAULTING_ON_DATA),
             ("reading", READING),
             ("calling", CALLING),
             ("lost", LOST),

@@ -73,6 +73,7 @@ pub fn host(id: &str, version: &str, loader: Reading<String>, cmdline: &str) -> 
         each_cpu_time: gap(),
         machine_id: Present("a digest".to_owned()),
         vm_counts: gap(),
+        pressure: gap(),
         links: gap(),
         conntrack: gap(),
         product_uuid: gap(),
@@ -211,6 +212,7 @@ fn checked(database: &Database, finding: &Finding) -> Checked {
         time: TimeShares {
             active_s: gap(),
             on_cpu_s: gap(),
+            minor_faults_s: gap(),
             runnable_s: gap(),
             throttled_s: gap(),
             disk_s: gap(),
@@ -220,6 +222,7 @@ fn checked(database: &Database, finding: &Finding) -> Checked {
             idle_s: gap(),
             unaccounted_s: gap(),
         },
+        pressure: gap(),
         tax: None,
         findings: vec![finding.clone()],
         unmeasured: Vec::new(),

@@ -60,8 +60,9 @@ pub fn time(time: &TimeShares) -> String {
     let Some(active) = time.active_s.value().filter(|active| active.0 > 0.0) else {
         return format::known(&time.active_s, |_| "idle".to_owned());
     };
-    let parts: [(&str, &Reading<Seconds>); 8] = [
+    let parts: [(&str, &Reading<Seconds>); 9] = [
         ("on CPU", &time.on_cpu_s),
+        ("of it page faults", &time.minor_faults_s),
         ("runnable", &time.runnable_s),
         ("of it throttled", &time.throttled_s),
         ("disk", &time.disk_s),
@@ -168,6 +169,7 @@ mod tests {
         TimeShares {
             active_s: seconds(10.0),
             on_cpu_s: seconds(2.5),
+            minor_faults_s: seconds(0.5),
             runnable_s: seconds(7.5),
             throttled_s: Reading::Absent("no limit".to_owned()),
             disk_s: seconds(0.01),
@@ -182,7 +184,7 @@ mod tests {
     #[test]
     fn time_is_told_in_shares_of_the_active_time() {
         let said = super::time(&time()).replace(format::THIN, " ");
-        assert_eq!(said, "on CPU 25 %, runnable 75 %");
+        assert_eq!(said, "on CPU 25 %, of it page faults 5.0 %, runnable 75 %");
     }
 
     fn matrix() -> LabMatrix {

@@ -61,6 +61,7 @@ pub fn host() -> HostFacts {
         each_cpu_time: Absent("not read".to_owned()),
         sysctls: Absent("not read".to_owned()),
         vm_counts: Absent("not read".into()),
+        pressure: Absent("not read".into()),
         links: Absent("not read".into()),
         conntrack: Absent("not read".into()),
         machine_id: Absent("not read".into()),

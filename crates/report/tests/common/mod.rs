@@ -9,6 +9,7 @@ use untax_core::Reading::{Absent, Denied, Present};
 use untax_core::check::{Check, Checked, OwnCost, SCHEMA, TimeShares};
 use untax_core::database::{Container, DatabaseMemory, HugePageUse, Model, Pod, Segment, Settings};
 use untax_core::io::{Behind, Bucket, Device, Direction, Flow, Role, Spread};
+use untax_core::pressure::Pressure;
 use untax_core::{
     Bytes, Evidence, Finding, Gain, Interval, Io, Seconds, Severity, Tax, Unmeasured,
 };
@@ -143,6 +144,7 @@ fn postgres() -> Checked {
         }),
         settings: Present(postgres_settings()),
         time: postgres_time(),
+        pressure: Present(pressure()),
         tax: Some(tax(0.142, 0.092, 0.208, "sum of the measured causes")),
         findings: vec![no_reservation(), page_tables(), small_pages(), thp()],
         unmeasured: vec![
@@ -190,11 +192,24 @@ fn postgres_settings() -> Settings {
     }
 }
 
+fn pressure() -> Pressure {
+    Pressure {
+        scope: "group /db".into(),
+        cpu_some: Present(0.31),
+        cpu_full: Present(0.02),
+        io_some: Present(0.0),
+        io_full: Present(0.0),
+        memory_some: Absent("not there".into()),
+        memory_full: Absent("not there".into()),
+    }
+}
+
 fn postgres_time() -> TimeShares {
     let later = |()| Absent("off-CPU time is not traced by this check".to_owned());
     TimeShares {
         active_s: Present(Seconds(19.1)),
         on_cpu_s: Present(Seconds(15.6)),
+        minor_faults_s: Present(Seconds(7.8)),
         runnable_s: Present(Seconds(3.5)),
         throttled_s: Absent("no CPU limit".into()),
         disk_s: later(()),
