@@ -17,8 +17,8 @@ pub const RULE: Rule = Rule {
            it again after one second, four times (older kernels than 6.5: then two, then four). \
            Short connections fill it; those that are established go on as if nothing were the \
            matter.",
-    measured: "Entries of the table of the database's network namespace, or of the host's, against \
-               nf_conntrack_max; and how much drop and early_drop of \
+    measured: "Entries of the table of the database's network namespace, or of the host's, at the fuller \
+               end of the window, against nf_conntrack_max; and how much drop and early_drop of \
                /proc/PID/net/stat/nf_conntrack grew in the window; kernels without that file tell \
                the entries of the host's table alone. Found from 80 % on. What is dropped from a \
                table with room, where none was thrown out for another, clashed with a packet of the \
@@ -129,8 +129,10 @@ fn said(
     });
     // What is not known makes no finding.
     let (dropped, early) = grown.map_or((0, 0), |grown| (grown.dropped, grown.dropped_early));
+    // A full one may have been swept a moment ago.
+    let entries = start.map_or(0, |start| start.entries).max(end.entries);
     // No limit is written as zero.
-    let used = if most == 0 { 0.0 } else { end.entries as f64 / most as f64 };
+    let used = if most == 0 { 0.0 } else { entries as f64 / most as f64 };
     let lost = dropped.saturating_add(early) >= WORTH_COUNT;
     if used < NEARLY_FULL && !lost {
         return Vec::new();
@@ -152,7 +154,7 @@ fn said(
         None => "net.netfilter.nf_conntrack_count",
     };
     let mut evidence = vec![
-        Evidence::new("connections", end.entries, "count", source),
+        Evidence::new("connections", entries, "count", source),
         Evidence::new("limit", most, "count", "net.netfilter.nf_conntrack_max"),
     ];
     if let Some(grown) = grown {
@@ -245,6 +247,10 @@ mod tests {
         test_window::trace(&mut window, &[(Doing::OnCpu, 2.0)]);
         let finding = test_window::found(evaluate(&window)).remove(0);
         assert!(finding.remedy.is_none() && finding.gain.is_none());
+        // One that was full when the window began has been swept.
+        let network = window.start.databases[0].network.as_mut().into_value().unwrap();
+        network.conntrack = Reading::Present(table(1000, 0, 0));
+        assert_eq!(test_window::found(evaluate(&window))[0].severity, Severity::High);
     }
 
     #[test]
