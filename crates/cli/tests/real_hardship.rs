@@ -298,35 +298,43 @@ fn a_hundred_thousand_switches_a_second_cost_a_fiftieth_of_a_cpu_at_most() {
     });
 }
 
+/// Threads of a storm that are started each second; it asks for more, as others use the machine too.
+const STORM: f64 = 10_000.0;
+const ASKED: &str = "16000";
+
 /// A storm of threads that live for 20 us: what they took is what the kernel counts, or a gap.
 #[test]
 fn a_storm_of_threads_is_measured_or_said_not_to_be() {
     support::real(|| {
         let untax = Untax::new();
-        let threads = Threads::start(&untax, ["storm", "64", "10000"]);
+        let threads = Threads::start(&untax, ["storm", "64", ASKED]);
         let pid = threads.program.id();
         until("storm", || threads.count() > 1000.0);
-        let (since, before, before_s) = (Instant::now(), threads.count(), counted_s(pid));
-        let (check, _) = check(&untax, Some(pid), || {});
-        let seconds = since.elapsed().as_secs_f64();
-        let a_second = (threads.count() - before) / seconds;
-        let counted = (counted_s(pid) - before_s) / seconds;
-        let found = database(&check, pid);
-        println!("{a_second:.0} a second, {counted:.3} CPUs counted: {:#}", found["time"]);
-        assert!(a_second > 2000.0, "{a_second:.0} threads a second are no storm");
-        cheap(&check);
-        let window_s = check["window_s"].as_f64().unwrap();
+        let (found, window_s, counted, stolen) = one_of(5, || {
+            let (since, before, before_s) = (Instant::now(), threads.count(), counted_s(pid));
+            let stolen_s = support::stolen_s();
+            let (check, _) = check(&untax, Some(pid), || {});
+            let seconds = since.elapsed().as_secs_f64();
+            let a_second = (threads.count() - before) / seconds;
+            let counted = (counted_s(pid) - before_s) / seconds;
+            let stolen = (support::stolen_s() - stolen_s) / seconds;
+            println!("{a_second:.0} a second, {counted:.3} CPUs counted, {stolen:.3} stolen");
+            cheap(&check);
+            let (found, window_s) = (database(&check, pid), check["window_s"].as_f64().unwrap());
+            demand(a_second > STORM, || format!("{a_second:.0} threads a second are no storm"))?;
+            Ok((found.clone(), window_s, counted, stolen))
+        });
         if found["time"]["active_s"].is_object() {
             assert!(!gap(&found["time"]["active_s"]).is_empty());
             return Ok(());
         }
-        // The kernel leaves out what a thread took since its last tick when it ends, and who took
-        // the CPU from it, as a hypervisor does.
-        let told = part(found, "on_cpu_s") / window_s;
-        let off = format!("{told:.3} CPUs told, {counted:.3} counted");
-        assert!(told > 0.6 * counted && told < 1.4 * counted + 0.1, "{off}");
+        // What the hypervisor takes is on CPU by the clock on the wall, but not in what the kernel counts.
+        let told = part(&found, "on_cpu_s") / window_s;
+        let ratio = told / counted;
+        println!("{told:.3} CPUs told, {ratio:.3} of what was counted");
+        assert!(ratio > 0.8 && told < 1.2 * counted + stolen, "{told} told, {counted} counted");
         // Never more at once than there may be, and the one that starts them.
-        assert!(sum(found) <= 1.02 * 65.0 * window_s, "{:#}", found["time"]);
+        assert!(sum(&found) <= 1.02 * 65.0 * window_s, "{:#}", found["time"]);
         Ok(())
     });
 }
