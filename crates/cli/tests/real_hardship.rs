@@ -298,35 +298,43 @@ fn a_hundred_thousand_switches_a_second_cost_a_fiftieth_of_a_cpu_at_most() {
     });
 }
 
+/// Threads of a storm that are started each second; it asks for more, as others use the machine too.
+const STORM: f64 = 10_000.0;
+const ASKED: &str = "16000";
+
 /// A storm of threads that live for 20 us: what they took is what the kernel counts, or a gap.
 #[test]
 fn a_storm_of_threads_is_measured_or_said_not_to_be() {
     support::real(|| {
         let untax = Untax::new();
-        let threads = Threads::start(&untax, ["storm", "64", "10000"]);
+        let threads = Threads::start(&untax, ["storm", "64", ASKED]);
         let pid = threads.program.id();
         until("storm", || threads.count() > 1000.0);
-        let (since, before, before_s) = (Instant::now(), threads.count(), counted_s(pid));
-        let (check, _) = check(&untax, Some(pid), || {});
-        let seconds = since.elapsed().as_secs_f64();
-        let a_second = (threads.count() - before) / seconds;
-        let counted = (counted_s(pid) - before_s) / seconds;
-        let found = database(&check, pid);
-        println!("{a_second:.0} a second, {counted:.3} CPUs counted: {:#}", found["time"]);
-        assert!(a_second > 2000.0, "{a_second:.0} threads a second are no storm");
-        cheap(&check);
-        let window_s = check["window_s"].as_f64().unwrap();
+        let (found, window_s, counted, stolen) = one_of(5, || {
+            let (since, before, before_s) = (Instant::now(), threads.count(), counted_s(pid));
+            let stolen_s = support::stolen_s();
+            let (check, _) = check(&untax, Some(pid), || {});
+            let seconds = since.elapsed().as_secs_f64();
+            let a_second = (threads.count() - before) / seconds;
+            let counted = (counted_s(pid) - before_s) / seconds;
+            let stolen = (support::stolen_s() - stolen_s) / seconds;
+            println!("{a_second:.0} a second, {counted:.3} CPUs counted, {stolen:.3} stolen");
+            cheap(&check);
+            let (found, window_s) = (database(&check, pid), check["window_s"].as_f64().unwrap());
+            demand(a_second > STORM, || format!("{a_second:.0} threads a second are no storm"))?;
+            Ok((found.clone(), window_s, counted, stolen))
+        });
         if found["time"]["active_s"].is_object() {
             assert!(!gap(&found["time"]["active_s"]).is_empty());
             return Ok(());
         }
-        // The kernel leaves out what a thread took since its last tick when it ends, and who took
-        // the CPU from it, as a hypervisor does.
-        let told = part(found, "on_cpu_s") / window_s;
-        let off = format!("{told:.3} CPUs told, {counted:.3} counted");
-        assert!(told > 0.6 * counted && told < 1.4 * counted + 0.1, "{off}");
+        // What the hypervisor takes is on CPU by the clock on the wall, but not in what the kernel counts.
+        let told = part(&found, "on_cpu_s") / window_s;
+        let ratio = told / counted;
+        println!("{told:.3} CPUs told, {ratio:.3} of what was counted");
+        assert!(ratio > 0.8 && told < 1.2 * counted + stolen, "{told} told, {counted} counted");
         // Never more at once than there may be, and the one that starts them.
-        assert!(sum(found) <= 1.02 * 65.0 * window_s, "{:#}", found["time"]);
+        assert!(sum(&found) <= 1.02 * 65.0 * window_s, "{:#}", found["time"]);
         Ok(())
     });
 }
@@ -361,18 +369,30 @@ fn root_who_may_not_trace_is_told_so_and_what_needs_no_tracing() {
     });
 }
 
-/// A check on a kernel that lacks some tracepoints, and how many threads were watched.
-fn check_lacking(names: &str) -> (Value, u32, usize) {
-    const THREADS: usize = 20;
+/// 20 threads and the one that starts them; and threads that begin to live so often that it is looked at
+/// what they send and receive.
+const CROWD: [&str; 3] = ["crowd", "20", "5"];
+const OFTEN: [&str; 3] = ["storm", "4", "200"];
+
+/// A check on a kernel that lacks some tracepoints, and what was saved of its threads' activity.
+fn check_lacking(names: &str, words: [&str; 3]) -> (Value, u32, Value) {
     let untax = Untax::new();
     let library = built(&untax, include_str!("support/older.c"), &["-shared", "-fPIC"]);
     let kernel = [format!("LD_PRELOAD={}", library.display()), format!("LACKS={names}")];
     let untax = Untax::confined(&["env", &kernel[0], &kernel[1]]);
-    let threads = Threads::start(&untax, ["crowd", &THREADS.to_string(), "5"]);
-    until("threads", || threads.says() == "ready");
+    let threads = Threads::start(&untax, words);
+    until("threads", || !threads.says().is_empty());
     let pid = threads.program.id();
     let (check, _) = check(&untax, Some(pid), || {});
-    (check, pid, THREADS + 1)
+    let saved = untax.path(&format!("state/runs/{}.json", check["run"].as_str().unwrap()));
+    let saved: Value = serde_json::from_str(&text(saved.to_str().unwrap())).unwrap();
+    (check, pid, saved["window"]["activity"][0].clone())
+}
+
+/// All time of the crowd is accounted for.
+fn adds_up(check: &Value, found: &Value) {
+    let off = sum(found) / (21.0 * check["window_s"].as_f64().unwrap()) - 1.0;
+    assert!(off.abs() < 0.02, "{off:+.3}: {:#}", found["time"]);
 }
 
 #[test]
@@ -381,23 +401,32 @@ fn tracepoints_that_an_older_kernel_lacks_are_done_without_where_that_is_possibl
         let reclaim = ["direct_reclaim", "memcg_reclaim"]
             .map(|kind| ["begin", "end"].map(|end| format!("mm_vmscan_{kind}_{end}")).join(","));
         let optional = [&reclaim[..], &["balance_dirty_pages".to_owned()]].concat().join(",");
-        let optional = format!("{optional},page_fault_user");
-        let (check, pid, threads) = check_lacking(&optional);
-        let found = database(&check, pid);
-        let off = sum(found) / (threads as f64 * check["window_s"].as_f64().unwrap()) - 1.0;
-        assert!(off.abs() < 0.02, "{off:+.3}: {:#}", found["time"]);
-        assert!(part(found, "on_cpu_s") > 0.0, "{:#}", found["time"]);
+        let optional = format!("{optional},page_fault_user,tcp_retransmit_skb");
+        for (names, lacks) in [("none", false), (&optional, true)] {
+            let (check, pid, activity) = check_lacking(names, CROWD);
+            let found = database(&check, pid);
+            adds_up(&check, found);
+            assert!(part(found, "on_cpu_s") > 0.0, "{:#}", found["time"]);
+            assert_eq!(activity["retransmits"].is_null(), lacks, "{activity:#}");
+        }
+        let messages = ["none", "sock_recv_length", "sock_send_length,sock_recv_length"];
+        for (names, seen) in messages.into_iter().zip([true, false, false]) {
+            let (check, pid, activity) = check_lacking(names, OFTEN);
+            let found = database(&check, pid);
+            assert!(part(found, "on_cpu_s") > 0.0, "{:#}", found["time"]);
+            assert_eq!(activity["requests_seen"], seen, "{names}: {activity:#}");
+        }
         for needed in ["sched_switch", "sched_process_fork", "sched_process_exit"] {
-            let (check, pid, _) = check_lacking(needed);
+            let (check, pid, _) = check_lacking(needed, CROWD);
             untraced(database(&check, pid), needed);
         }
-        let (check, pid, threads) = check_lacking("block_rq_issue");
+        let (check, pid, _) = check_lacking("block_rq_issue", CROWD);
         let found = database(&check, pid);
         assert!(gap(&check["io"]["flows"]).contains("block_rq_issue"), "{}", check["io"]);
         let gaps = unmeasured(found);
         assert!(gaps.iter().any(|(_, why)| why.contains("block_rq_issue")), "{gaps:#?}");
-        let off = sum(found) / (threads as f64 * check["window_s"].as_f64().unwrap()) - 1.0;
-        assert!(off.abs() < 0.02, "what threads do is another matter: {:#}", found["time"]);
+        // What threads do is another matter.
+        adds_up(&check, found);
         Ok(())
     });
 }
@@ -459,19 +488,7 @@ fn a_device_that_vanishes_leaves_what_was_seen_of_it() {
         let flows = flows.as_array().unwrap();
         let of_it = flows.iter().filter(|flow| flow["device"] == *name);
         let written = of_it.filter(|flow| flow["direction"] == "write").collect::<Vec<_>>();
-        println!(
-            "{name} {number}: {:?}",
-            flows
-                .iter()
-                .map(|f| (
-                    f["device"].clone(),
-                    f["direction"].clone(),
-                    f["database"].clone(),
-                    f["bytes"].clone()
-                ))
-                .collect::<Vec<_>>()
-        );
-        println!("{:?}", check["io"]["devices"]);
+        println!("{name} {number}: {flows:?}; {:?}", check["io"]["devices"]);
         let bytes: f64 = written.iter().map(|flow| flow["bytes"].as_f64().unwrap()).sum();
         assert!(bytes >= f64::from(1 << 20), "{bytes} bytes: {flows:#?}");
         let devices = check["io"]["devices"].as_array().unwrap();

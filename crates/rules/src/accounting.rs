@@ -57,12 +57,16 @@ impl Demand {
         self.busy_s + self.stolen_s
     }
 
+    /// The part (0..1) of that which this machine had: the hypervisor took the rest, which `vm-steal` charges.
+    pub fn had(&self) -> f64 {
+        self.busy_s / self.occupied_s()
+    }
+
     /// The share of the database's active time that `taken_s` seconds on CPU account for. Waiting
     /// for a CPU is charged to what occupied the CPUs, in proportion: of every second that one was
     /// occupied, `taken_s / occupied_s` was this cause, but for what the hypervisor took of it.
     pub fn share_of(&self, taken_s: Interval) -> Interval {
-        let ran = self.busy_s / self.occupied_s();
-        taken_s.map(|taken| ran * self.share_of_cpus(taken))
+        taken_s.map(|taken| self.had() * self.share_of_cpus(taken))
     }
 
     fn share_of_cpus(&self, taken_s: f64) -> f64 {
@@ -111,7 +115,7 @@ pub fn neighbours_part(window: &Window, pair: &Pair, demand: &Demand) -> f64 {
     let taken_s: f64 = neighbours(window, pair).iter().map(|(_, taken_s)| taken_s).sum();
     // Where it is on few CPUs of many, who may use all is elsewhere, most likely. What the trace has
     // on a CPU holds what was stolen of it.
-    let ran_s = demand.on_cpu_s * demand.busy_s / demand.occupied_s();
+    let ran_s = demand.on_cpu_s * demand.had();
     let is_pinned = cpus::part(window, pair) < 1.0;
     let most_s = if is_pinned { (demand.busy_s - ran_s).max(0.0) } else { f64::INFINITY };
     (taken_s.min(most_s) / demand.occupied_s()).min(1.0)
@@ -136,7 +140,8 @@ fn counted(pair: &Pair) -> Reading<[f64; 3]> {
         .and_then(|on_cpu| runnable(pair).map(|runnable| [on_cpu, runnable, on_cpu + runnable]))
 }
 
-fn on_cpu(pair: &Pair) -> Reading<f64> {
+/// By the kernel's clock, as user and kernel time are: that of the trace goes on while a CPU is stolen.
+pub fn on_cpu(pair: &Pair) -> Reading<f64> {
     pair.growth("time on CPU", |d| d.counters.on_cpu_s.clone().map(|s| s.0))
 }
 

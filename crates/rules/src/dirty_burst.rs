@@ -21,7 +21,9 @@ pub const RULE: Rule = Rule {
                active time; no other rule charges it. Where the database's own bursts do not fit, \
                its waiting for the disk to take temporary files ends with it. Dirty and Writeback \
                of /proc/meminfo against nr_dirty_threshold, seven times from its begin to its end; writers by \
-               the growth of write_bytes in /proc/PID/io.",
+               the growth of write_bytes in /proc/PID/io. A threshold that is nearly met, and has held back \
+               nobody for long yet, is worth knowing and no more: it took less than 2 % of the time, and \
+               has no tax.",
     fix: "Limit the flood at its source (io.max of the writer's group), and let the kernel begin \
           earlier and in smaller portions: vm.dirty_background_bytes = 64 MiB to 256 MiB. A \
           database that is held back by its own bursts needs room for them: vm.dirty_bytes up to 1 \

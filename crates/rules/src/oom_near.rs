@@ -2,6 +2,7 @@
 
 use crate::catalogue::Rule;
 use crate::stall;
+use crate::unpriced;
 use untax_core::database::{Cgroup, MemoryGroup, Model};
 use untax_core::finding::Says;
 use untax_core::window::Pair;
@@ -19,7 +20,9 @@ pub const RULE: Rule = Rule {
                window. Found when less than 5 % is left, or when it lasts less than 15 minutes \
                at that speed. With a quarter and more left, growth by less than 2 % of the limit in \
                the window may be one query's, and is of low severity; so is growth that may end by itself, \
-               where shared memory fills (PostgreSQL) and fits in.",
+               where shared memory fills (PostgreSQL) and fits in. It takes memory, and no time until \
+               the limit is met, so its tax is unmeasured: what reclaim takes from then on is the \
+               tax of reclaim-stall.",
     fix: "Raise the limit, or give the database less: maxmemory, shared_buffers, work_mem, fewer \
           connections; let the application fail fast meanwhile.",
     sources: &[
@@ -48,7 +51,7 @@ const SOON_S: f64 = 15.0 * 60.0;
 const NOW_S: f64 = 5.0 * 60.0;
 
 fn evaluate(window: &Window) -> Vec<Diagnosis> {
-    stall::per_database(window, RULE.id, |pair| {
+    let found = stall::per_database(window, RULE.id, |pair| {
         let groups = pair.end.cgroup.as_ref().and_then(|cgroup| cgroup.memory.as_ref());
         groups.and_then(|groups| {
             // Of several that are as bad, the nearest is the last one here.
@@ -61,8 +64,12 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
                 None => groups.iter().find_map(gap).unwrap_or(Reading::Present(None)),
             }
         })
-    })
+    });
+    unpriced::explained(window, found, |_| NO_TIME.to_owned())
 }
+
+const NO_TIME: &str =
+    "it takes memory, and no time until the limit is met; from then on reclaim-stall is its tax";
 
 /// The first gap among what has to be known of a group that is not without a limit.
 fn gap(group: &MemoryGroup) -> Option<Reading<Option<Says>>> {
@@ -211,6 +218,14 @@ mod tests {
         assert!(grown(600, 500).is_empty(), "it shrinks");
         assert_eq!(grown(490, 500)[0].severity, Severity::Low, "with half of it left");
         assert_eq!(grown(890, 900)[0].severity, Severity::High);
+    }
+
+    #[test]
+    fn what_takes_no_time_yet_says_so() {
+        let said = evaluate(&window(400, 500));
+        assert!(found(said.clone())[0].tax.is_none());
+        assert_eq!(gaps(said), [format!("tax: {NO_TIME}")]);
+        assert!(gaps(evaluate(&window(500, 500))).is_empty(), "nothing is found");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! `redis-network-bound`: one thread of Redis spends its time in the network stack.
 
-use crate::accounting::{Demand, factor};
+use crate::accounting::{self, Demand, factor};
 use crate::catalogue::Rule;
 use crate::event_loop::Counts;
 use crate::short_connections;
@@ -95,7 +95,8 @@ fn found(window: &Window, pair: &Pair, demand: &Demand, system_s: f64) -> Option
     // What frees memory is told apart.
     let activity = pair.activity.value();
     let freeing_s = activity.map_or(0.0, |activity| activity.doing(&[Doing::ReclaimOnCpu]).0);
-    let kernel = ((system_s - freeing_s) / demand.on_cpu_s).min(1.0);
+    let on_cpu_s = accounting::on_cpu(pair).into_value().unwrap_or(demand.on_cpu_s);
+    let kernel = ((system_s - freeing_s) / on_cpu_s).min(1.0);
     let kernel = Interval::new(kernel - in_clock_ticks, kernel, kernel + in_clock_ticks);
     let connecting = short_connections::charged_to_loop(window, pair);
     let kernel = kernel.minus(connecting.unwrap_or(Interval::exact(0.0))).clamp(0.0, 1.0);
@@ -105,8 +106,9 @@ fn found(window: &Window, pair: &Pair, demand: &Demand, system_s: f64) -> Option
     let counts = Counts::of(pair);
     // Without counts it may take none of its own program's time, or all.
     let reading = counts.as_ref().map_or(Interval::new(0.0, 0.0, 1.0), Counts::reading);
-    let reading = reading.scale(1.0 - (system_s / demand.on_cpu_s).min(1.0));
+    let reading = reading.scale(1.0 - (system_s / on_cpu_s).min(1.0));
     let taken = kernel.plus(reading).clamp(0.0, 1.0);
+    // What was stolen of it comes back with it, and is the tax of another rule.
     let share = taken.scale(demand.on_cpu_s / demand.active_s);
     let together = counts.as_ref().and_then(Counts::commands_of_read);
     let batches = factor(share.mid * (1.0 - together.unwrap_or(1.0) / BATCH).max(0.0));
@@ -130,7 +132,7 @@ fn found(window: &Window, pair: &Pair, demand: &Demand, system_s: f64) -> Option
         fix: fix(batches, threads),
         evidence,
         tax: Some(Tax::new(
-            share,
+            share.scale(demand.had()),
             "time in the kernel, counted in clock ticks, less what connections are charged and what \
              freed memory, and its own program's part for each read, over active time",
         )),
@@ -204,6 +206,20 @@ mod tests {
         assert!((findings[0].tax.as_ref().unwrap().high - 1.0).abs() < 1e-9, "nobody counts reads");
         assert_eq!(findings[0].evidence.len(), 2);
         assert!(findings[0].fix.ends_with("allow 2.1x"), "{}", findings[0].fix);
+    }
+
+    #[test]
+    fn what_was_stolen_is_not_charged_to_the_network_too() {
+        // 9.5 s by the clock on the wall; by that of user and kernel time all of it, or the half that was
+        // not stolen.
+        for counted in [1.0, 0.5] {
+            let mut window = busy(9.5 * counted, 6.65 * counted, 10.5);
+            let of_redis = window.start.databases[0].counters.on_cpu_s.clone();
+            test_window::trace(&mut window, &[(Doing::OnCpu, 9.5)]);
+            window.start.databases[0].counters.on_cpu_s = of_redis;
+            let expected = [0.7, 0.35, 0.5];
+            test_window::about(expected, test_window::beside_steal(&RULE, window));
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! `sandboxed-runtime`: the database runs on another kernel than the machine's.
 
-use crate::accounting::{Demand, factor};
+use crate::accounting::{self, Demand, factor};
 use crate::catalogue::Rule;
 use crate::stall::{self, IDLE_SHARE, percent};
 use crate::unpriced::{self, Words};
@@ -83,28 +83,30 @@ const OF_SANDBOX: [f64; 2] = [0.1, 0.25];
 /// Time is counted in ticks of 10 ms: of less than ten of them no share can be told.
 const LEAST_S: f64 = 0.1;
 
-/// What a sandbox took of the time on CPU, seen from the host: its share, and that of the database's
-/// own program. `None` where that is not known.
-fn priced(window: &Window, pair: &Pair) -> Option<(Interval, f64)> {
+/// What a sandbox took of the time on CPU, seen from the host: its share, that of the database's own
+/// program, and the part (0..1) of both that was not stolen. `None` where that is not known.
+fn priced(window: &Window, pair: &Pair) -> Option<(Interval, f64, f64)> {
     let programs_s = |snapshot: &Snapshot| {
         snapshot.sandboxes.iter().find(|sandbox| sandbox.pid == pair.end.pid)?.programs_s
     };
     let own_s = (programs_s(&window.end)? - programs_s(&window.start)?).0;
-    let all_s = Demand::of(window, pair).into_value()?.on_cpu_s;
+    let demand = Demand::of(window, pair).into_value()?;
+    let all_s = accounting::on_cpu(pair).into_value().unwrap_or(demand.on_cpu_s);
     let own = own_s / all_s;
     let sandbox = (1.0 - own).max(0.0);
     let taken = |n: usize| sandbox - (own * KERNEL[n]).min(sandbox * OF_SANDBOX[n]);
     let [mid, low] = [taken(0), taken(1)];
     let active = all_s >= IDLE_SHARE * pair.seconds && own_s >= LEAST_S;
-    active.then_some((Interval::new(low, mid, 1.0), own))
+    active.then_some((Interval::new(low, mid, 1.0), own, demand.had()))
 }
 
 fn said(window: &Window, pair: &Pair, runtime: &str, source: &str) -> Vec<Diagnosis> {
     let fix = "a runtime without a sandbox for a database that is trusted; see untax explain";
     let sandbox = Evidence::new("sandbox", runtime, "", source);
-    if let Some((share, own)) = priced(window, pair) {
+    if let Some((taken, own, had)) = priced(window, pair) {
         let own = Evidence::new("its own program", own, "share of time on CPU", "/proc/PID/stat");
-        let gain = Gain::from(share.map(factor));
+        // What was stolen of it comes back with it, and is the tax of another rule.
+        let (share, gain) = (taken.scale(had), Gain::from(taken.map(factor)));
         let finding = Finding {
             rule: RULE.id.to_owned(),
             severity: stall::severity(share.mid),
@@ -134,7 +136,7 @@ fn said(window: &Window, pair: &Pair, runtime: &str, source: &str) -> Vec<Diagno
 }
 
 const METHOD: &str = "time on CPU of the sandbox's processes that is neither the database's own \
-    program nor what a kernel is supposed to take for it, over their time on CPU";
+    program nor what a kernel is supposed to take for it, over their time on CPU, less what was stolen";
 
 /// Sandboxes of this host that were not checked themselves.
 fn unseen(window: &Window) -> Option<Diagnosis> {
@@ -190,6 +192,29 @@ mod tests {
         assert!(inside(&mut window, "none").is_empty());
         assert!(inside(&mut window, "kata")[0].summary.contains("Kata Containers"));
         assert!(inside(&mut window, "gvisor")[0].tax.is_none());
+    }
+
+    #[test]
+    fn what_was_stolen_is_not_charged_to_the_sandbox_too() {
+        // 10 s by the clock on the wall; by that of user and kernel time all of it, or half.
+        for counted in [1.0, 0.5] {
+            let mut window = test_window::postgres();
+            let sandbox = |programs_s| Sandbox {
+                runtime: "gvisor".to_owned(),
+                pid: 7,
+                programs_s: Some(Seconds(programs_s)),
+            };
+            window.start.sandboxes = vec![sandbox(5.0)];
+            window.end.sandboxes = vec![sandbox(5.0 + counted)];
+            window.end.databases[0].executable = Reading::Present("/usr/bin/runsc".to_owned());
+            test_window::trace(&mut window, &[(Doing::OnCpu, 10.0)]);
+            for (snapshot, on_cpu_s) in
+                [(&mut window.start, 0.0), (&mut window.end, 10.0 * counted)]
+            {
+                snapshot.databases[0].counters.on_cpu_s = Reading::Present(Seconds(on_cpu_s));
+            }
+            test_window::about([0.81, 0.405, 0.5], test_window::beside_steal(&RULE, window));
+        }
     }
 
     #[test]

@@ -19,7 +19,7 @@ pub const RULE: Rule = Rule {
                of the waiting for disks above 0.5 ms for a request, times how busy the device \
                was, times the others' part of its time: waiting is charged to what occupied the \
                device. Several databases on one filesystem that cost each other nothing are \
-               worth knowing and no more.",
+               worth knowing and no more, and have no tax.",
     fix: "A filesystem on a disk of its own for the log, and one for each database; limit the \
           neighbour's I/O (io.max, io.latency).",
     sources: &[

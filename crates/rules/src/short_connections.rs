@@ -205,9 +205,10 @@ const SAMPLED: &str = "time on a CPU in system calls that begin, set up and end 
 fn charged_elsewhere(window: &Window, pair: &Pair, share: f64) -> f64 {
     let contended = Stall::of(window, pair, |spent| spent.doing == Doing::Contended);
     let contended = contended.into_value().flatten().map_or(0.0, |stall| stall.share.mid);
+    // What neighbours had of its waiting was not stolen.
     let part = Demand::of(window, pair)
         .into_value()
-        .map_or(0.0, |demand| neighbours_part(window, pair, &demand));
+        .map_or(0.0, |demand| neighbours_part(window, pair, &demand) / demand.had());
     small_pages::share_of_faults(window, pair) + share * contended * part
 }
 

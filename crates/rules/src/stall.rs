@@ -116,12 +116,15 @@ impl Stall {
                 // the waiting is for what is computed, there and by clients.
                 let wants =
                     |spent: &Spent| matches!(spent.part(model), Part::OnCpu | Part::Contended);
-                let share = part.scale(activity.share(model, wants)?.mid);
+                let stall = stall?;
+                let taken = part.scale(activity.share(model, wants)?.mid);
+                // What was stolen of it comes back with it, and is the tax of another rule.
+                let share = taken.scale(stall.demand.value().map_or(1.0, Demand::had));
+                let ends_too = taken.mid - share.mid;
                 let saved_s = activity.part(Part::OnCpu, model).0 * part.mid;
                 let saved_most_s = saved_s;
-                let stall = stall?;
                 let freed_s = stall.clients.here_s * part.mid;
-                let stall = Self { share, freed_s, saved_s, saved_most_s, ..stall };
+                let stall = Self { share, ends_too, freed_s, saved_s, saved_most_s, ..stall };
                 Some(stall.of_both_ends(part.mid))
             })
         })
@@ -179,6 +182,7 @@ impl Stall {
     /// The same waiting, of which only a part is charged to the cause.
     pub fn times(mut self, part: f64) -> Self {
         self.share = self.share.map(|share| share * part);
+        self.ends_too *= part;
         self.freed_s *= part;
         self.saved_s *= part;
         self.saved_most_s *= part;

@@ -25,7 +25,8 @@ pub const RULE: Rule = Rule {
                200 ms, over active time and these waits together; possibly nothing, as a route may have \
                shorter ones and what is not known as its own may be others'; at most twice that, for as \
                many time-outs as it can have had. What a proxy in the same namespace loses on the way to \
-               clients is the proxy's: worth knowing and no more. Where nobody else loses much and \
+               clients is the proxy's: worth knowing and no more, and without a tax, since no wait of this \
+               server is for it. Where nobody else loses much and \
                the window has ten moments of 50 ms or more in which no client stands still, the \
                gain is at most what is sent in these (OutSegs) over the mean of the window without \
                what was sent again: the link may allow no more.",

@@ -1,6 +1,7 @@
 //! Windows for the tests of rules: one where nothing was read, and one with a busy PostgreSQL
 //! whose readings a test then changes.
 
+use crate::catalogue::Rule;
 use Reading::{Absent, Present};
 use jiff::Timestamp;
 use untax_core::activity::{Call, Doing, Polling, Sampled, Slice, Spent};
@@ -328,6 +329,26 @@ pub fn trace(window: &mut Window, times: &[(Doing, f64)]) {
             sampled: None,
         }],
     }]);
+}
+
+/// A rule's tax; the same and that of `vm-steal` where the hypervisor took half of the time for which
+/// CPUs were occupied.
+pub fn beside_steal(rule: &Rule, mut window: Window) -> [f64; 3] {
+    let tax = |rule: &Rule, window: &Window| {
+        found((rule.evaluate)(window)).first().and_then(|f| f.tax.as_ref()).map_or(0.0, |t| t.share)
+    };
+    let without = tax(rule, &window);
+    let before = window.start.host.cpu_time.value().copied().unwrap();
+    if let Present(time) = &mut window.end.host.cpu_time {
+        time.steal_s = before.steal_s + (time.busy_s - before.busy_s);
+    }
+    [without, tax(rule, &window), tax(&crate::vm_steal::RULE, &window)]
+}
+
+/// Taxes are as expected.
+pub fn about(expected: [f64; 3], taxes: [f64; 3]) {
+    let near = expected.iter().zip(&taxes).all(|(expected, tax)| (expected - tax).abs() < 1e-9);
+    assert!(near, "{taxes:?} rather than {expected:?}");
 }
 
 /// Puts the test window's database into a group with this limit.

@@ -15,7 +15,8 @@ pub const RULE: Rule = Rule {
            the physical one. From inside, everything only looks slower: the time of a query on \
            CPU grows, and so does every wait behind it.",
     measured: "steal of /proc/stat over busy and stolen time of all CPUs, applied to the \
-               database's time on CPU; waiting for a CPU is charged in proportion. The gain has \
+               database's time on CPU; waiting for a CPU is charged in proportion. Other rules leave it \
+               out of what they charge of time on CPU. The gain has \
                this share back, as those that it shares CPUs with, its clients too, get their part; \
                its lower bound is that of CPUs which are idle else. Hypervisors that do not tell \
                their guests show none.",
@@ -83,7 +84,9 @@ fn evaluate_one(window: &Window, pair: &Pair) -> Reading<Option<Says>> {
 mod tests {
     use super::*;
     use crate::test_window::{self, found};
+    use crate::{cpu_contended, short_connections};
     use untax_core::activity::Doing;
+    use untax_core::window::Other;
     use untax_core::{Seconds, Severity};
 
     fn stolen(seconds: f64) -> Window {
@@ -123,6 +126,43 @@ mod tests {
         let tax = finding.tax.as_ref().unwrap();
         assert!(tax.low < tax.share && tax.share < tax.high, "{tax:?}");
         assert_eq!(finding.severity, Severity::Info);
+    }
+
+    #[test]
+    fn what_is_stolen_of_connections_is_not_theirs_too() {
+        let window = |times: &[(Doing, f64)], connecting_s: f64| {
+            let mut window = test_window::postgres();
+            window.calibration = Reading::Absent("not measured".to_owned());
+            test_window::trace(&mut window, times);
+            if let Reading::Present(activities) = &mut window.activity {
+                activities[0].slices[0].connecting_s = Seconds(connecting_s);
+                activities[0].started = 2000;
+                activities[0].requests_seen = true;
+            }
+            window
+        };
+        let alone = window(&[(Doing::OnCpu, 10.0)], 9.0);
+        test_window::about(
+            [0.9, 0.45, 0.5],
+            test_window::beside_steal(&short_connections::RULE, alone),
+        );
+        let times = [(Doing::OnCpu, 2.0), (Doing::Contended, 8.0)];
+        let mut beside = window(&times, 2.0);
+        beside.others = vec![Other {
+            pid: 99,
+            name: "batch".to_owned(),
+            cgroup: Reading::Absent(String::new()),
+            threads: 1,
+            cpu_s: Seconds(10.0),
+            ended_s: Seconds(0.0),
+            waited_s: None,
+            allowed_cpus: None,
+        }];
+        // Of 8 s they had half, and a quarter where as much was stolen.
+        let connecting = test_window::beside_steal(&short_connections::RULE, beside.clone());
+        let neighbours = test_window::beside_steal(&cpu_contended::RULE, beside);
+        test_window::about([0.6, 0.3, 0.5], connecting);
+        test_window::about([0.4, 0.2, 0.5], neighbours);
     }
 
     #[test]

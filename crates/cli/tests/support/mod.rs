@@ -65,6 +65,12 @@ pub fn demand(good: bool, else_say: impl FnOnce() -> String) -> Result<(), Strin
     if good { Ok(()) } else { Err(else_say()) }
 }
 
+/// Seconds that the hypervisor has taken from all CPUs.
+pub fn stolen_s() -> f64 {
+    let text = text("/proc/stat");
+    text.split_ascii_whitespace().nth(8).unwrap().parse::<f64>().unwrap() / 100.0
+}
+
 /// How a run of the program ended.
 pub struct Ran {
     pub code: i32,

@@ -98,9 +98,9 @@ mod tests {
     use super::*;
     use crate::test_window;
     use untax_core::Reading;
-    use untax_core::Seconds;
     use untax_core::activity::Doing;
     use untax_core::window::Other;
+    use untax_core::{Seconds, Window};
 
     /// Of ten seconds that somebody is active, so long each.
     fn gain(times: &[(Doing, f64)], client_s: Option<f64>) -> f64 {
@@ -133,6 +133,25 @@ mod tests {
         let gain = gain(&[(Doing::OnCpu, 1.0), (Doing::Disk, 6.0), (Doing::Futex, 3.0)], None);
         // Of the 3 s behind locks 6 / 7 were for the disk too.
         assert!((gain - 7.0).abs() < 1e-9, "{gain}");
+    }
+
+    #[test]
+    fn what_comes_back_of_connections_holds_what_was_stolen_of_them() {
+        let mut window = test_window::postgres();
+        test_window::trace(&mut window, &[(Doing::OnCpu, 10.0)]);
+        if let Reading::Present(activities) = &mut window.activity {
+            activities[0].slices[0].connecting_s = Seconds(6.0);
+        }
+        let gain = |window: &Window| {
+            let pair = window.databases().next().unwrap();
+            let stall = Stall::connecting(window, &pair, [0.0; 2], 1.0);
+            stall.into_value().flatten().unwrap().gain().high
+        };
+        let without = gain(&window);
+        if let Reading::Present(time) = &mut window.end.host.cpu_time {
+            time.steal_s = Seconds(20.0);
+        }
+        assert!((gain(&window) - without).abs() < 1e-9, "{} and {without}", gain(&window));
     }
 
     /// Ten seconds of a database on a machine whose CPUs are busy for 20 s, when what had them for that
