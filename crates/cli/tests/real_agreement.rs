@@ -322,13 +322,11 @@ fn waiting_for_a_cpu_is_what_schedstat_counts() {
     });
 }
 
-/// From when a process of any PostgreSQL is woken, or leaves a CPU though it could go on, to when it
-/// has one: the sum in ns, every 50 ms. No other server of that name runs beside tests.
-const WAITS_OF_POSTGRES: &str = r#"
-tracepoint:sched:sched_wakeup, tracepoint:sched:sched_wakeup_new /args->comm == "postgres"/ {
-    @since[args->pid] = nsecs;
-}
-tracepoint:sched:sched_switch /args->prev_comm == "postgres" && (args->prev_state & 0xff) == 0/ {
+/// From when one of `@is` is woken, or leaves a CPU though it could go on, to when it has one: the sum in
+/// ns, every 50 ms.
+const WAITS: &str = r"
+tracepoint:sched:sched_wakeup /@is[args->pid]/ { @since[args->pid] = nsecs; }
+tracepoint:sched:sched_switch /@is[args->prev_pid] && (args->prev_state & 0xff) == 0/ {
     @since[args->prev_pid] = nsecs;
 }
 tracepoint:sched:sched_switch /@since[args->next_pid]/ {
@@ -336,7 +334,7 @@ tracepoint:sched:sched_switch /@since[args->next_pid]/ {
     delete(@since[args->next_pid]);
 }
 interval:ms:50 { print(@waited); }
-"#;
+";
 
 #[test]
 fn and_what_bpftrace_sees_between_waking_and_running() {
@@ -347,17 +345,19 @@ fn and_what_bpftrace_sees_between_waking_and_running() {
             return Err(LabError::Missing { program, package });
         }
         let (postgres, _load) = computing()?;
+        let pid = postgres.pid().unwrap();
+        let are: String = family(pid).iter().map(|pid| format!("@is[{pid}] = 1; ")).collect();
+        let waits = format!("BEGIN {{ {are}}}{WAITS}");
         // It reads how events look in a filesystem that is not mounted everywhere.
         let mut bpftrace = Command::new("unshare");
         let traced = "mount -t debugfs none /sys/kernel/debug && exec bpftrace -B line -e \"$0\"";
-        bpftrace.args(["--mount", "--", "/bin/sh", "-c", traced, WAITS_OF_POSTGRES]);
+        bpftrace.args(["--mount", "--", "/bin/sh", "-c", traced, &waits]);
         let (_bpftrace, lines) = Reporter::start(bpftrace);
         // `@waited: 4711`, after words on what it attached.
         let mut waited_s = lines.lines().map_while(Result::ok).filter_map(|line| {
             Some(line.strip_prefix("@waited: ")?.trim().parse::<f64>().unwrap() / 1e9)
         });
         let counter = Counter::start(move || waited_s.next());
-        let pid = postgres.pid().unwrap();
         agree("by bpftrace", pid, &["--no-calibration"], &counter, |found, _| {
             found["time"]["runnable_s"].as_f64()
         });

@@ -225,9 +225,10 @@ fn without_privilege_nothing_unknown_is_zero() {
         assert!(found["time"]["on_cpu_s"].as_f64().unwrap() > 0.0);
         // What the kernel counts for everybody stands in for what needs tracing.
         let pressure = &found["pressure"];
-        assert!(pressure["scope"].is_string(), "{found:#}");
-        let share = pressure["cpu_some"].as_f64().unwrap();
-        assert!(share > 0.0 && share <= 1.0, "eight clients on two CPUs: {pressure:#}");
+        match pressure["cpu_some"].as_f64() {
+            Some(share) => assert!(share > 0.0 && share <= 1.0, "many clients: {pressure:#}"),
+            None => assert!(std::fs::read("/proc/pressure/cpu").is_err(), "{pressure:#}"),
+        }
         for (name, value) in found["time"].as_object().unwrap() {
             assert!(value.is_object() || value.as_f64().unwrap() > 0.0, "{name} is zero");
         }

@@ -5,8 +5,10 @@
     clippy::disallowed_methods,
     clippy::expect_used,
     clippy::panic,
+    clippy::print_stdout,
     clippy::unwrap_used,
-    reason = "a test looks at the machine by other ways than the code that it tests"
+    reason = "a test looks at the machine by other ways than the code that it tests, and prints what \
+              it saw"
 )]
 
 mod support;
@@ -309,7 +311,9 @@ fn processes_started() -> u64 {
 /// What share of their time two processes that spin on some CPUs in a group wait, as `run_delay` of
 /// schedstat says and as a check does, for how much of it this says that they are throttled, and by how
 /// much a share may be off. The check agrees with schedstat, which cannot tell why they wait.
-fn spinning(group: &Group, cpus: &str) -> Result<[f64; 4], LabError> {
+///
+/// Where it is known, schedstat is to say what they lose too: others take more from them now and then.
+fn spinning(group: &Group, cpus: &str, lost: Option<f64>) -> Result<[f64; 3], LabError> {
     let (_, directory) = group.directory("cpu", "cpu")?;
     let mut spinners = Command::new("sh");
     spinners.args(["-c", SPIN, "spin", directory, cpus]);
@@ -328,8 +332,12 @@ fn spinning(group: &Group, cpus: &str) -> Result<[f64; 4], LabError> {
         let told = share("runnable_s");
         let off = (told - expected).abs();
         let allowed = 0.02 + stolen / (ran + waited);
-        let found = [expected, told, share("throttled_s"), allowed];
-        support::demand(off < allowed, || format!("{off} of {allowed}: {found:?}")).map(|()| found)
+        let found = [expected, told, share("throttled_s")];
+        println!("waited, told, throttled: {found:.4?}, ±{allowed:.4}");
+        let known = lost
+            .is_none_or(|lost| [expected, told].iter().all(|share| (share - lost).abs() < allowed));
+        let said = || format!("{off} of {allowed}: {found:?} rather than {lost:?}");
+        support::demand(off < allowed && known, said).map(|()| found)
     }))
 }
 
@@ -344,11 +352,7 @@ fn two_spinners_on_a_fifth_of_a_cpu_are_throttled() {
     support::real(|| {
         let group = Group::for_neighbours()?;
         let _limit = group.limit_cpus(0.2)?;
-        let [waited, told, throttled, allowed] = spinning(&group, "0,1")?;
-        println!("{waited:.4} waited, {told:.4} told, {throttled:.4} throttled, ±{allowed:.4}");
-        for share in [waited, told] {
-            assert!((share - LOST).abs() < allowed, "{share} rather than {LOST} ±{allowed}");
-        }
+        let [waited, _, throttled] = spinning(&group, "0,1", Some(LOST))?;
         assert!(throttled > 0.7, "{waited} waited, {throttled} throttled");
         Ok(())
     });
@@ -357,7 +361,7 @@ fn two_spinners_on_a_fifth_of_a_cpu_are_throttled() {
 #[test]
 fn two_spinners_on_one_cpu_wait_for_each_other_and_are_not_throttled() {
     support::real(|| {
-        let [waited, _, throttled, _] = spinning(&Group::for_neighbours()?, "0")?;
+        let [waited, _, throttled] = spinning(&Group::for_neighbours()?, "0", None)?;
         assert!(waited > 0.4, "{waited} waited");
         assert!(throttled <= 0.0, "{throttled} throttled of {waited} waited");
         Ok(())

@@ -273,8 +273,8 @@ pub struct CpuTime {
     /// Time on CPU of any kind.
     pub busy_s: Seconds,
     /// What of it was in interrupts, their soft part included; older runs do not tell.
-    #[serde(default)]
-    pub interrupts_s: Seconds,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interrupts_s: Option<Seconds>,
     /// Time with nothing to run, waiting for disks included.
     pub idle_s: Seconds,
     /// Time the hypervisor ran something else.
@@ -288,7 +288,8 @@ impl CpuTime {
     pub fn stretch_since(self, earlier: Self) -> f64 {
         let grown = |of: fn(&Self) -> Seconds| (of(&self) - of(&earlier)).0.max(0.0);
         let [busy_s, steal_s] = [grown(|time| time.busy_s), grown(|time| time.steal_s)];
-        let stretch = (busy_s + steal_s) / (busy_s - grown(|time| time.interrupts_s));
+        let stretch =
+            (busy_s + steal_s) / (busy_s - grown(|time| time.interrupts_s.unwrap_or_default()));
         if stretch.is_finite() { stretch.max(1.0) } else { 1.0 }
     }
 }
@@ -305,7 +306,7 @@ mod tests {
     fn a_trace_may_hold_what_others_had_meanwhile() {
         let time = |busy: f64, interrupts: f64, steal: f64| CpuTime {
             busy_s: Seconds(busy),
-            interrupts_s: Seconds(interrupts),
+            interrupts_s: Some(Seconds(interrupts)),
             idle_s: Seconds(0.0),
             steal_s: Seconds(steal),
         };

@@ -9,10 +9,12 @@ use untax_core::pressure::{Stalled, Stalls};
 /// says anything.
 pub(crate) fn read(host: &Host, path: impl Fn(&str) -> String) -> Reading<Stalls> {
     let [cpu, io, memory] = ["cpu", "io", "memory"].map(|what| stalled(host, &path(what)));
-    if io.is_present() || memory.is_present() {
-        return Present(Stalls { cpu, io, memory });
+    match cpu {
+        cpu if cpu.is_present() || io.is_present() || memory.is_present() => {
+            Present(Stalls { cpu, io, memory })
+        }
+        gap => gap.map(|cpu| Stalls { cpu: Present(cpu), io, memory }),
     }
-    cpu.map(|cpu| Stalls { cpu: Present(cpu), io, memory })
 }
 
 /// What one file says.
@@ -30,7 +32,7 @@ pub(crate) fn stalled(host: &Host, path: &str) -> Reading<Stalled> {
 fn total(text: &str, kind: &str, path: &str) -> Reading<Seconds> {
     let mut lines = text.lines();
     let Some(line) = lines.find_map(|line| line.strip_prefix(kind)?.strip_prefix(' ')) else {
-        return Absent("kernels before 5.13 do not count it".to_owned());
+        return Absent("this kernel does not count it".to_owned());
     };
     let total = line.split_ascii_whitespace().find_map(|word| word.strip_prefix("total="));
     let us = total.and_then(|us| us.parse::<u64>().ok());

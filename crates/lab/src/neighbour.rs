@@ -32,7 +32,7 @@ done
 wait
 "#;
 
-/// Writes `$2` files of 256 MiB below `$1` in pieces of 16 KiB, past the page cache, again and again; they are
+/// Writes `$2` files of 64 MiB below `$1` in pieces of 16 KiB, past the page cache, again and again; they are
 /// gone when it ends.
 const WRITE: &str = r#"
 left=$2
@@ -40,7 +40,8 @@ while [ "$left" -gt 0 ]; do
     setpriv --pdeathsig=KILL -- /bin/sh -c '
         exec 3<>"$1" && rm "$1"
         while :; do
-            dd if=/dev/zero of=/dev/fd/3 bs=16k count=16384 oflag=direct conv=notrunc status=none
+            dd if=/dev/zero of=/dev/fd/3 bs=16k count=4096 oflag=direct conv=notrunc status=none ||
+                sleep 1
         done' \
         write "$1/neighbour.$left" &
     left=$((left - 1))

@@ -49,7 +49,7 @@ fn of_own(hosts: [&HostFacts; 2], database: &Database) -> Option<[CpuTime; 2]> {
             |read: fn(&CpuTime) -> Seconds| Seconds(times.iter().map(|time| read(time).0).sum());
         (times.len() == own.len()).then(|| CpuTime {
             busy_s: sum(|time| time.busy_s),
-            interrupts_s: sum(|time| time.interrupts_s),
+            interrupts_s: Some(sum(|time| time.interrupts_s.unwrap_or_default())),
             idle_s: sum(|time| time.idle_s),
             steal_s: sum(|time| time.steal_s),
         })
@@ -92,7 +92,7 @@ mod tests {
         for (snapshot, by) in [(&mut window.start, 0.0), (&mut window.end, 10.0)] {
             let cpu = |busy: f64| CpuTime {
                 busy_s: Seconds(busy * by),
-                interrupts_s: Seconds(0.0),
+                interrupts_s: Some(Seconds(0.0)),
                 idle_s: Seconds((1.0 - busy) * by),
                 steal_s: Seconds(0.0),
             };

@@ -46,10 +46,11 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
             let shared = with_databases(io, &pair.end.id);
             match (costly, why) {
                 (Some(stall), _) => Reading::Present(Some(costs(&stall, io, pair))),
-                (None, _) if !shared.is_empty() => {
+                // What it costs is not known.
+                (None, Some(why)) => Reading::Absent(why),
+                (None, None) if !shared.is_empty() => {
                     Reading::Present(Some(worth_knowing(io, pair, &shared)))
                 }
-                (None, Some(why)) => Reading::Absent(why),
                 (None, None) => Reading::Present(None),
             }
         })

@@ -208,7 +208,7 @@ fn charged_elsewhere(window: &Window, pair: &Pair, share: f64) -> f64 {
     // What neighbours had of its waiting was not stolen.
     let part = Demand::of(window, pair)
         .into_value()
-        .map_or(0.0, |demand| neighbours_part(window, pair, &demand) / demand.had());
+        .map_or(0.0, |demand| (neighbours_part(window, pair, &demand) / demand.had()).min(1.0));
     small_pages::share_of_faults(window, pair) + share * contended * part
 }
 

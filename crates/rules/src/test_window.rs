@@ -157,7 +157,7 @@ fn host(busy_s: f64) -> HostFacts {
         }),
         cpu_time: Present(CpuTime {
             busy_s: Seconds(busy_s),
-            interrupts_s: Seconds(0.0),
+            interrupts_s: Some(Seconds(0.0)),
             idle_s: Seconds(50.0),
             steal_s: Seconds(0.0),
         }),

@@ -8,6 +8,9 @@ use serde::{Deserialize, Serialize};
 /// three: 3 / n is the 95 % bound).
 const FEWEST_SAMPLES: u64 = 100;
 
+/// From so many samples on none of a kind is nothing worth a number: less than 0.3 %, by the same rule.
+const NONE_OF: u64 = 1000;
+
 /// What was seen so often is known to a third, of however few samples.
 const FEWEST_SEEN: u64 = 10;
 
@@ -73,10 +76,12 @@ impl Activity {
             return Reading::Absent(why.to_owned());
         }
         let all: u64 = sampled.map(|sampled| sampled.on_cpu).sum();
-        self.share_of_samples(|sampled| sampled.faulting).map_or_else(
-            || Reading::Absent(format!("{all} samples of stacks on the CPUs are too few")),
-            Reading::Present,
-        )
+        let too_few =
+            || Reading::Absent(format!("{all} samples of stacks on the CPUs are too few"));
+        match self.share_of_samples(|sampled| sampled.faulting) {
+            Some(share) if share.high > 0.0 || all >= NONE_OF => Reading::Present(share),
+            _ => too_few(),
+        }
     }
 
     /// The share of their time on a CPU that the threads spent in page faults on the memory that
@@ -174,6 +179,8 @@ mod tests {
         set(&mut activity, [of(40, Some(0)); 2]);
         says(activity.share_faulting(), "80 samples");
         set(&mut activity, [of(400, Some(0)); 2]);
+        says(activity.share_faulting(), "800 samples");
+        set(&mut activity, [of(500, Some(0)); 2]);
         assert_eq!(activity.share_faulting(), Reading::Present(Interval::exact(0.0)));
         set(&mut activity, [of(400, Some(100)); 2]);
         assert_eq!(activity.share_faulting(), Reading::Present(Interval::exact(0.25)));

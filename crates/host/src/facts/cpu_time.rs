@@ -60,7 +60,7 @@ fn parse(line: &str, ticks_per_second: u64) -> Option<CpuTime> {
     };
     (ticks_per_second > 0).then(|| CpuTime {
         busy_s: seconds(&[user, nice, system, irq, softirq]),
-        interrupts_s: seconds(&[irq, softirq]),
+        interrupts_s: Some(seconds(&[irq, softirq])),
         idle_s: seconds(&[idle, iowait]),
         steal_s: seconds(&[steal]),
     })
@@ -74,7 +74,7 @@ mod tests {
     fn steal_is_apart_and_guests_count_once() {
         let text = "cpu  1000 200 300 5000 100 10 20 70 900 0\ncpu0 1 1 1 7 1 1 1 1 1 1\n";
         let time = total(text, 100).unwrap();
-        assert_eq!((time.busy_s, time.interrupts_s), (Seconds(15.3), Seconds(0.3)));
+        assert_eq!((time.busy_s, time.interrupts_s), (Seconds(15.3), Some(Seconds(0.3))));
         assert_eq!(time.idle_s, Seconds(51.0));
         assert_eq!(time.steal_s, Seconds(0.7));
         let of_each = each(text, 100).unwrap();

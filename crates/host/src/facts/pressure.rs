@@ -19,15 +19,15 @@ pub(super) const FACT: Fact = Fact {
 fn read(host: &Host, facts: &mut HostFacts) {
     let all = pressure::read(host, |what| format!("/proc/pressure/{what}"));
     facts.pressure = match all {
-        Absent(why) => {
-            Absent(format!("{why}; kernels with CONFIG_PSI have it, unless started with psi=0"))
-        }
+        Absent(why) => Absent(format!(
+            "{why}: a kernel without CONFIG_PSI or with psi=0, or it was not captured"
+        )),
         all => all.map(without_full_cpu),
     };
 }
 
 /// Some task of a machine has a CPU whenever another one waits for one: what kernels since 5.13 write
-/// there is always zero, and means nothing.
+/// there means nothing.
 fn without_full_cpu(mut stalls: Stalls) -> Stalls {
     if let Reading::Present(cpu) = &mut stalls.cpu {
         cpu.full_s = Absent("it has no meaning for a whole machine".to_owned());

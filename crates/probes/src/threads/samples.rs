@@ -42,9 +42,10 @@ pub(super) const ADDRESSES: &str = "on_page_fault";
 /// `KERNEL_FAULTS` of threads.h.
 const KERNEL_FAULTS: u32 = super::MAX_DATABASES as u32;
 
-/// The function through which every page fault enters the kernel.
+/// The function through which every page fault enters the kernel, with FRED too, which has no need of the one
+/// in assembler before it.
 #[cfg(target_arch = "x86_64")]
-const ENTRY: &str = "asm_exc_page_fault";
+const ENTRY: &str = "exc_page_fault";
 #[cfg(not(target_arch = "x86_64"))]
 const ENTRY: &str = "do_mem_abort";
 

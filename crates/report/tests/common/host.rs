@@ -54,7 +54,7 @@ pub fn host() -> HostFacts {
         }),
         cpu_time: Present(CpuTime {
             busy_s: Seconds(1000.0),
-            interrupts_s: Seconds(0.0),
+            interrupts_s: Some(Seconds(0.0)),
             idle_s: Seconds(9000.0),
             steal_s: Seconds(0.0),
         }),
