@@ -32,13 +32,15 @@ pub enum Role {
     Data,
     /// What queries spill.
     Temp,
-    /// Anything else: the filesystem's own structures, other programs.
+    /// Anything else, as what other programs write.
     Other,
+    /// The filesystem's own structures, its journal among them: written for all who change files.
+    Filesystem,
 }
 
 impl Role {
     /// All of them, in the order in which the probe numbers them.
-    pub const ALL: [Self; 4] = [Self::Log, Self::Data, Self::Temp, Self::Other];
+    pub const ALL: [Self; 5] = [Self::Log, Self::Data, Self::Temp, Self::Other, Self::Filesystem];
 
     /// As output spells it.
     pub fn name(self) -> &'static str {
@@ -47,6 +49,7 @@ impl Role {
             Self::Data => "data",
             Self::Temp => "temp",
             Self::Other => "other",
+            Self::Filesystem => "filesystem",
         }
     }
 }

@@ -282,7 +282,7 @@ mod tests {
             assert!(header.contains(&format!("#define {name} {value}\n")), "{name}");
         }
         assert!(header.contains("#define SLOT 250000000ULL\n"));
-        assert!(header.contains("enum role { LOG, DATA, TEMP, OTHER };"));
+        assert!(header.contains("enum role { LOG, DATA, TEMP, OTHER, FILESYSTEM };"));
         assert!(header.contains("enum direction { READ, WRITE, FLUSH, DISCARD };"));
         for (index, role) in Role::ALL.iter().enumerate() {
             assert_eq!(*role as usize, index);

@@ -16,9 +16,11 @@ pub const RULE: Rule = Rule {
            a batch job writes there, the log waits behind their requests, and a commit of the \
            journal carries everybody's metadata.",
     measured: "Directories and their filesystems, and who made the block requests. Tax: the part \
-               of the waiting for disks above 0.5 ms for a request, times how busy the device \
-               was, times the others' part of its time: waiting is charged to what occupied the \
-               device. Several databases on one filesystem that cost each other nothing are \
+               of the waiting for disks above 0.1 ms for a request, as an ordinary flash disk that \
+               nobody else uses takes, times how busy the device was, times the others' part of its \
+               time: waiting is charged to what occupied the device. What filesystems write of \
+               their own, such as a journal, is written for all and counts for nobody. \
+               Several databases on one filesystem that cost each other nothing are \
                worth knowing and no more, and have no tax.",
     fix: "A filesystem on a disk of its own for the log, and one for each database; limit the \
           neighbour's I/O (io.max, io.latency).",
@@ -83,7 +85,7 @@ fn costs(stall: &Stall, io: &Io, pair: &Pair) -> Says {
         ),
         fix: format!("a disk of its own for the log; limit {}", who(io, &pair.end.id)),
         evidence: evidence(io, pair),
-        method: "time waiting for block devices, traced, x part above 0.5 ms for each of its \
+        method: "time waiting for block devices, traced, x part above 0.1 ms for each of its \
                  requests x chance to meet the device busy with others, over active time"
             .to_owned(),
         remedy: None,
@@ -162,7 +164,7 @@ mod tests {
         let others = flow(None, Role::Other, Direction::Write, 300, 0.005);
         window.io = io(vec![mine, others]);
         let findings = found(evaluate(&window));
-        let expected = (0.5 - 0.05 / 10.0) * 0.8 * 0.75;
+        let expected = 0.5 * (1.0 - 0.000_1 / 0.05) * 0.8 * 0.75;
         assert!((findings[0].tax.as_ref().unwrap().share - expected).abs() < 1e-9);
         assert!(findings[0].fix.contains("dd (pid 99, group /batch)"), "{}", findings[0].fix);
     }

@@ -281,7 +281,7 @@ fn calculated(
 }
 
 fn sampled_evidence(share: Interval) -> Vec<Evidence> {
-    let name = "time on CPU in page faults on shared memory";
+    let name = "page faults on shared memory, of its time on CPU";
     vec![Evidence::new(name, share.mid, "share", "stacks, sampled")]
 }
 

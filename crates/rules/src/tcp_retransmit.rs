@@ -27,9 +27,11 @@ pub const RULE: Rule = Rule {
                many time-outs as it can have had. What a proxy in the same namespace loses on the way to \
                clients is the proxy's: worth knowing and no more, and without a tax, since no wait of this \
                server is for it. Where nobody else loses much and \
-               the window has ten moments of 50 ms or more in which no client stands still, the \
-               gain is at most what is sent in these (OutSegs) over the mean of the window without \
-               what was sent again: the link may allow no more.",
+               the window has five moments of 50 ms or more in which no client stands still, the \
+               gain is what is sent in these (OutSegs) over the mean of the window without \
+               what was sent again, up to what waits of twice that length take: the link may \
+               allow no more, and each client starts slowly after a wait. Else the gain is that \
+               of the waits.",
     fix: "Find the link or queue that drops (ethtool -S, tc -s qdisc, nstat); raise what limits \
           the rate, or shape instead of policing; check conntrack and MTU.",
     sources: &[
@@ -284,9 +286,12 @@ fn priced(window: &Window, pair: &Pair, counts: &Counts) -> Option<(Tax, Gain)> 
     // Each may have taken longer, and more of them may be its own.
     let most = share * 2.0 * waits.most / waits.timeouts.max(f64::MIN_POSITIVE);
     let tax = Tax::new(Interval::new(0.0, share, most.min(1.0)), method);
-    let clients_s = (active_s + waits.idle) * clients_of_thread(pair);
-    let still_s = waits.timeouts.min(waits.all_s() * clients_of_thread(pair));
-    let in_loop = clients_s / (clients_s - still_s).max(f64::EPSILON);
+    // Who only takes connections, in a thread of its own, stands still for nobody.
+    let connected = pair.end.connections.value().map_or(f64::INFINITY, |n| f64::from(*n).max(1.0));
+    let clients_s =
+        ((active_s + waits.idle) * clients_of_thread(pair)).min(connected * pair.seconds);
+    let still_s = waits.timeouts.min(waits.all_s() * clients_of_thread(pair)).min(clients_s);
+    let in_loop = |still_s: f64| clients_s / (clients_s - still_s).max(f64::EPSILON);
     let stall = Stall::of(window, pair, |_| false).into_value().flatten();
     let room = stall.map_or(f64::INFINITY, |stall| stall.room()).max(1.0);
     // Without losses the link carries others in place of what is sent again then.
@@ -294,7 +299,9 @@ fn priced(window: &Window, pair: &Pair, counts: &Counts) -> Option<(Tax, Gain)> 
     let free = free(window, pair, still_s / clients_s, clients_s / pair.seconds)
         .filter(|_| !counts.shared())
         .map(|free| free / (1.0 - counts.lost().min(MOST_LOST)));
-    let mid = in_loop.min(room).min(factor(share)).min(free.unwrap_or(f64::INFINITY));
+    // After each, what may be on the way grows again from one segment: that may cost as much once more.
+    let without = free.map_or(in_loop(still_s), |free| free.min(in_loop(2.0 * still_s)));
+    let mid = without.min(room).min(factor(share));
     Some((tax, Gain::from(Interval::new(1.0, mid, factor(share)))))
 }
 
@@ -314,7 +321,7 @@ fn free(window: &Window, pair: &Pair, stalled: f64, clients: f64) -> Option<f64>
 const MOST_LOST: f64 = 0.5;
 
 /// Half of fewer moments than so many may be chance.
-const FEWEST_MOMENTS: f64 = 10.0;
+const FEWEST_MOMENTS: f64 = 5.0;
 
 #[cfg(test)]
 mod tests {
@@ -355,6 +362,19 @@ mod tests {
         assert!((gain(&window) - of_waits).abs() < 1e-9, "too few to say");
         window.sent = vec![sent(vec![0.0; 100])];
         assert!((gain(&window) - of_waits).abs() < 1e-9, "it was another network");
+    }
+
+    #[test]
+    fn a_client_is_slow_again_after_each_wait() {
+        let mut window = losing(200, 100);
+        let rates = [[500.0; 80].to_vec(), [1500.0; 20].to_vec()].concat();
+        window.sent = vec![Sent { database: "postgres:7".to_owned(), segments_per_s: rates }];
+        let gain = |window: &Window| test_window::found(evaluate(window))[0].gain.unwrap().factor;
+        // More than the waits of 20 of 80 s leave room for, which alone are 80 / 60; twice at most.
+        assert!((gain(&window) - 80.0 / 40.0).abs() < 1e-9);
+        // Ten are connected: a thread that takes connections is no client.
+        window.end.databases[0].connections = Reading::Present(5);
+        assert!((gain(&window) - 1500.0 / 700.0 * 1.02).abs() < 1e-9);
     }
 
     #[test]

@@ -27,6 +27,7 @@ struct super_block {
 };
 
 struct inode {
+	u16 i_mode;
 	struct {
 		u32 val;
 	} i_uid;
@@ -53,6 +54,10 @@ struct page {
 	/* What newer kernels (seen in 7.3) have in its place. */
 	unsigned long compound_info;
 	struct address_space *mapping;
+};
+
+enum req_flag_bits {
+	__REQ_META = 12,
 };
 
 struct bio_vec {

@@ -255,6 +255,26 @@ static __always_inline void leave_to_reader(struct flow_key *key, struct bio *bi
 	key->role = OTHER;
 }
 
+/* S_IFMT and S_IFBLK of linux/stat.h. */
+#define FILE_TYPE 0170000
+#define BLOCK_DEVICE 0060000
+
+/*
+ * Whether a filesystem writes what it is made of: it says so (REQ_META), or the page is of the device
+ * itself, not of a file on it, as ext4's and its journal's are.
+ */
+static __always_inline int is_structure(struct flow_key *key, struct bio *bio, struct inode *inode)
+{
+	u32 meta = 0;
+
+	if (key->direction != WRITE)
+		return false;
+	if (bpf_core_enum_value_exists(enum req_flag_bits, __REQ_META))
+		meta = 1U << bpf_core_enum_value(enum req_flag_bits, __REQ_META);
+	return (BPF_CORE_READ(bio, bi_opf) & meta) ||
+	       (BPF_CORE_READ(inode, i_mode) & FILE_TYPE) == BLOCK_DEVICE;
+}
+
 static __always_inline void tell(struct flow_key *key, struct bio *bio)
 {
 	struct inode *inode = bio ? file_of_page(bio) : NULL;
@@ -267,13 +287,16 @@ static __always_inline void tell(struct flow_key *key, struct bio *bio)
 		/* Of other requests this is another structure: then no watched file is found. */
 		struct iomap_dio *direct = BPF_CORE_READ(bio, bi_private);
 
-		inode = BPF_CORE_READ(direct, iocb, ki_filp, f_inode);
-		if (told_by_file(key, (u64)inode)) {
+		struct inode *file = BPF_CORE_READ(direct, iocb, ki_filp, f_inode);
+
+		if (told_by_file(key, (u64)file)) {
 			leave_to_reader(key, bio);
 			return;
 		}
 	}
 	told_by_task(key);
+	if (key->database == NO_DATABASE && is_structure(key, bio, inode))
+		key->role = FILESYSTEM;
 }
 
 static __always_inline int direction_of(u32 flags)

@@ -4,7 +4,7 @@
 #define UNTAX_DISKS_H
 
 /* What a request is for, in the order of untax_core::io::Role. */
-enum role { LOG, DATA, TEMP, OTHER };
+enum role { LOG, DATA, TEMP, OTHER, FILESYSTEM };
 
 /* In the order of untax_core::io::Direction. */
 enum direction { READ, WRITE, FLUSH, DISCARD };
