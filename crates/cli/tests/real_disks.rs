@@ -240,6 +240,32 @@ fn all_requests_of_a_split_write_are_those_of_the_file() {
     });
 }
 
+/// Who changes a file has its filesystem write a journal: that is of no other program.
+#[test]
+fn a_journal_is_the_filesystems_own() {
+    const APPENDS: u64 = 300;
+    support::real(|| {
+        let disk = Disk::new()?;
+        let appends = || {
+            let mut file = fs::File::create(disk.mount().join("file")).unwrap();
+            (0..APPENDS).for_each(|_| {
+                file.write_all(&[1; 4096]).unwrap();
+                file.sync_all().unwrap();
+            });
+        };
+        let io = watched(appends, std::process::id());
+        let writes = |role| flow(&io, disk.name(), &[("role", role), ("direction", "write")]);
+        let (file, journal) = (writes("other"), writes("filesystem"));
+        println!("{file:#?} {journal:#?}");
+        assert!(file["database"].is_string() && journal["database"].is_null());
+        // One page of the file each time; of the journal a descriptor, blocks and a commit.
+        let [file, journal] = [file, journal].map(|flow| flow["requests"].as_u64().unwrap());
+        assert!(file >= APPENDS && file < 2 * APPENDS, "{file}");
+        assert!(journal >= APPENDS, "{journal}");
+        Ok(())
+    });
+}
+
 fn wal_written(postgres: &Postgres) -> Result<f64, LabError> {
     Ok(postgres.sql("SELECT pg_current_wal_insert_lsn() - '0/0'")?.trim().parse().unwrap())
 }
