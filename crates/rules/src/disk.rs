@@ -16,7 +16,7 @@ use untax_core::{Evidence, Interval, Io, Reading, Window};
 
 /// Why nothing is charged where no request is known as the database's own: those of ZFS carry no pages of
 /// files, nor do writes of an encrypted device.
-const STRANGERS: &str = "its threads waited for disks, but few requests or none were known as its own: \
+pub const STRANGERS: &str = "its threads waited for disks, but few requests or none were known as its own: \
                          the filesystem or the device hides whose they are (btrfs, overlay, ZFS, dm-crypt)";
 
 /// Their files have other numbers to who asks for them than to who writes them, or their requests no pages.
@@ -29,7 +29,7 @@ pub const ORDINARY_S: f64 = 0.000_5;
 
 /// What it takes while nobody else uses it: such disks read in 0.077 and write in 0.018 ms (data sheets,
 /// see `disk-slow`). What others in its queue add to that is theirs.
-const ALONE_S: f64 = 0.000_1;
+pub const ALONE_S: f64 = 0.000_1;
 
 /// Parts (0..1) of the time that a database's threads waited for block devices.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -135,8 +135,7 @@ impl Charged {
         let evicted = again.scale(share(read_s));
         let count: u64 = waited_for(io, id).map(|flow| flow.requests).sum();
         let request_s = waited(io, pair).unwrap_or(all) / count.max(1) as f64;
-        let above = |ordinary_s| 1.0 - f64::min(ordinary_s / request_s, 1.0);
-        let slow = above(ORDINARY_S);
+        let slow = above(ORDINARY_S, request_s);
         // Of each request as much as its bytes took, but for what an ordinary disk takes anyway; where
         // a limit on bytes is what everything waits for, as much as their part of these.
         let moved = match disk_limit::reached(window, pair, Limited::WrittenBytes) {
@@ -150,7 +149,7 @@ impl Charged {
         let rest = (kept * slow - moved).max(0.0);
         let remote = rest * (1.0 - near);
         let crowd = crowd(io, id);
-        let crowded = (kept * above(ALONE_S) - moved).max(0.0) * near;
+        let crowded = (kept * above(ALONE_S, request_s) - moved).max(0.0) * near;
         let neighbours = crowded * crowd;
         let device = rest * near * (1.0 - crowd);
         Self {
@@ -168,9 +167,14 @@ impl Charged {
     }
 }
 
+/// The part (0..1) of a wait of `taken_s` that is above that of an ordinary disk.
+pub fn above(ordinary_s: f64, taken_s: f64) -> f64 {
+    if taken_s > 0.0 { 1.0 - (ordinary_s / taken_s).min(1.0) } else { 0.0 }
+}
+
 /// Whether the requests that a database waits for are known as its own. Where workers of the kernel copy
 /// what is written, that may be so of what it reads alone.
-fn is_known(io: &Io, database: &str) -> bool {
+pub fn is_known(io: &Io, database: &str) -> bool {
     let mut places = io.places_of(database).filter(|place| place.role != Role::Temp);
     if places.any(|place| place.filesystem.value().is_some_and(|f| HIDING.contains(&&*f.kind))) {
         return false;

@@ -2,12 +2,13 @@
 
 use crate::catalogue::Rule;
 use crate::disk::{self, Charged};
+use crate::memory;
 use crate::stall::{self, Stall, WORTH, Words, percent};
 use std::collections::BTreeSet;
 use untax_core::finding::Says;
 use untax_core::io::{Direction, Flow, Role};
 use untax_core::window::Pair;
-use untax_core::{Diagnosis, Evidence, Finding, Io, Reading, Severity, Window};
+use untax_core::{Diagnosis, Evidence, Finding, Interval, Io, Reading, Severity, Window};
 
 pub const RULE: Rule = Rule {
     id: "shared-filesystem",
@@ -16,10 +17,11 @@ pub const RULE: Rule = Rule {
            a batch job writes there, the log waits behind their requests, and a commit of the \
            journal carries everybody's metadata.",
     measured: "Directories and their filesystems, and who made the block requests. Tax: the part \
-               of the waiting for disks above 0.1 ms for a request, as an ordinary flash disk that \
-               nobody else uses takes, times how busy the device was, times the others' part of its \
-               time: waiting is charged to what occupied the device. What filesystems write of \
-               their own, such as a journal, is written for all and counts for nobody. \
+               of the waiting for disks, and for the filesystem in waits of less than 20 ms, above \
+               0.1 ms for a request, as an ordinary flash disk that nobody else uses takes, times how \
+               busy the device was, times the others' part of its time: waiting is charged to what \
+               occupied the device. What filesystems write of their own, such as a journal, is \
+               written for all and counts for nobody. \
                Several databases on one filesystem that cost each other nothing are \
                worth knowing and no more, and have no tax.",
     fix: "A filesystem on a disk of its own for the log, and one for each database; limit the \
@@ -37,24 +39,49 @@ pub const RULE: Rule = Rule {
 fn evaluate(window: &Window) -> Vec<Diagnosis> {
     stall::per_database(window, RULE.id, |pair| {
         window.io.as_ref().and_then(|io| {
-            let stall = disk::waits(window, pair);
-            let parts = Charged::of(window, pair);
-            let why = stall.why().or(parts.why());
-            let priced = stall.into_value().flatten().zip(parts.into_value());
-            let costly = priced.and_then(|(mut stall, parts)| {
-                stall.share = stall.share.times(parts.neighbours);
-                (stall.share.mid >= WORTH).then_some(stall)
-            });
             let shared = with_databases(io, &pair.end.id);
-            match (costly, why) {
-                (Some(stall), _) => Reading::Present(Some(costs(&stall, io, pair))),
-                // What it costs is not known.
-                (None, Some(why)) => Reading::Absent(why),
-                (None, None) if !shared.is_empty() => {
-                    Reading::Present(Some(worth_knowing(io, pair, &shared)))
-                }
-                (None, None) => Reading::Present(None),
+            costly(window, io, pair).map(|costly| match costly {
+                Some(stall) => Some(costs(&stall, io, pair)),
+                None => (!shared.is_empty()).then(|| worth_knowing(io, pair, &shared)),
+            })
+        })
+    })
+}
+
+/// What it waits for others, for the disk and for the filesystem's journal, where that is worth a finding.
+fn costly(window: &Window, io: &Io, pair: &Pair) -> Reading<Option<Stall>> {
+    let of_journal = journal(window, io, pair);
+    disk::waits(window, pair).and_then(|waits| {
+        let parts = Charged::of(window, pair);
+        parts.and_then(|parts| {
+            of_journal.map(|of_journal| {
+                let mut stall = waits?;
+                stall.share = stall.share.times(parts.neighbours);
+                Some(stall.and(of_journal)).filter(|stall| stall.share.mid >= WORTH)
+            })
+        })
+    })
+}
+
+/// The share of active time that it waits inside the filesystem, but does not hang there, because others
+/// keep the disk busy: a journal is written to the same disk.
+fn journal(window: &Window, io: &Io, pair: &Pair) -> Reading<Interval> {
+    let id = pair.end.id.as_str();
+    pair.activity.as_ref().and_then(|activity| {
+        memory::files(window, pair).and_then(|files| {
+            let hung = activity.share_hung(pair.end.model).map_or(0.0, |hung| hung.mid);
+            let files = files.map_or(0.0, |files| files.share.mid);
+            let short = (files * (1.0 - memory::reclaiming(window, pair)) - hung).max(0.0);
+            if short >= WORTH && !disk::is_known(io, id) {
+                return Reading::Absent(disk::STRANGERS.to_owned());
             }
+            // Several may wait for the same commit.
+            let waited_s = short * activity.active(pair.end.model).0.min(activity.window_s.0);
+            let requests: u64 = disk::waited_for(io, id).map(|flow| flow.requests).sum();
+            let commit_s = waited_s * io.window_s.0
+                / (requests.max(1) as f64 * activity.window_s.0.max(f64::MIN_POSITIVE));
+            let crowded = short * disk::above(disk::ALONE_S, commit_s);
+            Reading::Present(Interval::new(0.0, crowded * disk::crowd(io, id), crowded))
         })
     })
 }
@@ -85,7 +112,7 @@ fn costs(stall: &Stall, io: &Io, pair: &Pair) -> Says {
         ),
         fix: format!("a disk of its own for the log; limit {}", who(io, &pair.end.id)),
         evidence: evidence(io, pair),
-        method: "time waiting for block devices, traced, x part above 0.1 ms for each of its \
+        method: "time waiting for block devices and the journal, traced, x part above 0.1 ms for each of its \
                  requests x chance to meet the device busy with others, over active time"
             .to_owned(),
         remedy: None,

@@ -11,17 +11,8 @@ pub(super) const CAUSE: Cause = Cause {
     id: "shared-filesystem",
     summary: "a neighbour that writes eight files to the database's disk, past the page cache, under flushed commits",
     mild: None,
-    engines: &[Engine::Postgres],
-    left_out: &[
-        (
-            Engine::Mysql,
-            "the lab does not do it to MariaDB: its flushes wait for the filesystem's journal behind the neighbour, which io-hang tells",
-        ),
-        (
-            Engine::Redis,
-            "the lab does not do it to Redis: its file grows, so that each flush waits for the filesystem's journal behind the neighbour, which io-hang tells",
-        ),
-    ],
+    engines: &Engine::ALL,
+    left_out: &[],
     needs: &[Need::Root, Need::LoopDevice, Need::Tool("setpriv", "util-linux")],
     takes: None,
     plan: |engine, _| Plan::durable(engine),
