@@ -34,6 +34,7 @@ impl Redis {
     pub fn start_as(setup: &Setup) -> Result<Self, LabError> {
         let server = Server::new(setup, &KIND)?;
         let mut redis = Self { server, port: free_port()?, password: String::new() };
+        redis.server.prepare(&words(["mkdir", &redis.data_directory()]))?;
         redis.launch(setup.settings)?;
         Ok(redis)
     }
@@ -80,7 +81,7 @@ impl Redis {
 
     /// The working directory, where a dump would go.
     pub fn data_directory(&self) -> String {
-        self.server.disk().unwrap_or_else(|| self.server.scratch.word(""))
+        self.server.data()
     }
 
     /// The id of its container, when it runs in one.

@@ -92,14 +92,10 @@ impl Server {
         })
     }
 
-    /// The directory that it has on another disk.
-    pub(crate) fn disk(&self) -> Option<String> {
-        self.disk.as_ref().map(|disk| disk.to_string_lossy().into_owned())
-    }
-
-    /// A data directory of its own.
+    /// A data directory of its own, on another disk if it has one.
     pub(crate) fn data(&self) -> String {
-        self.disk().map_or_else(|| self.scratch.word("data"), |disk| disk + "/data")
+        let on_disk = |disk: &PathBuf| disk.join("data").to_string_lossy().into_owned();
+        self.disk.as_ref().map_or_else(|| self.scratch.word("data"), on_disk)
     }
 
     /// Whether clients reach it over TCP alone: a socket made in a sandbox is nobody else's.

@@ -70,8 +70,8 @@ fn journal(window: &Window, io: &Io, pair: &Pair) -> Reading<Interval> {
     pair.activity.as_ref().and_then(|activity| {
         memory::files(window, pair).and_then(|files| {
             let hung = activity.share_hung(pair.end.model).map_or(0.0, |hung| hung.mid);
-            let files = files.map_or(0.0, |files| files.share.mid);
-            let short = (files * (1.0 - memory::reclaiming(window, pair)) - hung).max(0.0);
+            let files = files.map_or(Interval::exact(0.0), |files| files.share);
+            let short = (files.mid * (1.0 - memory::reclaiming(window, pair)) - hung).max(0.0);
             if short >= WORTH && !disk::is_known(io, id) {
                 return Reading::Absent(disk::STRANGERS.to_owned());
             }
@@ -80,8 +80,10 @@ fn journal(window: &Window, io: &Io, pair: &Pair) -> Reading<Interval> {
             let requests: u64 = disk::waited_for(io, id).map(|flow| flow.requests).sum();
             let commit_s = waited_s * io.window_s.0
                 / (requests.max(1) as f64 * activity.window_s.0.max(f64::MIN_POSITIVE));
-            let crowded = short * disk::above(disk::ALONE_S, commit_s);
-            Reading::Present(Interval::new(0.0, crowded * disk::crowd(io, id), crowded))
+            let crowded =
+                disk::above(disk::ALONE_S, commit_s) * short / files.mid.max(f64::MIN_POSITIVE);
+            let theirs = Interval::new(0.0, crowded * disk::crowd(io, id), crowded);
+            Reading::Present(files.times(theirs))
         })
     })
 }

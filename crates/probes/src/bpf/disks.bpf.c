@@ -199,6 +199,14 @@ static __always_inline struct inode *file_of_page(struct bio *bio)
 	return mapping & 3 ? NULL : BPF_CORE_READ((struct address_space *)mapping, host);
 }
 
+/* The address of the file (struct inode) that is written or read directly, past the page cache. */
+static __always_inline u64 file_of_direct(struct bio *bio)
+{
+	struct iomap_dio *direct = BPF_CORE_READ(bio, bi_private);
+
+	return (u64)BPF_CORE_READ(direct, iocb, ki_filp, f_inode);
+}
+
 /* The database that the current process is of, if any. */
 static __always_inline u32 *database_of_task(void)
 {
@@ -284,12 +292,13 @@ static __always_inline void tell(struct flow_key *key, struct bio *bio)
 		return;
 	}
 	if (bio && bpf_core_type_exists(struct iomap_dio)) {
-		/* Of other requests this is another structure: then no watched file is found. */
-		struct iomap_dio *direct = BPF_CORE_READ(bio, bi_private);
+		/*
+		 * Of other requests this is another structure: then no watched file is found. A piece of
+		 * what was too large for the device has the one that it was split from there.
+		 */
+		struct bio *whole = BPF_CORE_READ(bio, bi_private);
 
-		struct inode *file = BPF_CORE_READ(direct, iocb, ki_filp, f_inode);
-
-		if (told_by_file(key, (u64)file)) {
+		if (told_by_file(key, file_of_direct(bio)) || told_by_file(key, file_of_direct(whole))) {
 			leave_to_reader(key, bio);
 			return;
 		}
