@@ -272,7 +272,7 @@ fn a_journal_is_the_filesystems_own() {
         assert!(file["database"].is_string() && journal["database"].is_null());
         // One page of the file each time; of the journal a descriptor, blocks and a commit.
         let [file, journal] = [file, journal].map(|flow| flow["requests"].as_u64().unwrap());
-        assert!(file >= APPENDS && file < 2 * APPENDS, "{file}");
+        assert!((APPENDS..2 * APPENDS).contains(&file), "{file}");
         assert!(journal >= APPENDS, "{journal}");
         Ok(())
     });

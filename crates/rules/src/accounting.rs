@@ -110,6 +110,13 @@ pub fn neighbours<'a>(window: &'a Window, pair: &Pair) -> Vec<(&'a Other, f64)> 
     taken
 }
 
+/// How long those of its neighbours had CPUs (s) that are in such control groups.
+pub fn taken_in(window: &Window, pair: &Pair, is_of: impl Fn(&str) -> bool) -> f64 {
+    let neighbours = neighbours(window, pair);
+    let of = neighbours.iter().filter(|(other, _)| other.cgroup.value().is_some_and(|g| is_of(g)));
+    of.map(|(_, taken_s)| taken_s).sum()
+}
+
 /// Their part of the time that CPUs were occupied, and so of what the database waited for CPUs.
 pub fn neighbours_part(window: &Window, pair: &Pair, demand: &Demand) -> f64 {
     let taken_s: f64 = neighbours(window, pair).iter().map(|(_, taken_s)| taken_s).sum();

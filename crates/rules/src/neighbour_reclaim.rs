@@ -5,7 +5,7 @@ use crate::catalogue::Rule;
 use crate::memory::{self, Neighbours, neighbours};
 use crate::stall::{self, Stall, WORTH, Words, percent};
 use untax_core::finding::Says;
-use untax_core::window::{Other, Pair};
+use untax_core::window::Pair;
 use untax_core::{Diagnosis, Evidence, Reading, Window};
 
 pub const RULE: Rule = Rule {
@@ -57,11 +57,7 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
 /// For how long these neighbours had CPUs: waiting for them is charged to `cpu-contended`, and ends
 /// with them.
 fn computing_s(window: &Window, pair: &Pair, neighbours: &Neighbours) -> f64 {
-    let is_of = |(other, _): &&(&Other, f64)| {
-        other.cgroup.value().is_some_and(|path| neighbours.groups.iter().any(|g| g.cgroup == *path))
-    };
-    let others = accounting::neighbours(window, pair);
-    others.iter().filter(is_of).map(|(_, taken_s)| taken_s).sum()
+    accounting::taken_in(window, pair, |group| neighbours.groups.iter().any(|g| g.cgroup == group))
 }
 
 fn found(stall: &Stall, neighbours: &Neighbours, pair: &Pair) -> Says {
@@ -113,6 +109,7 @@ mod tests {
     use untax_core::io::{Direction, Role};
     use untax_core::pressure::GroupMemory;
     use untax_core::pressure::VmCounts;
+    use untax_core::window::Other;
     use untax_core::{Bytes, Finding, Seconds};
 
     fn window(groups: Vec<GroupMemory>, stalls: u64) -> Window {

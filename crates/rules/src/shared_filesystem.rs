@@ -1,5 +1,6 @@
 //! `shared-filesystem`: others use the filesystem or the device of the database.
 
+use crate::accounting;
 use crate::catalogue::Rule;
 use crate::disk::{self, Charged};
 use crate::memory;
@@ -21,7 +22,9 @@ pub const RULE: Rule = Rule {
                0.1 ms for a request, as an ordinary flash disk that nobody else uses takes, times how \
                busy the device was, times the others' part of its time: waiting is charged to what \
                occupied the device. What filesystems write of their own, such as a journal, is \
-               written for all and counts for nobody. \
+               written for all and counts for nobody. Longer waits for the filesystem are the tax of \
+               io-hang, and the writers' CPUs that of cpu-contended: as far as they end with the \
+               neighbours the gain has them too. \
                Several databases on one filesystem that cost each other nothing are \
                worth knowing and no more, and have no tax.",
     fix: "A filesystem on a disk of its own for the log, and one for each database; limit the \
@@ -50,42 +53,68 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
 
 /// What it waits for others, for the disk and for the filesystem's journal, where that is worth a finding.
 fn costly(window: &Window, io: &Io, pair: &Pair) -> Reading<Option<Stall>> {
-    let of_journal = journal(window, io, pair);
     disk::waits(window, pair).and_then(|waits| {
-        let parts = Charged::of(window, pair);
-        parts.and_then(|parts| {
-            of_journal.map(|of_journal| {
+        Charged::of(window, pair).and_then(|parts| {
+            Behind::of(window, io, pair, parts.request_s).map(|behind| {
                 let mut stall = waits?;
                 stall.share = stall.share.times(parts.neighbours);
-                Some(stall.and(of_journal)).filter(|stall| stall.share.mid >= WORTH)
+                let stall = stall.and(behind.journal).ending(behind.hangs);
+                let stall = stall.leaving(computing_s(window, io, pair));
+                (stall.share.mid >= WORTH).then_some(stall)
             })
         })
     })
 }
 
-/// The share of active time that it waits inside the filesystem, but does not hang there, because others
-/// keep the disk busy: a journal is written to the same disk.
-fn journal(window: &Window, io: &Io, pair: &Pair) -> Reading<Interval> {
-    let id = pair.end.id.as_str();
-    pair.activity.as_ref().and_then(|activity| {
-        memory::files(window, pair).and_then(|files| {
-            let hung = activity.share_hung(pair.end.model).map_or(0.0, |hung| hung.mid);
-            let files = files.map_or(Interval::exact(0.0), |files| files.share);
-            let short = (files.mid * (1.0 - memory::reclaiming(window, pair)) - hung).max(0.0);
-            if short >= WORTH && !disk::is_known(io, id) {
-                return Reading::Absent(disk::STRANGERS.to_owned());
-            }
-            // Several may wait for the same commit.
-            let waited_s = short * activity.active(pair.end.model).0.min(activity.window_s.0);
-            let requests: u64 = disk::waited_for(io, id).map(|flow| flow.requests).sum();
-            let commit_s = waited_s * io.window_s.0
-                / (requests.max(1) as f64 * activity.window_s.0.max(f64::MIN_POSITIVE));
-            let crowded =
-                disk::above(disk::ALONE_S, commit_s) * short / files.mid.max(f64::MIN_POSITIVE);
-            let theirs = Interval::new(0.0, crowded * disk::crowd(io, id), crowded);
-            Reading::Present(files.times(theirs))
+/// Shares of active time that it waits inside the filesystem because others keep the disk busy, to which
+/// its journal is written too.
+struct Behind {
+    /// In waits as any filesystem at work has them.
+    journal: Interval,
+    /// In hangs, which are the tax of `io-hang`.
+    hangs: f64,
+}
+
+impl Behind {
+    /// `request_s` is what each of its requests took of the disk itself.
+    fn of(window: &Window, io: &Io, pair: &Pair, request_s: f64) -> Reading<Self> {
+        let id = pair.end.id.as_str();
+        let files = memory::files(window, pair);
+        pair.activity.as_ref().and_then(|activity| {
+            files.and_then(|files| {
+                let files = files.map_or(Interval::exact(0.0), |files| files.share);
+                let hung = activity.share_hung(pair.end.model).map_or(0.0, |hung| hung.mid);
+                let kept = files.mid * (1.0 - memory::reclaiming(window, pair));
+                let short = (kept - hung).max(0.0);
+                if short >= WORTH && !disk::is_known(io, id) {
+                    return Reading::Absent(disk::STRANGERS.to_owned());
+                }
+                // Several may wait for the same commit.
+                let active_s = activity.active(pair.end.model).0.min(activity.window_s.0);
+                let waited_s =
+                    short * active_s * io.window_s.0 / activity.window_s.0.max(f64::MIN_POSITIVE);
+                let count: u64 = disk::waited_for(io, id).map(|flow| flow.requests).sum();
+                let commit_s = request_s + waited_s / count.max(1) as f64;
+                let above = disk::above(disk::ALONE_S, commit_s);
+                let crowd = disk::crowd(io, id);
+                let part = Interval::new(0.0, above * crowd, above);
+                let journal = files.times(part.scale(short / files.mid.max(f64::MIN_POSITIVE)));
+                Reading::Present(Self { journal, hangs: hung.min(kept) * crowd })
+            })
         })
-    })
+    }
+}
+
+/// How long those that write had CPUs, who need none without their files. Workers of the kernel write for
+/// many, in the group at the top.
+fn computing_s(window: &Window, io: &Io, pair: &Pair) -> f64 {
+    let writers = io.writers.value().into_iter().flatten();
+    let groups: BTreeSet<&str> = writers
+        .filter(|writer| writer.database.as_deref() != Some(pair.end.id.as_str()))
+        .map(|writer| writer.cgroup.as_str())
+        .filter(|group| *group != "/")
+        .collect();
+    accounting::taken_in(window, pair, |group| groups.contains(group))
 }
 
 /// Other databases that wrote to a filesystem on which this one keeps its log or data.
@@ -181,6 +210,7 @@ mod tests {
     use super::*;
     use crate::test_io::{flow, io};
     use crate::test_window::{self, found};
+    use untax_core::Seconds;
     use untax_core::activity::Doing;
 
     #[test]
@@ -196,6 +226,35 @@ mod tests {
         let expected = 0.5 * (1.0 - 0.000_1 / 0.05) * 0.8 * 0.75;
         assert!((findings[0].tax.as_ref().unwrap().share - expected).abs() < 1e-9);
         assert!(findings[0].fix.contains("dd (pid 99, group /batch)"), "{}", findings[0].fix);
+    }
+
+    #[test]
+    fn a_journal_waits_behind_neighbours_as_a_log_does() {
+        let mut window = test_window::postgres();
+        test_window::trace(&mut window, &[(Doing::OnCpu, 4.0), (Doing::Filesystem, 6.0)]);
+        let hung = |window: &mut Window, seconds: f64| {
+            let mut activities = window.activity.as_mut().into_value().unwrap().iter_mut();
+            activities.next().unwrap().slices[0].hung_s = Some(Seconds(seconds));
+        };
+        hung(&mut window, 0.0);
+        let mine = flow(Some("postgres:7"), Role::Log, Direction::Write, 1000, 0.005);
+        window.io = io(vec![mine.clone()]);
+        assert!(found(evaluate(&window)).is_empty(), "alone");
+        let others = flow(None, Role::Other, Direction::Write, 3000, 0.005);
+        window.io = io(vec![mine, others]);
+        let mut told = |hung_s| {
+            hung(&mut window, hung_s);
+            let finding = found(evaluate(&window)).remove(0);
+            (finding.tax.unwrap().share, finding.gain.unwrap().factor)
+        };
+        // Of 6 s for a thousand commits all but 0.1 ms each, on a disk that others keep busy for 60 %.
+        let (share, gain) = told(0.0);
+        assert!((share - 0.59 * 0.6).abs() < 1e-9, "{share}");
+        assert!((gain - 1.0 / (1.0 - share)).abs() < 1e-9, "{gain}");
+        // Half of it are hangs: another's tax, and yet the neighbours'.
+        let (share, gain) = told(3.0);
+        assert!((share - 0.29 * 0.6).abs() < 1e-9, "{share}");
+        assert!((gain - 1.0 / (1.0 - share - 0.3 * 0.6)).abs() < 1e-9, "{gain}");
     }
 
     #[test]

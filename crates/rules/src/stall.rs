@@ -213,7 +213,7 @@ impl Stall {
 
     /// The same waiting, with whose end that share of active time ends too.
     pub fn ending(mut self, share: f64) -> Self {
-        self.ends_too = share;
+        self.ends_too += share;
         self
     }
 
