@@ -244,8 +244,9 @@ fn all_requests_of_a_split_write_are_those_of_the_file() {
             let io = watched(writes, postgres.pid().unwrap());
             let data = flow(&io, disk.name(), &[("role", "data"), ("direction", "write")]);
             assert!(data["database"].as_str().unwrap().starts_with("postgres:"));
-            let bytes = data["bytes"].as_f64().unwrap();
+            let [bytes, pieces] = ["bytes", "requests"].map(|what| data[what].as_f64().unwrap());
             println!("{bytes} of {BYTES} bytes; {data:#}");
+            assert!(pieces > BYTES as f64 / 16384.0, "{pieces}: it was not split");
             assert!(bytes > 0.95 * BYTES as f64, "{bytes} of {BYTES} bytes");
         }
         Ok(())

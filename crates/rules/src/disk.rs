@@ -2,7 +2,8 @@
 //!
 //! Every wait is charged once. What spilled temporary files and full page images wait for would
 //! end with them. Of the rest, a disk as anyone has it would take a part too; only what is above
-//! that is the platform's, and that is the storage's, the neighbours' or the device's own.
+//! that is the platform's, and that is the storage's, the neighbours' or the device's own. A disk that
+//! works for others too takes longer than one that is alone: what they add is the neighbours' from there on.
 
 use crate::disk_limit;
 use crate::images;
@@ -172,11 +173,16 @@ pub fn above(ordinary_s: f64, taken_s: f64) -> f64 {
     if taken_s > 0.0 { 1.0 - (ordinary_s / taken_s).min(1.0) } else { 0.0 }
 }
 
+/// Whether a filesystem of the database's hides whose requests it makes.
+pub fn is_hidden(io: &Io, database: &str) -> bool {
+    let mut places = io.places_of(database).filter(|place| place.role != Role::Temp);
+    places.any(|place| place.filesystem.value().is_some_and(|f| HIDING.contains(&&*f.kind)))
+}
+
 /// Whether the requests that a database waits for are known as its own. Where workers of the kernel copy
 /// what is written, that may be so of what it reads alone.
-pub fn is_known(io: &Io, database: &str) -> bool {
-    let mut places = io.places_of(database).filter(|place| place.role != Role::Temp);
-    if places.any(|place| place.filesystem.value().is_some_and(|f| HIDING.contains(&&*f.kind))) {
+fn is_known(io: &Io, database: &str) -> bool {
+    if is_hidden(io, database) {
         return false;
     }
     let mut own = waited_for(io, database).peekable();
@@ -259,16 +265,16 @@ pub fn waited(io: &Io, pair: &Pair) -> Option<f64> {
 pub fn crowd(io: &Io, database: &str) -> f64 {
     let crowd = |name: &str| {
         let busy = io.device(name).and_then(|d| d.counted.value()).map_or(0.0, |c| c.busy);
-        // Flushes and what filesystems write of their own are on nobody's behalf, the database's too.
-        let moves = |flow: &&Flow| {
-            matches!(flow.direction, Direction::Read | Direction::Write)
-                && flow.role != Role::Filesystem
-        };
+        // Flushes are made on nobody's behalf, the database's own too.
+        let moves = |flow: &&Flow| matches!(flow.direction, Direction::Read | Direction::Write);
         let all = || io.flows.value().into_iter().flatten().filter(moves);
         let here = || all().filter(|flow| flow.device == name);
+        // What a filesystem writes of its own may be for the database.
+        let others = |flow: &&Flow| {
+            flow.database.as_deref() != Some(database) && flow.role != Role::Filesystem
+        };
         let all = time_of(here());
-        let own = time_of(here().filter(|flow| flow.database.as_deref() == Some(database)));
-        if all > 0.0 { busy * (1.0 - own / all) } else { 0.0 }
+        if all > 0.0 { busy * time_of(here().filter(others)) / all } else { 0.0 }
     };
     let waits = |name: &str| time_of(waited_for(io, database).filter(|flow| flow.device == name));
     let crowds = devices_of(io, database).into_iter().map(|name| waits(name) * crowd(name));
@@ -353,6 +359,9 @@ mod tests {
         let charged = beside(write(None, Role::Other));
         assert!((charged.neighbours.mid - 0.8 * 0.4).abs() < 1e-9, "{charged:?}");
         assert!(charged.device.high < 1e-9, "no slower than others under load");
+        let all = vec![write(None, Role::Filesystem), write(None, Role::Other), log];
+        let io = io(all).into_value().unwrap();
+        assert!((crowd(&io, "postgres:7") - 0.8 / 3.0).abs() < 1e-9, "the journal is no other's");
     }
 
     /// The log on `vda`, and data on `vdb`, of which each request took `data_s`.

@@ -22,7 +22,7 @@ pub const RULE: Rule = Rule {
                waits for what it writes: who queues for the log waits for the disk. PostgreSQL's \
                processes that write in the background are left out: nobody waits for them. What \
                temporary files, full page images, evicted pages, networks and neighbours take of \
-               it is charged to their own rules. Waits within 0.5 ms are no tax: any disk takes them. \
+               it is charged to their own rules. Waits within 0.5 ms are no tax of the disk: any takes them. \
                Where a control group's limit on requests was reached to four fifths, the gain is \
                what 2000 requests a second are over that limit, as far as the rest allows.",
     fix: "Raise a limit on its requests (io.max, blkio.throttle) where there is one. Put the log, \

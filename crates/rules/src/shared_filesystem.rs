@@ -7,9 +7,9 @@ use crate::memory;
 use crate::stall::{self, Stall, WORTH, Words, percent};
 use std::collections::BTreeSet;
 use untax_core::finding::Says;
-use untax_core::io::{Direction, Flow, Role};
+use untax_core::io::{Direction, Flow, Place, Role};
 use untax_core::window::Pair;
-use untax_core::{Diagnosis, Evidence, Finding, Interval, Io, Reading, Severity, Window};
+use untax_core::{Activity, Diagnosis, Evidence, Finding, Interval, Io, Reading, Severity, Window};
 
 pub const RULE: Rule = Rule {
     id: "shared-filesystem",
@@ -78,42 +78,63 @@ struct Behind {
 impl Behind {
     /// `request_s` is what each of its requests took of the disk itself.
     fn of(window: &Window, io: &Io, pair: &Pair, request_s: f64) -> Reading<Self> {
-        let id = pair.end.id.as_str();
         let files = memory::files(window, pair);
         pair.activity.as_ref().and_then(|activity| {
             files.and_then(|files| {
-                let files = files.map_or(Interval::exact(0.0), |files| files.share);
-                let hung = activity.share_hung(pair.end.model).map_or(0.0, |hung| hung.mid);
-                let kept = files.mid * (1.0 - memory::reclaiming(window, pair));
-                let short = (kept - hung).max(0.0);
-                if short >= WORTH && !disk::is_known(io, id) {
-                    return Reading::Absent(disk::STRANGERS.to_owned());
+                let none = Interval::exact(0.0);
+                let files = files.map_or(none, |files| files.share);
+                let hung = activity.share_hung(pair.end.model).unwrap_or(none);
+                let kept = 1.0 - memory::reclaiming(window, pair);
+                let most = (files.high - hung.low).max(0.0) * kept;
+                let short = ((files.mid - hung.mid).max(0.0) * kept).min(most);
+                if short >= WORTH && disk::is_hidden(io, &pair.end.id) {
+                    return Reading::Absent(HIDDEN.to_owned());
                 }
-                // Several may wait for the same commit.
-                let active_s = activity.active(pair.end.model).0.min(activity.window_s.0);
-                let waited_s =
-                    short * active_s * io.window_s.0 / activity.window_s.0.max(f64::MIN_POSITIVE);
-                let count: u64 = disk::waited_for(io, id).map(|flow| flow.requests).sum();
-                let commit_s = request_s + waited_s / count.max(1) as f64;
-                let above = disk::above(disk::ALONE_S, commit_s);
-                let crowd = disk::crowd(io, id);
-                let part = Interval::new(0.0, above * crowd, above);
-                let journal = files.times(part.scale(short / files.mid.max(f64::MIN_POSITIVE)));
-                Reading::Present(Self { journal, hangs: hung.min(kept) * crowd })
+                let crowd = disk::crowd(io, &pair.end.id);
+                let likely = short * above(io, activity, pair, short, request_s) * crowd;
+                Reading::Present(Self {
+                    journal: Interval::new(0.0, likely, if crowd > 0.0 { most } else { 0.0 }),
+                    hangs: hung.mid.min(files.mid) * kept * crowd,
+                })
             })
         })
     }
 }
 
+const HIDDEN: &str =
+    "its threads waited in a filesystem that hides whose requests are whose (btrfs, overlay, ZFS)";
+
+/// The part (0..1) of its commits that an ordinary disk which nobody else uses would not take, where the
+/// share `short` of active time is waited for the filesystem. Nothing of it where another machine's disk
+/// may be what these waits are for.
+fn above(io: &Io, activity: &Activity, pair: &Pair, short: f64, request_s: f64) -> f64 {
+    let id = pair.end.id.as_str();
+    let far = |place: &Place| place.filesystem.value().is_some_and(|f| f.network.is_some());
+    if io.places_of(id).any(|place| place.role != Role::Temp && far(place)) {
+        return 0.0;
+    }
+    let window_s = activity.window_s.0.max(f64::MIN_POSITIVE);
+    // Several may wait for the same commit.
+    let waited_s = short * activity.active(pair.end.model).0.min(window_s);
+    let writes = disk::waited_for(io, id).filter(|flow| flow.direction == Direction::Write);
+    let count: u64 = writes.map(|flow| flow.requests).sum();
+    let commit_s = waited_s * io.window_s.0 / window_s / count.max(1) as f64;
+    disk::above(disk::ALONE_S, request_s + commit_s)
+}
+
+/// Who wrote less than one in so many bytes of what others did keeps no disk busy.
+const LITTLE: f64 = 10.0;
+
 /// How long those that write had CPUs, who need none without their files. Workers of the kernel write for
-/// many, in the group at the top.
+/// many, in the group at the top, and another database does more than write.
 fn computing_s(window: &Window, io: &Io, pair: &Pair) -> f64 {
-    let writers = io.writers.value().into_iter().flatten();
-    let groups: BTreeSet<&str> = writers
-        .filter(|writer| writer.database.as_deref() != Some(pair.end.id.as_str()))
-        .map(|writer| writer.cgroup.as_str())
-        .filter(|group| *group != "/")
-        .collect();
+    let writers = || {
+        let all = io.writers.value().into_iter().flatten();
+        all.filter(|writer| writer.database.is_none() && writer.cgroup != "/")
+    };
+    let all: f64 = writers().map(|writer| writer.written_bytes.0 as f64).sum();
+    let much = writers().filter(|writer| writer.written_bytes.0 as f64 * LITTLE >= all);
+    let groups: BTreeSet<&str> = much.map(|writer| writer.cgroup.as_str()).collect();
     accounting::taken_in(window, pair, |group| groups.contains(group))
 }
 
@@ -171,7 +192,8 @@ fn who(io: &Io, database: &str) -> String {
     let here = disk::devices_of(io, database);
     let of_others = |direction| {
         let is_theirs = |flow: &&Flow| {
-            let strange = flow.database.as_deref() != Some(database);
+            let strange =
+                flow.database.as_deref() != Some(database) && flow.role != Role::Filesystem;
             strange && flow.direction == direction && here.contains(&flow.device.as_str())
         };
         disk::time_of(io.flows.value().into_iter().flatten().filter(is_theirs))
@@ -238,10 +260,12 @@ mod tests {
         };
         hung(&mut window, 0.0);
         let mine = flow(Some("postgres:7"), Role::Log, Direction::Write, 1000, 0.005);
-        window.io = io(vec![mine.clone()]);
+        // However much it reads besides.
+        let reads = flow(Some("postgres:7"), Role::Data, Direction::Read, 100_000, 0.000_05);
+        window.io = io(vec![mine.clone(), reads.clone()]);
         assert!(found(evaluate(&window)).is_empty(), "alone");
-        let others = flow(None, Role::Other, Direction::Write, 3000, 0.005);
-        window.io = io(vec![mine, others]);
+        let others = flow(None, Role::Other, Direction::Write, 6000, 0.005);
+        window.io = io(vec![mine, reads, others]);
         let mut told = |hung_s| {
             hung(&mut window, hung_s);
             let finding = found(evaluate(&window)).remove(0);

@@ -8,7 +8,8 @@ use untax_core::database::{Model, TcpCounts};
 use untax_core::finding::Says;
 use untax_core::window::Pair;
 use untax_core::{
-    Diagnosis, Evidence, Finding, Gain, Interval, Reading, Severity, Tax, Window, stats,
+    Activity, Database, Diagnosis, Evidence, Finding, Gain, Interval, Reading, Severity, Tax,
+    Window, stats,
 };
 
 pub const RULE: Rule = Rule {
@@ -30,8 +31,8 @@ pub const RULE: Rule = Rule {
                the window has five moments of 50 ms or more in which no client stands still, the \
                gain is what is sent in these (OutSegs) over the mean of the window without \
                what was sent again, up to what waits of twice that length take: the link may \
-               allow no more, and each client starts slowly after a wait. Else the gain is that \
-               of the waits.",
+               allow no more, and each client starts slowly after a wait. Where that is not known the \
+               gain is that of the waits.",
     fix: "Find the link or queue that drops (ethtool -S, tc -s qdisc, nstat); raise what limits \
           the rate, or shape instead of policing; check conntrack and MTU.",
     sources: &[
@@ -286,11 +287,9 @@ fn priced(window: &Window, pair: &Pair, counts: &Counts) -> Option<(Tax, Gain)> 
     // Each may have taken longer, and more of them may be its own.
     let most = share * 2.0 * waits.most / waits.timeouts.max(f64::MIN_POSITIVE);
     let tax = Tax::new(Interval::new(0.0, share, most.min(1.0)), method);
-    // Who only takes connections, in a thread of its own, stands still for nobody.
-    let connected = pair.end.connections.value().map_or(f64::INFINITY, |n| f64::from(*n).max(1.0));
+    let still_s = waits.timeouts.min(waits.all_s() * clients_of_thread(pair));
     let clients_s =
-        ((active_s + waits.idle) * clients_of_thread(pair)).min(connected * pair.seconds);
-    let still_s = waits.timeouts.min(waits.all_s() * clients_of_thread(pair)).min(clients_s);
+        clients_s(pair, activity, (active_s + waits.idle) * clients_of_thread(pair), still_s);
     let in_loop = |still_s: f64| clients_s / (clients_s - still_s).max(f64::EPSILON);
     let stall = Stall::of(window, pair, |_| false).into_value().flatten();
     let room = stall.map_or(f64::INFINITY, |stall| stall.room()).max(1.0);
@@ -301,8 +300,20 @@ fn priced(window: &Window, pair: &Pair, counts: &Counts) -> Option<(Tax, Gain)> 
         .map(|free| free / (1.0 - counts.lost().min(MOST_LOST)));
     // After each, what may be on the way grows again from one segment: that may cost as much once more.
     let without = free.map_or(in_loop(still_s), |free| free.min(in_loop(2.0 * still_s)));
-    let mid = without.min(room).min(factor(share));
-    Some((tax, Gain::from(Interval::new(1.0, mid, factor(share)))))
+    let twice = if free.is_some() { (2.0 * share).min(1.0) } else { share };
+    let mid = without.min(room).min(factor(twice));
+    Some((tax, Gain::from(Interval::new(1.0, mid, factor(share).max(mid)))))
+}
+
+/// The time of all clients, s: as much as threads had for them, but no more than those connected have where
+/// none came or went. Who only takes connections, in a thread of its own, stands still for nobody.
+fn clients_s(pair: &Pair, activity: &Activity, threads_s: f64, still_s: f64) -> f64 {
+    let at = |database: &Database| database.connections.value().copied();
+    let connected = pair.start.and_then(at).max(at(pair.end)).filter(|_| activity.started == 0);
+    match connected.map(|connected| f64::from(connected) * pair.seconds) {
+        Some(connected_s) if connected_s > still_s => threads_s.min(connected_s),
+        _ => threads_s,
+    }
 }
 
 /// How many times as much as on average is sent while none of so many clients stands still, each of
@@ -372,7 +383,7 @@ mod tests {
         let gain = |window: &Window| test_window::found(evaluate(window))[0].gain.unwrap().factor;
         // More than the waits of 20 of 80 s leave room for, which alone are 80 / 60; twice at most.
         assert!((gain(&window) - 80.0 / 40.0).abs() < 1e-9);
-        // Ten are connected: a thread that takes connections is no client.
+        // Five are connected: a thread that takes connections is no client.
         window.end.databases[0].connections = Reading::Present(5);
         assert!((gain(&window) - 1500.0 / 700.0 * 1.02).abs() < 1e-9);
     }
@@ -407,6 +418,13 @@ mod tests {
         let finding = test_window::found(evaluate(&window)).remove(0);
         assert!((finding.tax.unwrap().share - 0.8).abs() < 1e-9, "8 of 10 s");
         assert!((finding.gain.unwrap().factor - 5.0).abs() < 1e-9);
+        // 20 of 80 s: as much again at most, if that much more is sent while nobody waits.
+        let mut window = losing(200, 100);
+        test_window::trace(&mut window, &[(Doing::OnCpu, 2.0), (Doing::Send, 78.0)]);
+        let rates = [[500.0; 80].to_vec(), [1500.0; 20].to_vec()].concat();
+        window.sent = vec![Sent { database: "postgres:7".to_owned(), segments_per_s: rates }];
+        let gain = test_window::found(evaluate(&window)).remove(0).gain.unwrap();
+        assert!((gain.factor - 2.0).abs() < 1e-9 && (gain.high - 2.0).abs() < 1e-9, "{gain:?}");
     }
 
     #[test]

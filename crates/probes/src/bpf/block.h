@@ -27,7 +27,6 @@ struct super_block {
 };
 
 struct inode {
-	u16 i_mode;
 	struct {
 		u32 val;
 	} i_uid;
