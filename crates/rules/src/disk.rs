@@ -6,6 +6,7 @@
 //! works for others too takes longer than one that is alone: what they add is the neighbours' from there on.
 
 use crate::disk_limit;
+use crate::file_waits::FileWaits;
 use crate::images;
 use crate::memory;
 use crate::stall::{Stall, WORTH};
@@ -150,7 +151,9 @@ impl Charged {
         let rest = (kept * slow - moved).max(0.0);
         let remote = rest * (1.0 - near);
         let crowd = crowd(io, id);
-        let crowded = (kept * above(ALONE_S, request_s) - moved).max(0.0) * near;
+        let in_files = FileWaits::of(window, io, pair).into_value();
+        let commit_s = request_s + in_files.map_or(0.0, |waits| waits.commit_s);
+        let crowded = (kept * above(ALONE_S, commit_s) - moved).max(0.0) * near;
         let neighbours = crowded * crowd;
         let device = rest * near * (1.0 - crowd);
         Self {

@@ -15,6 +15,7 @@ mod disk_limit;
 mod disk_slow;
 mod duplicate_machine_id;
 mod event_loop;
+mod file_waits;
 mod filling;
 mod hugepage_limit;
 mod hugepages_idle;

@@ -3,13 +3,13 @@
 use crate::accounting;
 use crate::catalogue::Rule;
 use crate::disk::{self, Charged};
-use crate::memory;
+use crate::file_waits::FileWaits;
 use crate::stall::{self, Stall, WORTH, Words, percent};
 use std::collections::BTreeSet;
 use untax_core::finding::Says;
-use untax_core::io::{Direction, Flow, Place, Role};
+use untax_core::io::{Direction, Flow, Role};
 use untax_core::window::Pair;
-use untax_core::{Activity, Diagnosis, Evidence, Finding, Interval, Io, Reading, Severity, Window};
+use untax_core::{Diagnosis, Evidence, Finding, Interval, Io, Reading, Severity, Window};
 
 pub const RULE: Rule = Rule {
     id: "shared-filesystem",
@@ -55,7 +55,7 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
 fn costly(window: &Window, io: &Io, pair: &Pair) -> Reading<Option<Stall>> {
     disk::waits(window, pair).and_then(|waits| {
         Charged::of(window, pair).and_then(|parts| {
-            Behind::of(window, io, pair, parts.request_s).map(|behind| {
+            Behind::of(window, io, pair, &parts).map(|behind| {
                 let mut stall = waits?;
                 stall.share = stall.share.times(parts.neighbours);
                 let stall = stall.and(behind.journal).ending(behind.hangs);
@@ -76,26 +76,18 @@ struct Behind {
 }
 
 impl Behind {
-    /// `request_s` is what each of its requests took of the disk itself.
-    fn of(window: &Window, io: &Io, pair: &Pair, request_s: f64) -> Reading<Self> {
-        let files = memory::files(window, pair);
-        pair.activity.as_ref().and_then(|activity| {
-            files.and_then(|files| {
-                let none = Interval::exact(0.0);
-                let files = files.map_or(none, |files| files.share);
-                let hung = activity.share_hung(pair.end.model).unwrap_or(none);
-                let kept = 1.0 - memory::reclaiming(window, pair);
-                let most = (files.high - hung.low).max(0.0) * kept;
-                let short = ((files.mid - hung.mid).max(0.0) * kept).min(most);
-                if short >= WORTH && disk::is_hidden(io, &pair.end.id) {
-                    return Reading::Absent(HIDDEN.to_owned());
-                }
-                let crowd = disk::crowd(io, &pair.end.id);
-                let likely = short * above(io, activity, pair, short, request_s) * crowd;
-                Reading::Present(Self {
-                    journal: Interval::new(0.0, likely, if crowd > 0.0 { most } else { 0.0 }),
-                    hangs: hung.mid.min(files.mid) * kept * crowd,
-                })
+    fn of(window: &Window, io: &Io, pair: &Pair, parts: &Charged) -> Reading<Self> {
+        FileWaits::of(window, io, pair).and_then(|files| {
+            if files.working.mid >= WORTH && disk::is_hidden(io, &pair.end.id) {
+                return Reading::Absent(HIDDEN.to_owned());
+            }
+            let crowd = disk::crowd(io, &pair.end.id);
+            let above = disk::above(disk::ALONE_S, parts.request_s + files.commit_s);
+            let most = if crowd > 0.0 { files.working.high } else { 0.0 };
+            let likely = files.working.mid * files.near * above * crowd;
+            Reading::Present(Self {
+                journal: Interval::new(0.0, likely, most),
+                hangs: files.hung * files.near * crowd,
             })
         })
     }
@@ -103,24 +95,6 @@ impl Behind {
 
 const HIDDEN: &str =
     "its threads waited in a filesystem that hides whose requests are whose (btrfs, overlay, ZFS)";
-
-/// The part (0..1) of its commits that an ordinary disk which nobody else uses would not take, where the
-/// share `short` of active time is waited for the filesystem. Nothing of it where another machine's disk
-/// may be what these waits are for.
-fn above(io: &Io, activity: &Activity, pair: &Pair, short: f64, request_s: f64) -> f64 {
-    let id = pair.end.id.as_str();
-    let far = |place: &Place| place.filesystem.value().is_some_and(|f| f.network.is_some());
-    if io.places_of(id).any(|place| place.role != Role::Temp && far(place)) {
-        return 0.0;
-    }
-    let window_s = activity.window_s.0.max(f64::MIN_POSITIVE);
-    // Several may wait for the same commit.
-    let waited_s = short * activity.active(pair.end.model).0.min(window_s);
-    let writes = disk::waited_for(io, id).filter(|flow| flow.direction == Direction::Write);
-    let count: u64 = writes.map(|flow| flow.requests).sum();
-    let commit_s = waited_s * io.window_s.0 / window_s / count.max(1) as f64;
-    disk::above(disk::ALONE_S, request_s + commit_s)
-}
 
 /// Who wrote less than one in so many bytes of what others did keeps no disk busy.
 const LITTLE: f64 = 10.0;
