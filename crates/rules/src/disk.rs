@@ -151,9 +151,11 @@ impl Charged {
         let rest = (kept * slow - moved).max(0.0);
         let remote = rest * (1.0 - near);
         let crowd = crowd(io, id);
-        let in_files = FileWaits::of(window, io, pair).into_value();
-        let commit_s = request_s + in_files.map_or(0.0, |waits| waits.commit_s);
-        let crowded = (kept * above(ALONE_S, commit_s) - moved).max(0.0) * near;
+        // Who commits waits for the log and then for the filesystem, and for both once.
+        let commit_s = FileWaits::of(window, io, pair).value().map_or(0.0, |waits| waits.commit_s);
+        let late =
+            log * above(ALONE_S, request_s + commit_s) + (1.0 - log) * above(ALONE_S, request_s);
+        let crowded = (kept * late - moved).max(0.0) * near;
         let neighbours = crowded * crowd;
         let device = rest * near * (1.0 - crowd);
         Self {
@@ -176,21 +178,17 @@ pub fn above(ordinary_s: f64, taken_s: f64) -> f64 {
     if taken_s > 0.0 { 1.0 - (ordinary_s / taken_s).min(1.0) } else { 0.0 }
 }
 
-/// Whether a filesystem of the database's hides whose requests it makes.
-pub fn is_hidden(io: &Io, database: &str) -> bool {
-    let mut places = io.places_of(database).filter(|place| place.role != Role::Temp);
-    places.any(|place| place.filesystem.value().is_some_and(|f| HIDING.contains(&&*f.kind)))
+/// Whether the requests that a database waits for are known as its own.
+fn is_known(io: &Io, database: &str) -> bool {
+    !is_hidden(io, database) && waited_for(io, database).next().is_some()
 }
 
-/// Whether the requests that a database waits for are known as its own. Where workers of the kernel copy
-/// what is written, that may be so of what it reads alone.
-fn is_known(io: &Io, database: &str) -> bool {
-    if is_hidden(io, database) {
-        return false;
-    }
-    let mut own = waited_for(io, database).peekable();
-    if own.peek().is_none() {
-        return false;
+/// Whether a database's requests are not known as its own, or not all of them: its filesystem hides whose
+/// they are, or workers of the kernel copy what is written, and only what it reads tells.
+pub fn is_hidden(io: &Io, database: &str) -> bool {
+    let mut places = io.places_of(database).filter(|place| place.role != Role::Temp);
+    if places.any(|place| place.filesystem.value().is_some_and(|f| HIDING.contains(&&*f.kind))) {
+        return true;
     }
     let mut devices =
         io.places_of(database).filter_map(|p| io.device(p.filesystem.value()?.device.as_ref()?));
@@ -201,8 +199,9 @@ fn is_known(io: &Io, database: &str) -> bool {
         is_here && flow.database.is_none() && flow.direction == Direction::Write
     };
     let strangers = time_of(io.flows.value().into_iter().flatten().filter(strange));
-    let is_hidden = copied && strangers > time_of(waited_for(io, database));
-    !is_hidden || own.any(|flow| flow.direction == Direction::Write && flow.role == Role::Log)
+    copied
+        && strangers >= time_of(waited_for(io, database))
+        && log_writes(io, database).next().is_none()
 }
 
 /// The part (0..1) of the time of a database's requests that is of places behind a network. Where a

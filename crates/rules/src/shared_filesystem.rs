@@ -5,7 +5,7 @@ use crate::catalogue::Rule;
 use crate::disk::{self, Charged};
 use crate::file_waits::FileWaits;
 use crate::stall::{self, Stall, WORTH, Words, percent};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use untax_core::finding::Says;
 use untax_core::io::{Direction, Flow, Role};
 use untax_core::window::Pair;
@@ -19,12 +19,13 @@ pub const RULE: Rule = Rule {
            journal carries everybody's metadata.",
     measured: "Directories and their filesystems, and who made the block requests. Tax: the part \
                of the waiting for disks, and for the filesystem in waits of less than 20 ms, above \
-               0.1 ms for a request, as an ordinary flash disk that nobody else uses takes, times how \
+               0.1 ms for a request (for a commit: with what it waits in the filesystem), as an \
+               ordinary flash disk that nobody else uses takes, times how \
                busy the device was, times the others' part of its time: waiting is charged to what \
                occupied the device. What filesystems write of their own, such as a journal, is \
                written for all and counts for nobody. Longer waits for the filesystem are the tax of \
-               io-hang, and the writers' CPUs that of cpu-contended: as far as they end with the \
-               neighbours the gain has them too. \
+               io-hang, and the CPUs of those that write much and are no databases that of \
+               cpu-contended: as far as these end with the neighbours the gain has them too. \
                Several databases on one filesystem that cost each other nothing are \
                worth knowing and no more, and have no tax.",
     fix: "A filesystem on a disk of its own for the log, and one for each database; limit the \
@@ -79,37 +80,33 @@ impl Behind {
     fn of(window: &Window, io: &Io, pair: &Pair, parts: &Charged) -> Reading<Self> {
         FileWaits::of(window, io, pair).and_then(|files| {
             if files.working.mid >= WORTH && disk::is_hidden(io, &pair.end.id) {
-                return Reading::Absent(HIDDEN.to_owned());
+                return Reading::Absent(disk::STRANGERS.to_owned());
             }
             let crowd = disk::crowd(io, &pair.end.id);
             let above = disk::above(disk::ALONE_S, parts.request_s + files.commit_s);
             let most = if crowd > 0.0 { files.working.high } else { 0.0 };
-            let likely = files.working.mid * files.near * above * crowd;
             Reading::Present(Self {
-                journal: Interval::new(0.0, likely, most),
-                hangs: files.hung * files.near * crowd,
+                journal: Interval::new(0.0, files.working.mid * above * crowd, most),
+                hangs: files.hung * crowd,
             })
         })
     }
 }
 
-const HIDDEN: &str =
-    "its threads waited in a filesystem that hides whose requests are whose (btrfs, overlay, ZFS)";
-
-/// Who wrote less than one in so many bytes of what others did keeps no disk busy.
+/// A group that wrote less than one in so many bytes of what all did keeps no disk busy.
 const LITTLE: f64 = 10.0;
 
-/// How long those that write had CPUs, who need none without their files. Workers of the kernel write for
-/// many, in the group at the top, and another database does more than write.
+/// How long those that write much had CPUs, who need none without their files. Workers of the kernel write
+/// for many, in the group at the top, and another database does more than write.
 fn computing_s(window: &Window, io: &Io, pair: &Pair) -> f64 {
-    let writers = || {
-        let all = io.writers.value().into_iter().flatten();
-        all.filter(|writer| writer.database.is_none() && writer.cgroup != "/")
-    };
-    let all: f64 = writers().map(|writer| writer.written_bytes.0 as f64).sum();
-    let much = writers().filter(|writer| writer.written_bytes.0 as f64 * LITTLE >= all);
-    let groups: BTreeSet<&str> = much.map(|writer| writer.cgroup.as_str()).collect();
-    accounting::taken_in(window, pair, |group| groups.contains(group))
+    let mut written: BTreeMap<&str, f64> = BTreeMap::new();
+    let writers = io.writers.value().into_iter().flatten();
+    for writer in writers.filter(|writer| writer.database.is_none() && writer.cgroup != "/") {
+        *written.entry(&writer.cgroup).or_default() += writer.written_bytes.0 as f64;
+    }
+    let all: f64 = written.values().sum();
+    let much = |group: &str| written.get(group).is_some_and(|bytes| bytes * LITTLE >= all);
+    accounting::taken_in(window, pair, much)
 }
 
 /// Other databases that wrote to a filesystem on which this one keeps its log or data.
@@ -253,6 +250,35 @@ mod tests {
         let (share, gain) = told(3.0);
         assert!((share - 0.29 * 0.6).abs() < 1e-9, "{share}");
         assert!((gain - 1.0 / (1.0 - share - 0.3 * 0.6)).abs() < 1e-9, "{gain}");
+    }
+
+    #[test]
+    fn reads_are_no_commits() {
+        let mut window = test_window::postgres();
+        let spent = [(Doing::OnCpu, 1.0), (Doing::Disk, 9.0), (Doing::Filesystem, 0.01)];
+        test_window::trace(&mut window, &spent);
+        let reads = flow(Some("postgres:7"), Role::Data, Direction::Read, 100_000, 0.000_09);
+        let log = flow(Some("postgres:7"), Role::Log, Direction::Write, 1, 0.000_09);
+        let others = flow(None, Role::Other, Direction::Write, 100_000, 0.000_09);
+        for own in [vec![reads.clone()], vec![reads.clone(), log]] {
+            window.io = io([own, vec![others.clone()]].concat());
+            assert!(found(evaluate(&window)).is_empty(), "each took what any disk takes");
+        }
+    }
+
+    #[test]
+    fn where_requests_are_hidden_it_is_not_known() {
+        let mut window = test_window::postgres();
+        test_window::trace(&mut window, &[(Doing::OnCpu, 5.0), (Doing::Filesystem, 5.0)]);
+        if let Reading::Present(activities) = &mut window.activity {
+            activities[0].slices[0].hung_s = Some(Seconds(0.0));
+        }
+        window.io = io(vec![flow(None, Role::Other, Direction::Write, 9000, 0.005)]);
+        assert!(evaluate(&window).is_empty(), "it waits for no disk");
+        if let Reading::Present(io) = &mut window.io {
+            io.devices[0].behind = untax_core::io::Behind::Copied;
+        }
+        assert!(test_window::gaps(evaluate(&window))[0].contains("dm-crypt"));
     }
 
     #[test]

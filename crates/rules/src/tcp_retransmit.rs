@@ -302,7 +302,7 @@ fn priced(window: &Window, pair: &Pair, counts: &Counts) -> Option<(Tax, Gain)> 
     let without = free.map_or(in_loop(still_s), |free| free.min(in_loop(2.0 * still_s)));
     let twice = if free.is_some() { (2.0 * share).min(1.0) } else { share };
     let mid = without.min(room).min(factor(twice));
-    Some((tax, Gain::from(Interval::new(1.0, mid, factor(share).max(mid)))))
+    Some((tax, Gain::from(Interval::new(1.0, mid, factor(twice)))))
 }
 
 /// The time of all clients, s: as much as threads had for them, but no more than those connected have where

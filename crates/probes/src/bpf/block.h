@@ -27,6 +27,7 @@ struct super_block {
 };
 
 struct inode {
+	u16 i_mode;
 	struct {
 		u32 val;
 	} i_uid;

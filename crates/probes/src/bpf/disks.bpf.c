@@ -263,23 +263,24 @@ static __always_inline void leave_to_reader(struct flow_key *key, struct bio *bi
 	key->role = OTHER;
 }
 
+/* S_IFMT and S_IFBLK of linux/stat.h. */
+#define FILE_TYPE 0170000
+#define BLOCK_DEVICE 0060000
+
 /*
- * Whether a filesystem writes what it is made of: it says so (REQ_META), or, before Linux 6.7, it is the
- * thread that writes the journal of an ext4.
+ * Whether a filesystem writes what it is made of: it says so (REQ_META), or the page is of the device
+ * itself and not of a file on it, as ext4's are, whose journal does not say so in older kernels.
  */
-static __always_inline int is_structure(struct flow_key *key, struct bio *bio)
+static __always_inline int is_structure(struct flow_key *key, struct bio *bio, struct inode *inode)
 {
-	char name[16] = {};
 	u32 meta = 0;
 
 	if (key->direction != WRITE)
 		return false;
 	if (bpf_core_enum_value_exists(enum req_flag_bits, __REQ_META))
 		meta = 1U << bpf_core_enum_value(enum req_flag_bits, __REQ_META);
-	if (BPF_CORE_READ(bio, bi_opf) & meta)
-		return true;
-	bpf_get_current_comm(name, sizeof(name));
-	return name[0] == 'j' && name[1] == 'b' && name[2] == 'd' && name[3] == '2';
+	return (BPF_CORE_READ(bio, bi_opf) & meta) ||
+	       (BPF_CORE_READ(inode, i_mode) & FILE_TYPE) == BLOCK_DEVICE;
 }
 
 static __always_inline void tell(struct flow_key *key, struct bio *bio)
@@ -303,7 +304,7 @@ static __always_inline void tell(struct flow_key *key, struct bio *bio)
 		}
 	}
 	told_by_task(key);
-	if (key->database == NO_DATABASE && is_structure(key, bio))
+	if (key->database == NO_DATABASE && is_structure(key, bio, inode))
 		key->role = FILESYSTEM;
 }
 
