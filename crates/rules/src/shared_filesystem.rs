@@ -253,6 +253,24 @@ mod tests {
     }
 
     #[test]
+    fn waits_for_another_machines_disk_are_no_neighbours() {
+        let mut window = test_window::postgres();
+        test_window::trace(&mut window, &[(Doing::OnCpu, 4.0), (Doing::Filesystem, 6.0)]);
+        if let Reading::Present(activities) = &mut window.activity {
+            activities[0].slices[0].hung_s = Some(Seconds(0.0));
+        }
+        let mine = flow(Some("postgres:7"), Role::Log, Direction::Write, 1000, 0.005);
+        window.io = io(vec![mine, flow(None, Role::Other, Direction::Write, 3000, 0.005)]);
+        assert_eq!(found(evaluate(&window)).len(), 1);
+        if let Reading::Present(io) = &mut window.io
+            && let Reading::Present(filesystem) = &mut io.places[0].filesystem
+        {
+            filesystem.network = Some("nfs4".to_owned());
+        }
+        assert!(found(evaluate(&window)).is_empty());
+    }
+
+    #[test]
     fn reads_are_no_commits() {
         let mut window = test_window::postgres();
         let spent = [(Doing::OnCpu, 1.0), (Doing::Disk, 9.0), (Doing::Filesystem, 0.01)];
