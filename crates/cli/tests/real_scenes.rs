@@ -16,12 +16,21 @@ use std::process::Command;
 use support::numbers::part;
 use support::{Bystander, Untax, database, rules, unmeasured};
 use untax_lab::{
-    Cause, Disk, Dose, Engine, Group, LabError, Pgbench, Place, Postgres, Redis, RedisBenchmark,
-    Scene, Setup,
+    Cause, Disk, Dose, Engine, Group, LabError, MariaDb, Pgbench, Place, Postgres, Redis,
+    RedisBenchmark, Scene, Setup,
 };
 
 /// Longer than any check of it takes.
 const MINUTES: u32 = 180;
+
+/// For as long.
+const READS: RedisBenchmark = RedisBenchmark {
+    clients: 8,
+    requests: i32::MAX as u64,
+    keys: 400_000,
+    value_bytes: 512,
+    writes: false,
+};
 
 fn missing(program: &str, package: &str) -> LabError {
     LabError::Missing { program: program.to_owned(), package: package.to_owned() }
@@ -103,6 +112,50 @@ fn a_hang_that_was_there_before_the_watch_is_no_lock() {
     });
 }
 
+/// A shell's command with a client of MariaDB, `$0`, that comes in as its `root`.
+fn shell(script: &str, mariadb: &MariaDb) -> Command {
+    let client = format!("mariadb --no-defaults --user=root --socket={}", mariadb.socket());
+    let mut command = Command::new("setpriv");
+    command.args(["--pdeathsig=KILL", "--", "/bin/sh", "-c", script, &client]);
+    command
+}
+
+/// The same where nothing tells whom a thread serves until it has done so: who comes later queues for
+/// those that have hung since before the watch.
+#[test]
+fn who_comes_into_a_hang_waits_for_no_lock() {
+    support::real(|| {
+        let disk = Disk::make(1024)?;
+        let setup = Setup { disk: Some(disk.path()), durable: true, ..Setup::default() };
+        let mariadb = MariaDb::start_as(&setup)?;
+        mariadb.sysbench_fill(1000)?;
+        let beside = Redis::start_as(&Setup::default())?;
+        let _busy = beside.benchmark(&READS)?;
+        let update = "UPDATE sbtest.sbtest1 SET k = k + 1 WHERE id =";
+        let load =
+            format!("yes '{update} 1;' | $0 2>/dev/null & yes '{update} 2;' | $0 2>/dev/null");
+        let _load = Bystander::start(shell(&load, &mariadb));
+        std::thread::sleep(std::time::Duration::from_secs(2));
+        let _frozen = disk.freezes(20.0, 1.0)?;
+        let late = format!(
+            "n=10; while :; do n=$((n + 1)); $0 -e \"{update} $n\" 2>/dev/null & sleep 0.2; done"
+        );
+        let _late = Bystander::start(shell(&late, &mariadb));
+        std::thread::sleep(std::time::Duration::from_secs(1));
+        let pid = mariadb.pid().unwrap();
+        let check = Untax::new().check(pid);
+        let found = database(&check, pid);
+        let [disk, lock, active] = ["disk_s", "lock_s", "active_s"].map(|name| part(found, name));
+        assert!(disk > 0.9 * active && lock < 0.05 * active, "{:#}", found["time"]);
+        // Longer than any slice of the watch, which pauses for the other server's sake.
+        let findings = found["findings"].as_array().unwrap().iter();
+        let mut evidence = findings.flat_map(|finding| finding["evidence"].as_array().unwrap());
+        let longest = evidence.find(|fact| fact["name"] == "longest wait").unwrap();
+        assert!(longest["value"].as_f64().unwrap() > 1.0, "{longest}");
+        Ok(())
+    });
+}
+
 /// What a process of the database read of its files, and what others did: requests.
 fn reads(untax: &Untax, check: &Value, id: &str) -> [u64; 2] {
     let run = format!("state/runs/{}.json", check["run"].as_str().unwrap());
@@ -145,16 +198,9 @@ fn what_redis_saves_in_the_background_is_no_tax() {
         let group = Group::for_server()?;
         let setup = Setup { disk: Some(disk.path()), group: Some(&group), ..Setup::default() };
         let redis = Redis::start_as(&setup)?;
-        let reads = RedisBenchmark {
-            clients: 8,
-            requests: u64::from(i32::MAX as u32),
-            keys: 400_000,
-            value_bytes: 512,
-            writes: false,
-        };
-        let fill = RedisBenchmark { requests: 1_500_000, writes: true, ..reads };
+        let fill = RedisBenchmark { requests: 1_500_000, writes: true, ..READS };
         redis.benchmark(&fill)?.finish()?;
-        let _load = redis.benchmark(&reads)?;
+        let _load = redis.benchmark(&READS)?;
         let _slow = disk.limit_requests(&group, 20)?;
         redis.command(["BGSAVE"])?;
         let pid = redis.pid().unwrap();

@@ -9,12 +9,14 @@ use std::path::Path;
 use untax_host::Host;
 
 /// Makes a filesystem of `$1` MiB with mkfs `$2`, and says where it is mounted and on which
-/// device. Without lazy initialisation, which would write in the middle of a measurement.
+/// device. Without lazy initialisation, which would write in the middle of a measurement, and past the page
+/// cache where the file's own filesystem can do that: or the device takes what it is given into memory, and
+/// who flushes it waits for all that a neighbour wrote.
 const MAKE: &str = r#"
 directory=$(mktemp -d -t untax-lab.XXXXXXXX) && chmod 755 "$directory" && mkdir "$directory/mount" &&
     truncate -s "$1M" "$directory/image" &&
     "$2" -q -F -m 0 -E lazy_itable_init=0,lazy_journal_init=0 "$directory/image" &&
-    device=$(losetup --find --show "$directory/image") &&
+    device=$(losetup --find --show --direct-io=on "$directory/image") &&
     mount -o noatime "$device" "$directory/mount" &&
     echo "$directory/mount $device" || echo
 "#;

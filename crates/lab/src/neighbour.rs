@@ -32,15 +32,16 @@ done
 wait
 "#;
 
-/// Writes `$2` files of 64 MiB below `$1` in pieces of 16 KiB, past the page cache, again and again; they are
-/// gone when it ends.
+/// Writes `$2` files of 4 MiB below `$1` in pieces of 16 KiB, past the page cache, again and again; they are
+/// gone when it ends. Small files: what a loop device may have in memory of them when it is flushed makes a
+/// filesystem that hangs, which is another cause.
 const WRITE: &str = r#"
 left=$2
 while [ "$left" -gt 0 ]; do
     setpriv --pdeathsig=KILL -- /bin/sh -c '
         exec 3<>"$1" && rm "$1"
         while :; do
-            dd if=/dev/zero of=/dev/fd/3 bs=16k count=4096 oflag=direct conv=notrunc status=none ||
+            dd if=/dev/zero of=/dev/fd/3 bs=16k count=256 oflag=direct conv=notrunc status=none ||
                 sleep 1
         done' \
         write "$1/neighbour.$left" &

@@ -263,10 +263,10 @@ pub fn waited(io: &Io, pair: &Pair) -> Option<f64> {
 
 /// The chance (0..1) that a request of the database meets its device busy with somebody else's:
 /// how busy it was, times the others' part of it; of several devices the mean, by the time that it
-/// waited for each.
+/// waited for each. A device that went, with its counters, was busy for as long as its requests took
+/// one after the other, at most.
 pub fn crowd(io: &Io, database: &str) -> f64 {
     let crowd = |name: &str| {
-        let busy = io.device(name).and_then(|d| d.counted.value()).map_or(0.0, |c| c.busy);
         // Flushes are made on nobody's behalf, the database's own too.
         let moves = |flow: &&Flow| matches!(flow.direction, Direction::Read | Direction::Write);
         let all = || io.flows.value().into_iter().flatten().filter(moves);
@@ -276,6 +276,8 @@ pub fn crowd(io: &Io, database: &str) -> f64 {
             flow.database.as_deref() != Some(database) && flow.role != Role::Filesystem
         };
         let all = time_of(here());
+        let counted = io.device(name).and_then(|device| device.counted.value());
+        let busy = counted.map_or((all / io.window_s.0).min(1.0), |counted| counted.busy);
         if all > 0.0 { busy * time_of(here().filter(others)) / all } else { 0.0 }
     };
     let waits = |name: &str| time_of(waited_for(io, database).filter(|flow| flow.device == name));
@@ -476,5 +478,8 @@ mod tests {
             counted.busy = 0.01;
         }
         assert!(crowd(&io, "postgres:7") < 0.01);
+        // Nobody counts: its requests took 2 s of 10, of which 1.5 were others'.
+        io.devices.clear();
+        assert!((crowd(&io, "postgres:7") - 0.75 * 0.2).abs() < 1e-9);
     }
 }

@@ -203,8 +203,10 @@ mod tests {
     use super::*;
     use crate::test_io::{flow, io};
     use crate::test_window::{self, found};
-    use untax_core::Seconds;
     use untax_core::activity::Doing;
+    use untax_core::io::Writer;
+    use untax_core::window::Other;
+    use untax_core::{Bytes, Seconds};
 
     #[test]
     fn neighbours_are_charged_by_what_they_occupy_and_named() {
@@ -297,6 +299,47 @@ mod tests {
             io.devices[0].behind = untax_core::io::Behind::Copied;
         }
         assert!(test_window::gaps(evaluate(&window))[0].contains("dm-crypt"));
+    }
+
+    #[test]
+    fn only_who_writes_much_stops_computing_without_its_files() {
+        let mut window = test_window::postgres();
+        let times = [(Doing::OnCpu, 4.0), (Doing::Contended, 3.0), (Doing::Disk, 3.0)];
+        test_window::trace(&mut window, &times);
+        let mine = flow(Some("postgres:7"), Role::Log, Direction::Write, 100, 0.005);
+        window.io = io(vec![mine, flow(None, Role::Other, Direction::Write, 300, 0.005)]);
+        if let Reading::Present(io) = &mut window.io
+            && let Reading::Present(writers) = &mut io.writers
+        {
+            let batch = writers[0].clone();
+            let written = |cgroup: &str, part| Writer {
+                cgroup: cgroup.to_owned(),
+                written_bytes: Bytes(batch.written_bytes.0 / part),
+                ..batch.clone()
+            };
+            writers.extend([written("/build", 100), written("/", 1)]);
+        }
+        let mut gain = |groups: &[&str]| {
+            window.others = groups.iter().map(|group| computes(group)).collect();
+            found(evaluate(&window))[0].gain.unwrap().factor
+        };
+        let nobody = gain(&[]);
+        let batch = gain(&["/batch"]);
+        assert!(batch > nobody * 1.05, "{batch} {nobody}");
+        assert!((gain(&["/batch", "/build", "/"]) - batch).abs() < 1e-9);
+    }
+
+    fn computes(cgroup: &str) -> Other {
+        Other {
+            pid: 50,
+            name: "cc".to_owned(),
+            cgroup: Reading::Present(cgroup.to_owned()),
+            threads: 1,
+            cpu_s: Seconds(3.0),
+            ended_s: Seconds(0.0),
+            waited_s: None,
+            allowed_cpus: None,
+        }
     }
 
     #[test]

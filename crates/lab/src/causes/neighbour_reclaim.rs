@@ -10,7 +10,7 @@ const MEBIBYTES: u64 = 256;
 const MILD_MEBIBYTES: u64 = 112;
 
 /// What the limit leaves to all of them beside what cannot be freed: enough for the database alone.
-const LEFT_BYTES: u64 = 768 << 20;
+const LEFT_BYTES: u64 = 640 << 20;
 
 /// Under reads: how fast changes go differs by a quarter from one moment to the next with nobody beside,
 /// and MariaDB waits for its own log and locks then rather than for memory.
@@ -27,7 +27,7 @@ pub(super) const CAUSE: Cause = Cause {
     takes: None,
     plan: |engine, _| Plan {
         pod_left_bytes: Some(LEFT_BYTES),
-        work: Some(Work { kind: Kind::Reads, clients: 8 }),
+        work: Some(Work { kind: Kind::Reads, clients: 4 }),
         ..reclaim_stall::plan(engine)
     },
     inject: |scene| {

@@ -77,6 +77,8 @@ struct task_struct {
 	int tgid;
 	struct task_struct *real_parent;
 	unsigned int __state;
+	unsigned long nvcsw;
+	unsigned long nivcsw;
 	unsigned int flags;
 	int on_cpu;
 	struct sched_entity se;

@@ -68,12 +68,15 @@ static __always_inline bool look(struct thread *thread, u32 pid, u64 now)
 	struct task_struct *task;
 	unsigned int state;
 
-	if (!bpf_ksym_exists(bpf_task_from_pid))
+	if (!bpf_ksym_exists(bpf_task_from_pid)) {
+		thread->waits_since = now;
 		return 1;
+	}
 	task = bpf_task_from_pid(pid);
 	if (!task)
 		return 0;
 	state = task->__state;
+	count_wait(thread, task->nvcsw + task->nivcsw, now);
 	if (state != TASK_RUNNING)
 		thread->doing = reason(thread, task, state);
 	else if (!bpf_core_field_exists(task->on_cpu))

@@ -295,7 +295,8 @@ static __always_inline u8 reason(struct thread *thread, struct task_struct *task
 		thread->holds = may_hold(thread, call);
 		return RECLAIM_STALLED;
 	}
-	thread->holds = call && call->writes && serves(thread);
+	/* One that has waited since before the watch may well do so for a client. */
+	thread->holds = call && call->writes && (serves(thread) || (thread->threaded && !thread->seen));
 	/* Who is held back can be killed meanwhile, and who waits for the disk cannot. */
 	if (thread->dirty && (state & TASK_WAKEKILL))
 		return DIRTY_THROTTLED;
@@ -326,6 +327,7 @@ int BPF_PROG(on_switch, bool preempted, struct task_struct *prev, struct task_st
 		/* Whatever was known of it: who leaves a CPU was on it. */
 		thread->doing = thread->on_cpu;
 		thread->ran = 1;
+		thread->seen = 1;
 		settle(thread, now);
 		if (state & TASK_DEAD) {
 			end_stretch(thread, 1);
@@ -335,6 +337,7 @@ int BPF_PROG(on_switch, bool preempted, struct task_struct *prev, struct task_st
 			begin_runnable(thread, prev, now);
 		} else {
 			begin(thread, reason(thread, current, state), now);
+			count_wait(thread, current->nvcsw + current->nivcsw, now);
 			begin_wait(thread, now);
 			if (thread->doing == POLL)
 				end_request(thread);

@@ -102,7 +102,7 @@ struct thread {
 	u8 polls;
 	/* It is about to end. */
 	u8 dying;
-	/* It serves a client and waits for what it writes, or for memory: perhaps with a lock held. */
+	/* It serves a client, or may, and waits for what it writes, or for memory: perhaps with a lock held. */
 	u8 holds;
 	/* It has started another since it polled last, or, if its database forks, ever. */
 	u8 started;
@@ -118,6 +118,8 @@ struct thread {
 	u8 missed;
 	/* Whoever wakes it, it waits for work of its server's and no lock: nobody is its client. */
 	u8 aside;
+	/* It has left a CPU while it was watched: whether it serves a client may be known. */
+	u8 seen;
 	/* The process that woke it last with a request. */
 	u32 client;
 	/* What it spent on a CPU (ns) since it polled last. */
@@ -135,6 +137,8 @@ struct thread {
 	/* The descriptor that it polled alone last, and the file that this was: its client's socket. */
 	u32 serves_in;
 	u64 serves;
+	/* How often it had left a CPU when this wait began: while it is as often, the wait goes on. */
+	u64 switches;
 	/* Time (ns) that is not part of its database's total yet. */
 	u64 spent[DOINGS];
 };

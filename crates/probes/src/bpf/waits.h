@@ -131,13 +131,21 @@ static __always_inline void woken_by_peer(struct thread *thread)
 	thread->doing = POLL_PEER;
 }
 
-/* A wait begins. */
+/* A wait begins, after so many switches: if there were as many before, it goes on. */
+static __always_inline void count_wait(struct thread *thread, u64 switches, u64 now)
+{
+	if (thread->switches == switches)
+		return;
+	thread->switches = switches;
+	thread->waits_since = now;
+}
+
+/* From now on a wait is watched. */
 static __always_inline void begin_wait(struct thread *thread, u64 now)
 {
 	struct total *total;
 	u32 what;
 
-	thread->waits_since = now;
 	if (thread->holds) {
 		set_clock(thread, thread->doing - DISK, now);
 		return;

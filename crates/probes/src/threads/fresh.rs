@@ -4,7 +4,7 @@ use untax_core::activity::{Doing, Polling};
 use untax_core::database::Model;
 
 /// The size of `struct thread` of threads.h: what `Fresh` says, and the time spent in each way.
-const FRESH: usize = 128 + 8 * Doing::ALL.len();
+const FRESH: usize = 136 + 8 * Doing::ALL.len();
 
 /// `struct thread` of threads.h, as it is before its first event.
 #[derive(Clone, Copy)]
