@@ -81,12 +81,13 @@ pub fn time_of<'a>(flows: impl Iterator<Item = &'a Flow>) -> f64 {
 }
 
 /// The requests of one database that its threads wait for. Changed data is written back behind
-/// their backs, and nobody waits for a discard.
+/// their backs, but for when nothing else gets through: then they wait behind it, as below a limit on
+/// requests. Nobody waits for a discard.
 pub fn waited_for<'a>(io: &'a Io, database: &'a str) -> impl Iterator<Item = &'a Flow> {
-    let waited = |flow: &&Flow| {
-        flow.direction != Direction::Discard
-            && (flow.role, flow.direction) != (Role::Data, Direction::Write)
-    };
+    let written_back = |flow: &Flow| (flow.role, flow.direction) == (Role::Data, Direction::Write);
+    let moved = |flow: &&Flow| flow.direction != Direction::Discard;
+    let behind_them = io.flows_of(database).filter(moved).all(written_back);
+    let waited = move |flow: &&Flow| moved(flow) && (behind_them || !written_back(flow));
     // A loop device's requests come again on the disk behind it. Devices made of others may have
     // no requests of their own: then those of the others count.
     let holds = |flow: &Flow| {
@@ -452,6 +453,18 @@ mod tests {
         assert!(matches!(of(&window), Reading::Absent(why) if why.contains("dm-crypt")));
         test_window::trace(&mut window, &[(Doing::OnCpu, 5.0), (Doing::Disk, 0.001)]);
         assert!(of(&window).is_present(), "hardly any wait");
+    }
+
+    #[test]
+    fn a_log_that_never_gets_through_waits_behind_what_is_written_back() {
+        let back = flow(Some("postgres:7"), Role::Data, Direction::Write, 100, 0.000_2);
+        let mut window = waiting(vec![back.clone()]);
+        let stuck = charged(&window);
+        assert!(stuck.device.mid > 0.95 && (stuck.request_s - 0.05).abs() < 1e-9);
+        assert_eq!(devices_of(window.io.value().unwrap(), "postgres:7"), ["vda"]);
+        let log = flow(Some("postgres:7"), Role::Log, Direction::Write, 25_000, 0.000_2);
+        window.io = io(vec![back, log]);
+        assert!(charged(&window).device.high.abs() < 1e-12, "the log alone is waited for");
     }
 
     #[test]
