@@ -27,7 +27,7 @@ pub(super) const CAUSE: Cause = Cause {
     takes: None,
     plan: |engine, _| Plan {
         pod_left_bytes: Some(LEFT_BYTES),
-        work: Some(Work { kind: Kind::Reads, clients: 4 }),
+        work: Some(Work { kind: Kind::Reads, clients: 2 }),
         ..reclaim_stall::plan(engine)
     },
     inject: |scene| {
