@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use untax_core::io::Writer;
 use untax_core::{Bytes, Database, Reading};
 use untax_host::Host;
+use untax_host::process::{self, Stat};
 
 /// Bytes by pid.
 pub(super) type Counts = Reading<BTreeMap<u32, u64>>;
@@ -13,6 +14,12 @@ const MOST: usize = 8;
 
 /// Less than this over a window is not worth a name.
 const WORTH: u64 = 1 << 20;
+
+/// The parent of the kernel's own threads.
+const KTHREADD: u32 = 2;
+
+/// How the kernel calls its workers, and before 5.14 the threads of loop devices.
+const COPYING: [&str; 2] = ["kworker/", "loop"];
 
 /// Reads what every process has caused to be written so far: pages that it dirtied, and direct
 /// writes, less what was cut off before it reached a disk.
@@ -60,17 +67,32 @@ pub(super) fn growth(host: &Host, before: &Counts, databases: &[Database]) -> Re
             let mut most: Vec<(u32, u64)> =
                 now.iter().map(grown).filter(|(_, bytes)| *bytes >= WORTH).collect();
             most.sort_by_key(|(pid, bytes)| (std::cmp::Reverse(*bytes), *pid));
-            most.truncate(MOST);
-            most.into_iter().map(|(pid, bytes)| writer(host, pid, bytes, databases)).collect()
+            let writers = most.into_iter().filter_map(|(pid, bytes)| {
+                let stat = host.text(&format!("/proc/{pid}/stat")).into_value();
+                let stat = stat.and_then(|text| process::parse_stat(&text));
+                let copies = stat.as_ref().is_some_and(copies);
+                (!copies).then(|| writer(host, pid, bytes, stat.map(|s| s.parent), databases))
+            });
+            writers.take(MOST).collect()
         })
     })
 }
 
-fn writer(host: &Host, pid: u32, bytes: u64, databases: &[Database]) -> Writer {
+/// Whether it writes to the file behind a loop device, or for a filesystem, what others were counted for
+/// already.
+fn copies(stat: &Stat) -> bool {
+    stat.parent == KTHREADD && COPYING.iter().any(|name| stat.comm.starts_with(name))
+}
+
+fn writer(
+    host: &Host,
+    pid: u32,
+    bytes: u64,
+    parent: Option<u32>,
+    databases: &[Database],
+) -> Writer {
     let comm = host.text(&format!("/proc/{pid}/comm")).into_value();
     let groups = host.text(&format!("/proc/{pid}/cgroup")).into_value().unwrap_or_default();
-    let parent = host.text(&format!("/proc/{pid}/stat")).into_value();
-    let parent = parent.and_then(|text| untax_host::process::parse_stat(&text)).map(|s| s.parent);
     let owner = databases.iter().find(|database| {
         database.pids.contains(&pid) || parent.is_some_and(|parent| parent == database.pid)
     });
@@ -124,6 +146,10 @@ mod tests {
     use untax_host::Record;
 
     fn host(rows: &[(u32, u64)]) -> Host {
+        Host::replaying(record(rows))
+    }
+
+    fn record(rows: &[(u32, u64)]) -> Record {
         let one = |record: Record, (pid, bytes): &(u32, u64)| {
             let io = format!("write_bytes: {bytes}\ncancelled_write_bytes: 0\n");
             record
@@ -133,7 +159,7 @@ mod tests {
         };
         let record = rows.iter().fold(Record::default(), one);
         let throttle = "/sys/fs/cgroup/blkio/batch/blkio.throttle.write_bps_device";
-        Host::replaying(record.with_file(throttle, "7:0 1048576\n"))
+        record.with_file(throttle, "7:0 1048576\n")
     }
 
     #[test]
@@ -144,5 +170,25 @@ mod tests {
         assert_eq!(all.iter().map(|writer| writer.pid).collect::<Vec<_>>(), [9, 7]);
         assert_eq!((all[0].comm.as_str(), all[0].cgroup.as_str()), ("dd", "/batch"));
         assert_eq!(all[0].limits, ["write_bps_device 7:0 1048576"]);
+    }
+
+    #[test]
+    fn who_copies_what_others_wrote_is_no_writer() {
+        let rows: Vec<(u32, u64)> = (7..20).map(|pid| (pid, u64::from(30 - pid) << 20)).collect();
+        let stat = |pid: u32, comm: &str, parent: u32| {
+            let rest =
+                format!("{pid} ({comm}) S {parent} 0 0 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 5 0 0");
+            (format!("/proc/{pid}/stat"), format!("{rest} 18446744073709551615\n"))
+        };
+        let mut record = record(&rows);
+        // The last has the name alone.
+        for (pid, comm, parent) in [(7, "kworker/u8:2", 2), (8, "loop0", 2), (9, "kworker/0", 1)] {
+            let (path, text) = stat(pid, comm, parent);
+            record = record.with_file(&path, &text);
+        }
+        let before = count(&host(&[(99, 0)]));
+        let all = growth(&Host::replaying(record), &before, &[]).into_value().unwrap();
+        let expected: Vec<u32> = (9..9 + MOST as u32).collect();
+        assert_eq!(all.iter().map(|writer| writer.pid).collect::<Vec<_>>(), expected);
     }
 }
