@@ -5,6 +5,7 @@
 //! that is the platform's, and that is the storage's, the neighbours' or the device's own. A disk that
 //! works for others too takes longer than one that is alone: what they add is the neighbours' from there on.
 
+use crate::crowd::crowd;
 use crate::disk_limit;
 use crate::file_waits::FileWaits;
 use crate::images;
@@ -262,31 +263,6 @@ pub fn waited(io: &Io, pair: &Pair) -> Option<f64> {
     Some(waited.0 * io.window_s.0 / activity.window_s.0.max(f64::MIN_POSITIVE))
 }
 
-/// The chance (0..1) that a request of the database meets its device busy with somebody else's:
-/// how busy it was, times the others' part of it; of several devices the mean, by the time that it
-/// waited for each. A device that went, with its counters, was busy for as long as its requests took
-/// one after the other, at most.
-pub fn crowd(io: &Io, database: &str) -> f64 {
-    let crowd = |name: &str| {
-        // Flushes are made on nobody's behalf, the database's own too.
-        let moves = |flow: &&Flow| matches!(flow.direction, Direction::Read | Direction::Write);
-        let all = || io.flows.value().into_iter().flatten().filter(moves);
-        let here = || all().filter(|flow| flow.device == name);
-        // What a filesystem writes of its own may be for the database.
-        let others = |flow: &&Flow| {
-            flow.database.as_deref() != Some(database) && flow.role != Role::Filesystem
-        };
-        let all = time_of(here());
-        let counted = io.device(name).and_then(|device| device.counted.value());
-        let busy = counted.map_or((all / io.window_s.0).min(1.0), |counted| counted.busy);
-        if all > 0.0 { busy * time_of(here().filter(others)) / all } else { 0.0 }
-    };
-    let waits = |name: &str| time_of(waited_for(io, database).filter(|flow| flow.device == name));
-    let crowds = devices_of(io, database).into_iter().map(|name| waits(name) * crowd(name));
-    let all = time_of(waited_for(io, database));
-    if all > 0.0 { crowds.sum::<f64>() / all } else { 0.0 }
-}
-
 /// The devices that a database waits for.
 pub fn devices_of<'a>(io: &'a Io, database: &'a str) -> Vec<&'a str> {
     let mut names: Vec<&str> = waited_for(io, database).map(|flow| flow.device.as_str()).collect();
@@ -401,17 +377,6 @@ mod tests {
     }
 
     #[test]
-    fn a_crowd_on_one_disk_is_in_the_way_there() {
-        let mut io = on_two_disks(0.001);
-        let mut others = flow(None, Role::Other, Direction::Write, 9000, 0.001);
-        others.device = "vdb".to_owned();
-        if let Reading::Present(flows) = &mut io.flows {
-            flows.push(others);
-        }
-        assert!((crowd(&io, "postgres:7") - 0.25 * 0.8 * 0.9).abs() < 1e-9);
-    }
-
-    #[test]
     fn some_filesystems_hide_who_writes() {
         let log = flow(Some("postgres:7"), Role::Log, Direction::Write, 50, 0.000_2);
         let mut io = io(vec![log]).into_value().unwrap();
@@ -479,20 +444,5 @@ mod tests {
         }
         assert!((charged(&window).request_s - 0.000_2).abs() < 1e-9);
         assert!(charged(&window).device.high.abs() < 1e-12);
-    }
-
-    #[test]
-    fn only_a_busy_device_is_crowded() {
-        let mine = flow(Some("postgres:7"), Role::Data, Direction::Read, 100, 0.005);
-        let others = flow(None, Role::Other, Direction::Write, 300, 0.005);
-        let mut io = io(vec![mine, others]).into_value().unwrap();
-        assert!((crowd(&io, "postgres:7") - 0.75 * 0.8).abs() < 1e-9);
-        if let Reading::Present(counted) = &mut io.devices[0].counted {
-            counted.busy = 0.01;
-        }
-        assert!(crowd(&io, "postgres:7") < 0.01);
-        // Nobody counts: its requests took 2 s of 10, of which 1.5 were others'.
-        io.devices.clear();
-        assert!((crowd(&io, "postgres:7") - 0.75 * 0.2).abs() < 1e-9);
     }
 }

@@ -4,7 +4,7 @@ use crate::disk;
 use crate::stall::Stall;
 use untax_core::activity::Doing;
 use untax_core::database::{IoLimit, Limited};
-use untax_core::io::{Direction, Flow, Role};
+use untax_core::io::{Direction, Flow};
 use untax_core::window::Pair;
 use untax_core::{Evidence, Io, Window};
 
@@ -60,17 +60,6 @@ pub fn waiting(window: &Window, pair: &Pair) -> f64 {
     let all = [disk::waits(window, pair), filesystem];
     let shares = all.into_iter().filter_map(|stall| Some(stall.into_value()??.share.mid));
     shares.fold(0.0, |sum, share| sum + share).min(1.0)
-}
-
-/// The part (0..1) of its waiting for disks that the device itself takes for what is asked below a
-/// limit; the rest is before there is a request.
-pub fn of_device(io: &Io, pair: &Pair, limit: &IoLimit) -> f64 {
-    let all =
-        [Direction::Write, Direction::Flush].map(|direction| below(io, pair, limit, direction));
-    let waits_for = all.into_iter().flatten().filter(|flow| flow.role != Role::Data);
-    let device_s = disk::time_of(waits_for);
-    let waited = disk::waited(io, pair).filter(|waited| *waited > 0.0);
-    waited.map_or(1.0, |waited| (device_s / waited).min(1.0))
 }
 
 /// A limit as evidence words it.

@@ -4,7 +4,7 @@ use crate::disk;
 use crate::disk_limit;
 use untax_core::Io;
 use untax_core::database::IoLimit;
-use untax_core::io::{Direction, Role};
+use untax_core::io::{Direction, Flow, Role};
 use untax_core::window::Pair;
 
 /// Share (0..1) of the log that is images of whole pages; `None` when the server does not say.
@@ -40,6 +40,25 @@ pub fn freed(io: &Io, pair: &Pair, limit: &IoLimit) -> f64 {
     let images = bytes(io, pair, of(Role::Log));
     let asked = disk_limit::asked(io, pair, limit);
     if asked > 0.0 { (images + of(Role::Data).min(images)) / asked } else { 0.0 }
+}
+
+/// The part (0..1) of the waiting for disks below a limit that the device takes, which goes on without
+/// images; the rest is before there is a request. The device takes for each what it takes now, and
+/// for a flush of the log there are as many fewer as images are of the bytes, but one.
+pub fn of_device(io: &Io, pair: &Pair, limit: &IoLimit) -> f64 {
+    let of = |direction| disk_limit::below(io, pair, limit, direction);
+    let flushes: u64 = of(Direction::Flush).map(|flow| flow.requests).sum();
+    let kept = 1.0 - of_written(io, pair);
+    let goes_on = |flow: &Flow| match flow.role {
+        Role::Log if flushes > 0 => kept.max(flushes as f64 / flow.requests.max(1) as f64).min(1.0),
+        _ => 1.0,
+    };
+    let waits_for = of(Direction::Write).filter(|flow| flow.role != Role::Data);
+    let writes_s: f64 =
+        waits_for.map(|flow| disk::time_of([flow].into_iter()) * goes_on(flow)).sum();
+    let device_s = writes_s + disk::time_of(of(Direction::Flush));
+    let waited = disk::waited(io, pair).filter(|waited| *waited > 0.0);
+    waited.map_or(1.0, |waited| (device_s / waited).min(1.0))
 }
 
 /// Of so many bytes that were written to the log, those of images; none that anybody is charged for

@@ -9,6 +9,7 @@ mod conntrack_pressure;
 mod cpu_contended;
 mod cpu_throttled;
 mod cpus;
+mod crowd;
 mod dirty_burst;
 mod disk;
 mod disk_limit;

@@ -133,13 +133,12 @@ struct Held<'a> {
     waiting: f64,
 }
 
-/// The limit, if one was reached, and what there is below it without images. The device goes on to take
-/// for each request what it takes now.
+/// The limit, if one was reached, and what there is below it without images.
 fn held<'a>(window: &'a Window, pair: &'a Pair) -> Option<Held<'a>> {
     let (io, limit) =
         window.io.value().zip(disk_limit::reached(window, pair, Limited::WrittenBytes))?;
     let freed = images::freed(io, pair, limit);
-    let held = 1.0 - disk_limit::of_device(io, pair, limit);
+    let held = 1.0 - images::of_device(io, pair, limit);
     let waiting = disk_limit::waiting(window, pair) * held;
     (freed > 0.0).then(|| Held { limit, factor: factor(freed), waiting })
 }
@@ -233,8 +232,14 @@ mod tests {
         let waiting = gain(1_000_000_000);
         // 900 requests of 8 KiB: four fifths of their bytes go, and of 5 s of waiting all but the
         // device's own 0.9 s.
-        assert!((gain(800_000) - 10.0 / 5.9).abs() < 1e-9);
-        assert!(waiting < gain(800_000));
+        let held = gain(800_000);
+        assert!((held - 10.0 / 5.9).abs() < 1e-9 && waiting < held);
+        // Three for each flush: one is left.
+        let io = window.io.as_mut().into_value().unwrap();
+        let flush = flow(None, Role::Other, Direction::Flush, 300, 0.001);
+        io.flows.as_mut().into_value().unwrap().push(flush);
+        let gain = findings(evaluate(&window))[0].gain.unwrap().factor;
+        assert!((gain - 10.0 / 5.6).abs() < 1e-9, "{gain}");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use crate::accounting;
 use crate::catalogue::Rule;
+use crate::crowd::crowd;
 use crate::disk::{self, Charged};
 use crate::file_waits::FileWaits;
 use crate::stall::{self, Stall, WORTH, Words, percent};
@@ -21,8 +22,9 @@ pub const RULE: Rule = Rule {
                of the waiting for disks, and for the filesystem in waits of less than 20 ms, above \
                0.1 ms for a request (for a commit: with what it waits in the filesystem), as an \
                ordinary flash disk that nobody else uses takes, times how \
-               busy the device was, times the others' part of its time: waiting is charged to what \
-               occupied the device. What filesystems write of their own, such as a journal, is \
+               busy the device was, times the others' part of what occupied it: of the time of reads, \
+               and of writes, their part by requests and bytes, as the kernel's I/O cost controller \
+               weighs them. What filesystems write of their own, such as a journal, is \
                written for all and counts for nobody. Longer waits for the filesystem are the tax of \
                io-hang, and the CPUs of those that write much and are no databases that of \
                cpu-contended: as far as these end with the neighbours the gain has them too. \
@@ -32,6 +34,7 @@ pub const RULE: Rule = Rule {
           neighbour's I/O (io.max, io.latency).",
     sources: &[
         "kernel.org: filesystems/journalling; admin-guide/cgroup-v2, IO",
+        "kernel sources: block/blk-iocost.c, the model's coefficients of a flash disk",
         "postgresql.org: 30.5 WAL configuration, pg_wal on another disk",
     ],
     privilege: "root (CAP_BPF and CAP_PERFMON)",
@@ -82,7 +85,7 @@ impl Behind {
             if files.working.mid >= WORTH && disk::is_hidden(io, &pair.end.id) {
                 return Reading::Absent(disk::STRANGERS.to_owned());
             }
-            let crowd = disk::crowd(io, &pair.end.id);
+            let crowd = crowd(io, &pair.end.id);
             let above = disk::above(disk::ALONE_S, parts.request_s + files.commit_s);
             let most = if crowd > 0.0 { files.working.high } else { 0.0 };
             Reading::Present(Self {
@@ -185,7 +188,7 @@ fn evidence(io: &Io, pair: &Pair) -> Vec<Evidence> {
     let mut evidence = disk::evidence(io, id);
     evidence.push(Evidence::new(
         "chance to meet the disk busy with others",
-        disk::crowd(io, id),
+        crowd(io, id),
         "share",
         "/proc/diskstats, block requests traced",
     ));
