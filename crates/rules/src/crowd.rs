@@ -19,26 +19,24 @@ pub fn crowd(io: &Io, database: &str) -> f64 {
 /// The same of one device. What occupied it is told by how long reads and writes took, and of these by
 /// the model: a small write behind large ones takes as long as they do.
 fn on(io: &Io, database: &str, device: &str) -> f64 {
-    let all = || io.flows.value().into_iter().flatten().filter(|flow| flow.device == device);
-    // Flushes are made on nobody's behalf, the database's own too.
-    let moved = [Direction::Read, Direction::Write].map(|direction| {
-        let moved = all().filter(|flow| flow.direction == direction);
-        moved.collect::<Vec<&Flow>>()
-    });
+    let here = |direction: Direction| {
+        let all = io.flows.value().into_iter().flatten();
+        all.filter(move |flow| flow.device == device && flow.direction == direction)
+    };
     // What a filesystem writes of its own may be for the database.
     let others =
-        |flow: &&&Flow| flow.database.as_deref() != Some(database) && flow.role != Role::Filesystem;
-    let took = |flows: &[&Flow]| time_of(flows.iter().copied());
-    let theirs = |flows: &[&Flow]| {
-        let occupied: f64 = flows.iter().map(occupies_s).sum();
-        let part = flows.iter().filter(others).map(occupies_s).sum::<f64>();
-        if occupied > 0.0 { took(flows) * part / occupied } else { 0.0 }
+        |flow: &&Flow| flow.database.as_deref() != Some(database) && flow.role != Role::Filesystem;
+    let theirs_s = |direction: Direction| {
+        let occupied: f64 = here(direction).map(occupies_s).sum();
+        let part: f64 = here(direction).filter(others).map(occupies_s).sum();
+        if occupied > 0.0 { time_of(here(direction)) * part / occupied } else { 0.0 }
     };
-    let all_s: f64 = moved.iter().map(|flows| took(flows)).sum();
+    // Flushes are made on nobody's behalf, the database's own too.
+    let moved = [Direction::Read, Direction::Write];
+    let all_s: f64 = moved.map(|direction| time_of(here(direction))).iter().sum();
     let counted = io.device(device).and_then(|device| device.counted.value());
     let busy = counted.map_or_else(|| (all_s / io.window_s.0).min(1.0), |counted| counted.busy);
-    let theirs_s: f64 = moved.iter().map(|flows| theirs(flows)).sum();
-    if all_s > 0.0 { busy * theirs_s / all_s } else { 0.0 }
+    if all_s > 0.0 { busy * moved.map(theirs_s).iter().sum::<f64>() / all_s } else { 0.0 }
 }
 
 /// A page, bytes.
@@ -47,7 +45,7 @@ const PAGE: f64 = 4096.0;
 /// For how long requests occupy a flash disk: the linear model that the kernel's I/O cost controller
 /// starts from (block/blk-iocost.c, `AUTOP_SSD_DFL`: so many bytes a second, or single pages at random
 /// places). Only the ratio of such times counts, so another disk's pace does not matter.
-fn occupies_s(flow: &&Flow) -> f64 {
+fn occupies_s(flow: &Flow) -> f64 {
     let (bytes_s, pages_s) = match flow.direction {
         Direction::Read => (488_636_629.0, 8518.0),
         _ => (427_891_549.0, 21_940.0),
