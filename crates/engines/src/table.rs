@@ -83,11 +83,10 @@ impl Table {
     /// line of those that may be databases.
     pub fn read(host: &Host) -> Reading<Self> {
         process::all(host).map(|stats| {
-            let is_kthreadd = |s: &Stat| s.pid == 2 && s.comm == "kthreadd" && s.parent == 0;
-            let kthreadd = stats.iter().any(is_kthreadd).then_some(2);
+            let kthreadd = stats.iter().find(|stat| stat.is_kthreadd()).map(|stat| stat.pid);
             let (kernel, users): (Vec<Stat>, Vec<Stat>) = stats
                 .into_iter()
-                .partition(|s| kthreadd.is_some() && (s.parent == 2 || s.pid == 2));
+                .partition(|s| kthreadd.is_some_and(|pid| s.parent == pid || s.pid == pid));
             let users = users.into_iter().map(|stat| (stat.pid, examine(host, stat)));
             let is_worker = |s: &Stat| KERNEL_WORKERS.iter().any(|name| s.comm.starts_with(name));
             let kernel_workers = kernel.into_iter().filter(is_worker).collect();

@@ -42,9 +42,9 @@ pub fn freed(io: &Io, pair: &Pair, limit: &IoLimit) -> f64 {
     if asked > 0.0 { (images + of(Role::Data).min(images)) / asked } else { 0.0 }
 }
 
-/// The part (0..1) of the waiting for disks below a limit that the device takes, which goes on without
-/// images; the rest is before there is a request. The device takes for each what it takes now, and
-/// for a flush of the log there are as many fewer as images are of the bytes, but one.
+/// The part (0..1) of the waiting for disks below a limit that goes on without images: what the device
+/// takes of it; the rest is before there is a request. Each request takes what it takes now. Of those that
+/// write the log there are fewer, by the images' part of its bytes, but never less than one for a flush.
 pub fn of_device(io: &Io, pair: &Pair, limit: &IoLimit) -> f64 {
     let of = |direction| disk_limit::below(io, pair, limit, direction);
     let flushes: u64 = of(Direction::Flush).map(|flow| flow.requests).sum();

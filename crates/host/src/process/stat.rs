@@ -39,6 +39,13 @@ pub struct Stat {
     pub cpu: Option<u32>,
 }
 
+impl Stat {
+    /// Whether it is the parent of the kernel's own threads; a container has none.
+    pub fn is_kthreadd(&self) -> bool {
+        self.pid == 2 && self.comm == "kthreadd" && self.parent == 0
+    }
+}
+
 /// Parses a `stat` line. The name ends at the *last* parenthesis: a process may be called
 /// `a) R 1 (b`.
 pub fn parse(text: &str) -> Option<Stat> {

@@ -15,9 +15,6 @@ const MOST: usize = 8;
 /// Less than this over a window is not worth a name.
 const WORTH: u64 = 1 << 20;
 
-/// The parent of the kernel's own threads.
-const KTHREADD: u32 = 2;
-
 /// How the kernel calls its workers, and before 5.14 the threads of loop devices.
 const COPYING: [&str; 2] = ["kworker/", "loop"];
 
@@ -67,10 +64,10 @@ pub(super) fn growth(host: &Host, before: &Counts, databases: &[Database]) -> Re
             let mut most: Vec<(u32, u64)> =
                 now.iter().map(grown).filter(|(_, bytes)| *bytes >= WORTH).collect();
             most.sort_by_key(|(pid, bytes)| (std::cmp::Reverse(*bytes), *pid));
+            let kthreadd = stat(host, 2).filter(Stat::is_kthreadd).map(|stat| stat.pid);
             let writers = most.into_iter().filter_map(|(pid, bytes)| {
-                let stat = host.text(&format!("/proc/{pid}/stat")).into_value();
-                let stat = stat.and_then(|text| process::parse_stat(&text));
-                let copies = stat.as_ref().is_some_and(copies);
+                let stat = stat(host, pid);
+                let copies = kthreadd.zip(stat.as_ref()).is_some_and(|(k, s)| copies(s, k));
                 (!copies).then(|| writer(host, pid, bytes, stat.map(|s| s.parent), databases))
             });
             writers.take(MOST).collect()
@@ -78,10 +75,14 @@ pub(super) fn growth(host: &Host, before: &Counts, databases: &[Database]) -> Re
     })
 }
 
+fn stat(host: &Host, pid: u32) -> Option<Stat> {
+    process::parse_stat(&host.text(&format!("/proc/{pid}/stat")).into_value()?)
+}
+
 /// Whether it writes to the file behind a loop device, or for a filesystem, what others were counted for
 /// already.
-fn copies(stat: &Stat) -> bool {
-    stat.parent == KTHREADD && COPYING.iter().any(|name| stat.comm.starts_with(name))
+fn copies(stat: &Stat, kthreadd: u32) -> bool {
+    stat.parent == kthreadd && COPYING.iter().any(|name| stat.comm.starts_with(name))
 }
 
 fn writer(
@@ -175,20 +176,20 @@ mod tests {
     #[test]
     fn who_copies_what_others_wrote_is_no_writer() {
         let rows: Vec<(u32, u64)> = (7..20).map(|pid| (pid, u64::from(30 - pid) << 20)).collect();
-        let stat = |pid: u32, comm: &str, parent: u32| {
-            let rest =
-                format!("{pid} ({comm}) S {parent} 0 0 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 5 0 0");
-            (format!("/proc/{pid}/stat"), format!("{rest} 18446744073709551615\n"))
-        };
-        let mut record = record(&rows);
-        // The last has the name alone.
-        for (pid, comm, parent) in [(7, "kworker/u8:2", 2), (8, "loop0", 2), (9, "kworker/0", 1)] {
-            let (path, text) = stat(pid, comm, parent);
-            record = record.with_file(&path, &text);
-        }
         let before = count(&host(&[(99, 0)]));
-        let all = growth(&Host::replaying(record), &before, &[]).into_value().unwrap();
-        let expected: Vec<u32> = (9..9 + MOST as u32).collect();
-        assert_eq!(all.iter().map(|writer| writer.pid).collect::<Vec<_>>(), expected);
+        let told = |second: &str| {
+            // The ninth has the name alone.
+            let named =
+                [(2, second, 0), (7, "kworker/u8:2", 2), (8, "loop0", 2), (9, "kworker/0", 1)];
+            let record = named.into_iter().fold(record(&rows), |record, (pid, comm, parent)| {
+                let rest = "0 0 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 5 0 0 18446744073709551615";
+                let stat = format!("{pid} ({comm}) S {parent} {rest}\n");
+                record.with_file(&format!("/proc/{pid}/stat"), &stat)
+            });
+            let all = growth(&Host::replaying(record), &before, &[]).into_value().unwrap();
+            all.iter().map(|writer| writer.pid).collect::<Vec<_>>()
+        };
+        assert_eq!(told("kthreadd"), (9..9 + MOST as u32).collect::<Vec<_>>());
+        assert_eq!(told("sh")[0], 7, "a container, where no thread is the kernel's");
     }
 }
