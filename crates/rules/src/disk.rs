@@ -13,7 +13,7 @@ use crate::memory;
 use crate::stall::{Stall, WORTH};
 use untax_core::activity::{Doing, Part, Spent};
 use untax_core::database::Limited;
-use untax_core::io::{Behind, Direction, Flow, Role};
+use untax_core::io::{Behind, Direction, Flow, Place, Role};
 use untax_core::window::Pair;
 use untax_core::{Evidence, Interval, Io, Reading, Window};
 
@@ -89,19 +89,29 @@ pub fn waited_for<'a>(io: &'a Io, database: &'a str) -> impl Iterator<Item = &'a
     let moved = |flow: &&Flow| flow.direction != Direction::Discard;
     let behind_them = io.flows_of(database).filter(moved).all(written_back);
     let waited = move |flow: &&Flow| moved(flow) && (behind_them || !written_back(flow));
-    // A loop device's requests come again on the disk behind it. Devices made of others may have
-    // no requests of their own: then those of the others count.
-    let holds = |flow: &Flow| {
-        let mut places = io.places_of(database).filter_map(|place| place.filesystem.value());
-        places.any(|filesystem| filesystem.device.as_ref() == Some(&flow.device))
-    };
-    let behind = |flow: &Flow| {
-        let device = io.device(&flow.device);
-        device.is_some_and(|device| device.behind == Behind::Loop)
-    };
-    let looped = io.flows_of(database).filter(waited).any(|flow| holds(flow) && behind(flow));
+    // A loop device's requests come again on the disk behind it, which counts for what lies there itself.
+    // Devices made of others may have no requests of their own: then those of the others count.
+    let looped = io.flows_of(database).filter(waited).any(|flow| is_on_loop(io, database, flow));
     let own = io.flows_of(database).filter(waited);
-    own.filter(move |flow| !looped || holds(flow) && (behind(flow) || flow.role != Role::Log))
+    own.filter(move |flow| !looped || is_on_loop(io, database, flow) || holds(io, database, flow))
+}
+
+/// Whether requests are to a loop device that holds something of the database.
+fn is_on_loop(io: &Io, database: &str, flow: &Flow) -> bool {
+    io.device(&flow.device).is_some_and(|device| device.behind == Behind::Loop)
+        && io.places_of(database).any(|place| is_on(place, flow))
+}
+
+/// Whether what the requests are for lies on the device that they are to: a role without a place of its own
+/// lies with the data.
+fn holds(io: &Io, database: &str, flow: &Flow) -> bool {
+    let places = |role| io.places_of(database).filter(move |place| place.role == role);
+    let role = places(flow.role).next().map_or(Role::Data, |place| place.role);
+    places(role).any(|place| is_on(place, flow))
+}
+
+fn is_on(place: &Place, flow: &Flow) -> bool {
+    place.filesystem.value().is_some_and(|on| on.device.as_ref() == Some(&flow.device))
 }
 
 impl Charged {
@@ -356,6 +366,26 @@ mod tests {
         }
         io.devices.push(Device { name: "vdb".to_owned(), ..io.devices[0].clone() });
         io
+    }
+
+    #[test]
+    fn requests_of_a_loop_device_count_once() {
+        let mut io = on_two_disks(0.001);
+        io.devices[1].behind = Behind::Loop;
+        if let Reading::Present(flows) = &mut io.flows {
+            let again = |flow: &Flow| Flow { device: "vda".to_owned(), ..flow.clone() };
+            flows.extend([again(&flows[1]), Flow { role: Role::Temp, ..again(&flows[1]) }]);
+        }
+        let mut counted = |second: Role| {
+            io.places[1].role = second;
+            let waited = waited_for(&io, "postgres:7");
+            waited.map(|flow| (flow.role, flow.device.clone())).collect::<Vec<_>>()
+        };
+        let of = |role, device: &str| (role, device.to_owned());
+        let data = of(Role::Data, "vdb");
+        assert_eq!(counted(Role::Log), [of(Role::Log, "vda"), data.clone()]);
+        // What it spills lies on the disk behind the loop device: the data do not.
+        assert_eq!(counted(Role::Temp), [data, of(Role::Temp, "vda")]);
     }
 
     #[test]

@@ -15,15 +15,27 @@ const FEWER_WAKEUPS: f64 = 2.0;
 const DEARER_BESIDE: f64 = 1.25;
 
 impl Stall {
-    /// What the database computes without the cause, and its clients on this machine.
+    /// What the database computes without the cause, and its clients on this machine. The trace's clock
+    /// goes on while a CPU is stolen, that of the machine does not.
     fn own_s(&self, demand: &Demand, saved_s: f64) -> f64 {
-        (demand.on_cpu_s - saved_s).max(0.0) + self.clients.here_s
+        (demand.on_cpu_s - saved_s).max(0.0) * demand.had() + self.clients.here_s
     }
 
     /// What keeps the CPUs busy without the cause, before anybody takes up what it leaves.
     fn left_s(&self, demand: &Demand) -> f64 {
-        let left_s = demand.busy_s - self.freed_s - self.saved_s;
+        let left_s = demand.busy_s - self.freed_s - self.saved_s * demand.had();
         left_s.max(self.own_s(demand, self.saved_s))
+    }
+
+    /// How long CPUs stood idle for the cause, of whose waits that share of active time ends: as much of
+    /// what they did, as these are of all waits for anything but CPUs.
+    fn stood_s(&self, demand: &Demand, ended: f64) -> f64 {
+        let computing = demand.share_of(Interval::exact(self.saved_s)).mid
+            + demand.waited_for(Interval::exact(self.freed_s)).mid;
+        let idle_s = demand.capacity_s - demand.busy_s;
+        let waiting = (demand.active_s - demand.on_cpu_s - demand.contended_s) / demand.active_s;
+        let all = waiting + self.idle_between;
+        if all > 0.0 { idle_s * ((ended - computing) / all).clamp(0.0, 1.0) } else { 0.0 }
     }
 
     /// The share of active time that its own work may take less of at most, once others leave.
@@ -48,8 +60,8 @@ impl Stall {
     /// so it holds it for less without. The middle lets the database and its clients have all CPUs,
     /// the lower bound leaves to others what they use now, and the upper one lets requests take less
     /// of them, and less yet where others leave the caches to them. Where many want a CPU they take
-    /// up what others leave, and all of them wait for less than in proportion: the middle is no less
-    /// than that, as far as waiting for CPUs reaches.
+    /// up what others leave, and those that stood idle as they waited, and all of them wait for less
+    /// than in proportion: the middle is no less than that, as far as waiting for CPUs reaches.
     pub fn gain(&self) -> Gain {
         let [least, unhurried] = self.demand.value().map_or([f64::INFINITY; 2], |demand| {
             let times = |left_s: f64| demand.capacity_s / left_s;
@@ -78,9 +90,10 @@ impl Stall {
         let low = loop_factor(self.share.low, self.added_most).min(least).max(1.0);
         let ended = ends(self.share.mid);
         let taken_up = self.demand.value().map_or(1.0, |demand| {
-            let left = self.left_s(demand) / demand.busy_s;
-            let still_waits = demand.contended_s * left / demand.active_s;
-            loop_factor(ended + still_waits, 0.0).min(1.0 / left)
+            let left_s = self.left_s(demand);
+            let still_waits = demand.contended_s * left_s / demand.busy_s / demand.active_s;
+            let taken_s = demand.busy_s + self.stood_s(demand, ended);
+            loop_factor(ended + still_waits, 0.0).min(taken_s / left_s)
         });
         let mid = loop_factor(ended, 0.0).max(taken_up).min(most).max(1.0);
         let high = factor(high).max(loop_factor(high, 0.0)).min(unhurried).max(1.0);
