@@ -25,6 +25,9 @@ const HIGH: f64 = 0.2;
 /// woken. The lab saw factors of 1.0 to 1.7.
 const MORE_WAKEUPS: f64 = 2.0;
 
+/// Threads are told by their time: so many for each CPU count as no more than there are CPUs.
+const FEW: f64 = 1.1;
+
 /// A database that is active for less of the window than this, all threads together, has no time
 /// to lose.
 pub const IDLE_SHARE: f64 = 0.05;
@@ -172,11 +175,24 @@ impl Stall {
 
     /// The same waiting, and that for CPUs which workers of the kernel had meanwhile for the cause.
     pub fn working(mut self, taken_s: Interval) -> Self {
-        if let Some(demand) = self.demand.value() {
-            self.share = self.share.plus(demand.waited_for(taken_s)).clamp(0.0, 1.0);
-            self.freed_s += taken_s.mid;
-        }
+        self.share = self.share.plus(self.waited_for(taken_s)).clamp(0.0, 1.0);
+        self.freed_s += taken_s.mid;
         self
+    }
+
+    /// The share of active time in which it waited for CPUs that others had for so long. As many threads
+    /// as there are CPUs, or fewer, never wait for each other.
+    fn waited_for(&self, taken_s: Interval) -> Interval {
+        let Some(demand) = self.demand.value() else { return Interval::exact(0.0) };
+        let all = demand.waited_for(taken_s);
+        let threads_s = (1.0 - self.background + self.idle_between) * demand.active_s;
+        let cpus_s = demand.capacity_s + demand.stolen_s;
+        let others_s = demand.occupied_s() - self.own_s(demand, 0.0);
+        if threads_s > FEW * cpus_s || others_s <= 0.0 {
+            return all;
+        }
+        let waits = demand.contended_s / demand.active_s;
+        all.map(|share| (share * demand.occupied_s() / others_s).min(waits))
     }
 
     /// The same waiting, of which only a part is charged to the cause.
@@ -220,8 +236,7 @@ impl Stall {
     /// The same waiting, with whose end others stop computing, who had CPUs for so long.
     pub fn leaving(mut self, taken_s: f64) -> Self {
         self.freed_s += taken_s;
-        let waited = |demand: &Demand| demand.waited_for(Interval::exact(taken_s)).mid;
-        let share = self.demand.value().map_or(0.0, waited);
+        let share = self.waited_for(Interval::exact(taken_s)).mid;
         self.ending(share)
     }
 
