@@ -43,8 +43,9 @@ pub fn freed(io: &Io, pair: &Pair, limit: &IoLimit) -> f64 {
 }
 
 /// The part (0..1) of the waiting for disks below a limit that goes on without images: what the device
-/// takes of it; the rest is before there is a request. Each request takes what it takes now. Of those that
-/// write the log there are fewer, by the images' part of its bytes, but never less than one for a flush.
+/// takes of it; the rest is before there is a request. Each request takes no longer than half of them do
+/// now: slower are those behind images, and behind the pages that a checkpoint writes with them. Of those
+/// that write the log there are fewer, by the images' part of its bytes, but never less than one for a flush.
 pub fn of_device(io: &Io, pair: &Pair, limit: &IoLimit) -> f64 {
     let of = |direction| disk_limit::below(io, pair, limit, direction);
     let flushes: u64 = of(Direction::Flush).map(|flow| flow.requests).sum();
@@ -53,10 +54,12 @@ pub fn of_device(io: &Io, pair: &Pair, limit: &IoLimit) -> f64 {
         Role::Log if flushes > 0 => kept.max(flushes as f64 / flow.requests.max(1) as f64).min(1.0),
         _ => 1.0,
     };
-    let waits_for = of(Direction::Write).filter(|flow| flow.role != Role::Data);
-    let writes_s: f64 =
-        waits_for.map(|flow| disk::time_of([flow].into_iter()) * goes_on(flow)).sum();
-    let device_s = writes_s + disk::time_of(of(Direction::Flush));
+    let takes_s = |flow: &Flow| {
+        let each = flow.latency.p50_s.0.min(flow.latency.mean_s.0) + flow.queued_s.0;
+        flow.requests as f64 * each * goes_on(flow)
+    };
+    let writes = of(Direction::Write).filter(|flow| flow.role != Role::Data);
+    let device_s: f64 = writes.chain(of(Direction::Flush)).map(takes_s).sum();
     let waited = disk::waited(io, pair).filter(|waited| *waited > 0.0);
     waited.map_or(1.0, |waited| (device_s / waited).min(1.0))
 }

@@ -171,9 +171,9 @@ mod tests {
     use super::*;
     use crate::test_io::{flow, io};
     use crate::test_window::{self, found as findings, gaps};
-    use untax_core::Bytes;
     use untax_core::activity::Doing;
     use untax_core::database::Settings;
+    use untax_core::{Bytes, Seconds};
 
     fn window(images: u64) -> Window {
         let mut window = test_window::postgres();
@@ -240,6 +240,11 @@ mod tests {
         io.flows.as_mut().into_value().unwrap().push(flush);
         let gain = findings(evaluate(&window))[0].gain.unwrap().factor;
         assert!((gain - 10.0 / 5.6).abs() < 1e-9, "{gain}");
+        // Few flushes are slow: they are behind what goes.
+        let io = window.io.as_mut().into_value().unwrap();
+        io.flows.as_mut().into_value().unwrap()[1].latency.p50_s = Seconds(0.000_5);
+        let gain = findings(evaluate(&window))[0].gain.unwrap().factor;
+        assert!((gain - 10.0 / 5.45).abs() < 1e-9, "{gain}");
     }
 
     #[test]
