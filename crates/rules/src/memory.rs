@@ -20,7 +20,9 @@ pub fn waits(window: &Window, pair: &Pair) -> Reading<Option<Stall>> {
     let locked = files.map(|files| files.share.scale(reclaiming(window, pair)));
     let queued = queued(window, pair).into_value().flatten().map(|queued| queued.share);
     let more = || evicted.into_iter().chain(locked).chain(queued);
-    let read = charged.map(|charged| reading_again(pair, charged.again));
+    let read = charged.map(|charged| {
+        reading_again(pair, charged.again).plus(completing(window, pair, charged.again))
+    });
     reclaim(window, pair).and_then(|stall| {
         let Some(stall) = stall.map(|stall| more().fold(stall, Stall::and)) else {
             return Reading::Present(None);
@@ -44,11 +46,29 @@ pub fn reading_again(pair: &Pair, again: Interval) -> Interval {
     reading.unwrap_or(Interval::new(0.0, 0.0, 1.0)).times(again)
 }
 
-/// What the kernel's workers took of the CPUs to read again what had been evicted, which is `again` of
-/// what was read, and to write what was to be: the part of what the database's devices moved that these
-/// are. A page that was changed is written before it goes, so of the data written as much may be for that
-/// as was read again.
+/// The part of the time on CPU that its threads were interrupted as requests were done for what was moved
+/// again. Where too little was sampled to tell it is left out: it is a twentieth where all is read again.
+fn completing(window: &Window, pair: &Pair, again: Interval) -> Interval {
+    let completing = pair.activity.value().and_then(|activity| activity.share_completing());
+    let part = completing.zip(moved_again(window, pair, again));
+    part.map_or(Interval::exact(0.0), |(completing, moved)| completing.times(moved))
+}
+
+/// What the kernel's workers took of the CPUs to read again what had been evicted, and to write what was
+/// to be.
 fn workers_s(window: &Window, pair: &Pair, again: Interval) -> Option<Interval> {
+    let taken_s = window.kernel_workers_s.map_or_else(
+        || Interval::new(0.0, 0.0, nobody_s(window, pair)),
+        // Wherever they are: no more than their part is on the database's CPUs.
+        |taken_s| Interval::exact(taken_s.0 * cpus::part(window, pair)),
+    );
+    Some(moved_again(window, pair, again)?.times(taken_s))
+}
+
+/// The part of what the database's devices moved that is for a limit: what was read again, which is
+/// `again` of what was read, and written before. A page that was changed is written before it goes, so of
+/// the data written as much may be for that as was read again. None where nothing was.
+fn moved_again(window: &Window, pair: &Pair, again: Interval) -> Option<Interval> {
     let io = window.io.value()?;
     let devices = disk::devices_of(io, &pair.end.id);
     let flows = || {
@@ -64,12 +84,7 @@ fn workers_s(window: &Window, pair: &Pair, again: Interval) -> Option<Interval> 
     let (read, written) = (again.scale(data(Direction::Read)), data(Direction::Write));
     let with_writes = read.map(|read| read + read.min(written));
     let moved = Interval::new(read.low, with_writes.mid, with_writes.high);
-    let taken_s = window.kernel_workers_s.map_or_else(
-        || Interval::new(0.0, 0.0, nobody_s(window, pair)),
-        // Wherever they are: no more than their part is on the database's CPUs.
-        |taken_s| Interval::exact(taken_s.0 * cpus::part(window, pair)),
-    );
-    (moved.high > 0.0).then(|| moved.scale(1.0 / all).times(taken_s))
+    (moved.high > 0.0).then(|| moved.scale(1.0 / all))
 }
 
 /// What neither the database nor another process that was seen took of the CPUs: where workers of the

@@ -23,7 +23,7 @@ pub const RULE: Rule = Rule {
                evicted shortly before: that part of what was read (workingset_refault_file of its \
                group), of the time waiting for disks to read and of the time on CPU getting file \
                pages that are not in the page cache (up to 997 samples a second and CPU; any part of it \
-               where those were too few to tell). Second, \
+               where those were too few to tell), or interrupted as its requests are done. Second, \
                waits inside file calls behind threads that reclaim with the file's lock. Third, \
                waiting for CPUs that workers of the kernel (kworker, ksoftirqd) had meanwhile to \
                move these pages: of all that they took, the part that pages read again, and as \
@@ -171,6 +171,13 @@ mod tests {
         assert!(!short.fix.contains("limit"));
     }
 
+    /// `Sampled`, with so many of a thousand in the end of requests.
+    fn sample_completing(window: &mut Window, count: u64) {
+        let Reading::Present(activities) = &mut window.activity else { panic!("it is traced") };
+        let sampled = activities[0].slices[0].sampled.as_mut().expect("it was sampled");
+        sampled.completing = Some(count);
+    }
+
     #[test]
     fn workers_that_read_again_and_write_for_it_have_the_cpus_meanwhile() {
         let mut window = test_window::postgres();
@@ -209,6 +216,12 @@ mod tests {
         window.kernel_workers_s = Some(Seconds(4.0));
         assert!((tax(&window).share - (0.2 + 0.5 / 7.0)).abs() < 1e-9);
         assert!((tax(&window).low - (0.2 + 0.25 / 7.0)).abs() < 1e-9, "it may be written anyway");
+        // A fifth of its own 6 s it was interrupted, half of that for pages that are moved again.
+        window.kernel_workers_s = Some(Seconds(0.0));
+        sample_completing(&mut window, 200);
+        let own = 0.1 * (6.0 + 10.0 * 6.0 / 20.0) / 20.0;
+        assert!((tax(&window).share - (0.2 + own)).abs() < 1e-9, "{:?}", tax(&window));
+        sample_completing(&mut window, 0);
         // Where they are not seen it is not nothing: of 20 s the database took 6, others none.
         window.kernel_workers_s = None;
         assert!((tax(&window).share - 0.2).abs() < 1e-9);

@@ -364,6 +364,7 @@ mod tests {
             faulting: None,
             faulting_on_data: Some(250),
             reading: None,
+            completing: None,
             calling: None,
         });
         window.end.databases[0].counters.accesses = Reading::Absent("not asked".to_owned());

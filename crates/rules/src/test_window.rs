@@ -387,6 +387,7 @@ const SAMPLED: Sampled = Sampled {
     faulting: None,
     faulting_on_data: None,
     reading: None,
+    completing: None,
     calling: None,
 };
 

@@ -33,6 +33,10 @@ pub struct Sampled {
     /// none when it is not known where the kernel does.
     #[serde(default)]
     pub reading: Option<u64>,
+    /// Those in which a thread was interrupted as requests to block devices were done, anybody's; none when
+    /// it is not known where the kernel ends them.
+    #[serde(default)]
+    pub completing: Option<u64>,
     /// Those in system calls of each kind, in the order of [`Call::ALL`]; none in older captures.
     #[serde(default)]
     pub calling: Option<[u64; Call::ALL.len()]>,
@@ -97,6 +101,12 @@ impl Activity {
         self.share_of_samples(|sampled| sampled.reading)
     }
 
+    /// The share of their time on a CPU that the threads were interrupted as requests to block devices
+    /// were done, in the same way.
+    pub fn share_completing(&self) -> Option<Interval> {
+        self.share_of_samples(|sampled| sampled.completing)
+    }
+
     /// The share of their time on a CPU that the threads spent in system calls of this kind, in the
     /// same way.
     pub fn share_calling(&self, call: Call) -> Option<Interval> {
@@ -129,6 +139,7 @@ mod tests {
         faulting: None,
         faulting_on_data: None,
         reading: None,
+        completing: None,
         calling: None,
     };
 

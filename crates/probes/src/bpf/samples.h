@@ -91,7 +91,7 @@ verified_once u32 function_at(u64 address)
 
 /*
  * Whether the current thread is in a page fault, and the innermost of the functions for pages of files
- * that it is in; RANGES: in none. Where it executes its own program there is no stack of the kernel's.
+ * and for requests that it is in; RANGES: in none. Where it executes its own program there is no stack of the kernel's.
  */
 static __always_inline bool is_faulting(void *context, u32 *innermost)
 {
@@ -158,7 +158,9 @@ int on_sample(void *context)
 		return 0;
 	pages = count_call(total);
 	faulting = is_faulting(context, &place);
-	if (pages && place >= KERNEL_READS && place < RANGES)
+	if (place >= KERNEL_ENDS && place < RANGES)
+		__sync_fetch_and_add(&total->completing, 1);
+	else if (pages && place >= KERNEL_READS && place < RANGES)
 		__sync_fetch_and_add(&total->reading, 1);
 	if (faulting) {
 		__sync_fetch_and_add(&total->faulting, 1);

@@ -177,6 +177,8 @@ struct total {
 	u64 faulting_on_data;
 	/* Those that fill the page cache from a disk, but for freeing memory for it. */
 	u64 reading;
+	/* Those in which a thread was interrupted as requests to block devices were done. */
+	u64 completing;
 	/* Those in system calls of each kind, page faults included. */
 	u64 calling[CALLS];
 	/* Threads that there was no room for. */
@@ -193,12 +195,14 @@ struct range {
 
 /*
  * After the memory of each database: where the kernel begins to serve a page fault, where it looks
- * for pages of a file that it has, and where it gets those that it has not.
+ * for pages of a file that it has, where it gets those that it has not, and where it ends requests to
+ * block devices as they are done.
  */
 #define KERNEL_FAULTS MAX_DATABASES
 #define KERNEL_LOOKS (KERNEL_FAULTS + 1)
 #define KERNEL_READS (KERNEL_LOOKS + 1)
-#define RANGES (MAX_DATABASES + 5)
+#define KERNEL_ENDS (KERNEL_READS + 3)
+#define RANGES (MAX_DATABASES + 7)
 
 /* A function of the kernel: its name, where it is and what that address is called, with its size. */
 struct function {

@@ -56,8 +56,12 @@ const LOOKS: &str = "filemap_get_read_batch";
 /// one of some of them.
 const READS: [&str; 3] = ["filemap_get_pages", "page_cache_ra_unbounded", "page_cache_ra_order"];
 
+/// The functions that end requests to block devices as they are done: with most drivers after an
+/// interrupt, with those of NVMe in it.
+const ENDS: [&str; 2] = ["blk_done_softirq", "blk_mq_end_request_batch"];
+
 /// Where the kernel does what is to be told apart, in the order of threads.h.
-const FUNCTIONS: [&str; 5] = [ENTRY, LOOKS, READS[0], READS[1], READS[2]];
+const FUNCTIONS: [&str; 7] = [ENTRY, LOOKS, READS[0], READS[1], READS[2], ENDS[0], ENDS[1]];
 
 /// What samples can tell apart here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -68,6 +72,8 @@ pub(super) struct Places {
     pub data: bool,
     /// The filling of the page cache.
     pub reading: bool,
+    /// The end of requests to block devices.
+    pub completing: bool,
 }
 
 /// `struct range` of threads.h.
@@ -107,7 +113,8 @@ pub(super) fn prepare(bpf: &Running) -> libbpf_rs::Result<Places> {
     }
     let faults = has(&found, &[ENTRY]);
     let data = faults && bpf.has(ADDRESSES);
-    Ok(Places { faults, data, reading: has(&found, &READS) })
+    let [reading, completing] = [has(&found, &READS), has(&found, &ENDS)];
+    Ok(Places { faults, data, reading, completing })
 }
 
 /// What the kernel finds of these functions itself: nothing where it would take long.

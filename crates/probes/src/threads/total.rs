@@ -20,7 +20,8 @@ const SAMPLED: usize = HUNG + 1;
 const FAULTING: usize = SAMPLED + 1;
 const FAULTING_ON_DATA: usize = FAULTING + 1;
 const READING: usize = FAULTING_ON_DATA + 1;
-const CALLING: usize = READING + 1;
+const COMPLETING: usize = READING + 1;
+const CALLING: usize = COMPLETING + 1;
 pub(super) const LOST: usize = CALLING + Call::ALL.len();
 const HOLDING_WAITS: usize = 4;
 
@@ -36,6 +37,7 @@ pub(super) fn sampled(total: &[u64], before: &[u64], per_s: u32, places: Places)
         per_s: Some(per_s),
         on_cpu: grown(SAMPLED, total, before),
         reading: places.reading.then(|| grown(READING, total, before)),
+        completing: places.completing.then(|| grown(COMPLETING, total, before)),
         faulting: places.faults.then(|| grown(FAULTING, total, before)),
         faulting_on_data: places.data.then(|| grown(FAULTING_ON_DATA, total, before)),
         calling: Some(Call::ALL.map(|call| grown(CALLING + call as usize, total, before))),
@@ -87,6 +89,7 @@ mod tests {
             ("faulting", FAULTING),
             ("faulting_on_data", FAULTING_ON_DATA),
             ("reading", READING),
+            ("completing", COMPLETING),
             ("calling", CALLING),
             ("lost", LOST),
         ] {
