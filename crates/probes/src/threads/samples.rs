@@ -56,14 +56,15 @@ const LOOKS: &str = "filemap_get_read_batch";
 /// one of some of them.
 const READS: [&str; 3] = ["filemap_get_pages", "page_cache_ra_unbounded", "page_cache_ra_order"];
 
-/// The functions that end requests to block devices as they are done: with most drivers after an
-/// interrupt, with those of NVMe in it.
+/// The functions that end requests to block devices as they are done: after an interrupt with most drivers,
+/// in it with `nvme`.
 const ENDS: [&str; 2] = ["blk_done_softirq", "blk_mq_end_request_batch"];
 
 /// Where the kernel does what is to be told apart, in the order of threads.h.
 const FUNCTIONS: [&str; 7] = [ENTRY, LOOKS, READS[0], READS[1], READS[2], ENDS[0], ENDS[1]];
 
 /// What samples can tell apart here.
+#[expect(clippy::struct_excessive_bools, reason = "each can be told or not, whatever the others")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Places {
     /// Page faults.
