@@ -91,7 +91,8 @@ verified_once u32 function_at(u64 address)
 
 /*
  * Whether the current thread is in a page fault, and the innermost of the functions for pages of files
- * and for requests that it is in; RANGES: in none. Where it executes its own program there is no stack of the kernel's.
+ * and for requests that it is in; RANGES: in none. Where it executes its own program there is no stack
+ * of the kernel's.
  */
 static __always_inline bool is_faulting(void *context, u32 *innermost)
 {
