@@ -171,11 +171,11 @@ mod tests {
         assert!(!short.fix.contains("limit"));
     }
 
-    /// `Sampled`, with so many of a thousand in the end of requests.
-    fn sample_completing(window: &mut Window, count: u64) {
+    /// So many of a thousand samples in the end of requests.
+    fn sample_completing(window: &mut Window, count: Option<u64>) {
         let Reading::Present(activities) = &mut window.activity else { panic!("it is traced") };
         let sampled = activities[0].slices[0].sampled.as_mut().expect("it was sampled");
-        sampled.completing = Some(count);
+        sampled.completing = count;
     }
 
     #[test]
@@ -211,6 +211,10 @@ mod tests {
         test_window::sample_reading(&mut window, 0);
         let tax = |window: &Window| found(evaluate(window))[0].tax.clone().unwrap();
         assert!((tax(&window).share - 0.2).abs() < 1e-9, "no worker ran");
+        sample_completing(&mut window, None);
+        let most = 0.05 * (6.0 + 10.0 * 6.0 / 20.0) / 20.0;
+        assert!((tax(&window).high - (0.2 + most)).abs() < 1e-9, "interrupts were not sampled");
+        sample_completing(&mut window, Some(0));
         // Half of 4 of the 14 s that others than its two threads had the machine's CPUs: a seventh of what
         // these waited for them.
         window.kernel_workers_s = Some(Seconds(4.0));
@@ -218,10 +222,10 @@ mod tests {
         assert!((tax(&window).low - (0.2 + 0.25 / 7.0)).abs() < 1e-9, "it may be written anyway");
         // A fifth of its own 6 s it was interrupted, half of that for pages that are moved again.
         window.kernel_workers_s = Some(Seconds(0.0));
-        sample_completing(&mut window, 200);
+        sample_completing(&mut window, Some(200));
         let own = 0.1 * (6.0 + 10.0 * 6.0 / 20.0) / 20.0;
         assert!((tax(&window).share - (0.2 + own)).abs() < 1e-9, "{:?}", tax(&window));
-        sample_completing(&mut window, 0);
+        sample_completing(&mut window, Some(0));
         // Where they are not seen it is not nothing: of 20 s the database took 6, others none.
         window.kernel_workers_s = None;
         assert!((tax(&window).share - 0.2).abs() < 1e-9);

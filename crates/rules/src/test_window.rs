@@ -373,7 +373,7 @@ pub fn sample(window: &mut Window, call: Call, count: u64) {
 
 /// And so many got pages of files that were not in the page cache.
 pub fn sample_reading(window: &mut Window, count: u64) {
-    set_samples(window, Sampled { reading: Some(count), ..SAMPLED });
+    set_samples(window, Sampled { reading: Some(count), completing: Some(0), ..SAMPLED });
 }
 
 /// And so many were in page faults.
