@@ -17,28 +17,6 @@ struct polled {
 	u16 happened;
 };
 
-/* The file that a descriptor of a process is open as; 0 when it is closed. */
-static __always_inline u64 open_as(struct task_struct *task, u32 descriptor)
-{
-	struct fdtable *table = BPF_CORE_READ(task, files, fdt);
-	struct file **slots;
-	u64 file = 0;
-
-	if (!table || descriptor >= BPF_CORE_READ(table, max_fds))
-		return 0;
-	slots = BPF_CORE_READ(table, fd);
-	bpf_probe_read_kernel(&file, sizeof(file), &slots[descriptor]);
-	return file;
-}
-
-/* The number of a socket: the next one may well have its place in memory, and its descriptor. */
-static __always_inline u64 socket_at(struct task_struct *task, u32 descriptor)
-{
-	struct file___mode *file = (void *)open_as(task, descriptor);
-
-	return file ? BPF_CORE_READ(file, f_inode, i_ino) : 0;
-}
-
 /* No descriptor has this number. */
 #define UNKNOWN ((u32)-1)
 
@@ -136,17 +114,6 @@ static __always_inline void count_client(u32 database, u32 pid)
 		bpf_map_update_elem(&clients, &client, &one, BPF_ANY);
 }
 
-#define FORMAT_OF_MODE 0xf000
-#define SOCKET 0xc000
-
-static __always_inline bool is_socket(u32 descriptor)
-{
-	struct file___mode *file = (void *)open_as(bpf_get_current_task_btf(), descriptor);
-	unsigned short mode = file ? BPF_CORE_READ(file, f_inode, i_mode) : 0;
-
-	return (mode & FORMAT_OF_MODE) == SOCKET;
-}
-
 /*
  * The current process, and who started it: a script may start a client for each request, with
  * programs in between that change its user or limit its time. Who writes to a file just now is none:
@@ -157,7 +124,7 @@ static __always_inline void count_clients(u32 database)
 	struct task_struct *task = bpf_get_current_task_btf();
 	int generation;
 
-	if (!is_socket(ARGUMENT_1(registers())))
+	if (!is_socket(open_as(task, ARGUMENT_1(registers()))))
 		return;
 	for (generation = 0; generation < 4; generation++) {
 		u32 pid = BPF_CORE_READ(task, tgid);

@@ -59,20 +59,7 @@ struct files_struct {
 	struct fdtable *fdt;
 };
 
-struct timerqueue_node {
-	__s64 expires;
-};
-
-struct hrtimer {
-	struct timerqueue_node node;
-};
-
-struct signal_struct {
-	struct hrtimer real_timer;
-};
-
 struct task_struct {
-	struct signal_struct *signal;
 	int pid;
 	int tgid;
 	struct task_struct *real_parent;

@@ -118,9 +118,6 @@ static __always_inline bool is_faulting(void *context, u32 *innermost)
 	return faulting;
 }
 
-/* PF_IO_WORKER of linux/sched.h: its registers are those of the thread that started it. */
-#define IO_WORKER 0x10
-
 /*
  * Registers of a thread that executes its own program hold no system call, nor do a fault's. Gives
  * whether it is one that reads or writes a file.
@@ -133,7 +130,7 @@ static __always_inline bool count_call(struct total *total)
 
 	if (kind >= CALLS || bpf_get_current_task_btf()->flags & IO_WORKER)
 		return 0;
-	if (kind == CALL_PAGES && is_socket(ARGUMENT_1(regs))) {
+	if (kind == CALL_PAGES && is_socket(open_as(bpf_get_current_task_btf(), ARGUMENT_1(regs)))) {
 		if (call->sends)
 			return 0;
 		kind = CALL_RECEIVE;

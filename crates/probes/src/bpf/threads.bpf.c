@@ -13,24 +13,13 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 struct bpf_map;
 
-/* What follows three underscores is no part of a name to CO-RE: block.h has other fields of them. */
-#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
-
-struct inode___mode {
-	unsigned short i_mode;
-	unsigned long i_ino;
-};
-
-struct file___mode {
-	struct inode___mode *f_inode;
-};
-
-#pragma clang attribute pop
-
 #define TASK_RUNNING 0
 #define TASK_INTERRUPTIBLE 1
 #define TASK_DEAD 0x80
 #define TASK_WAKEKILL 0x100
+
+/* PF_IO_WORKER of linux/sched.h: its registers are those of the thread that started it. */
+#define IO_WORKER 0x10
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -142,6 +131,7 @@ verified_once int hand_over(struct thread *thread)
 	return 0;
 }
 
+#include "descriptors.h"
 #include "throttled.h"
 #include "waits.h"
 
@@ -268,6 +258,8 @@ static __always_inline u8 reason(struct thread *thread, struct task_struct *task
 	thread->holds = 0;
 	thread->waits_in = 0;
 	if (state & TASK_INTERRUPTIBLE) {
+		if (BPF_CORE_READ(task, flags) & IO_WORKER)
+			return SLEEP;
 		if (!call)
 			return OTHER;
 		if (call->timeout) {
@@ -283,7 +275,7 @@ static __always_inline u8 reason(struct thread *thread, struct task_struct *task
 			}
 			/* Of all that poll, epoll alone has its time-out there. */
 			if (polling == FOREVER && call->timeout == 4)
-				thread->waits_in = ARGUMENT_1(regs) + 1;
+				tell_for_whom(thread, task, ARGUMENT_1(regs));
 			if (call->timeout == 3)
 				remember_client(thread, task, regs);
 		} else if (call->sleeps == FUTEX) {
@@ -403,11 +395,8 @@ int BPF_PROG(on_waking, struct task_struct *task)
 			woken_by_peer(thread);
 		return 0;
 	}
-	if (!call || !call->sends) {
-		woken_from_outside(thread, task);
+	if (!call || !call->sends)
 		return 0;
-	}
-	woken_by_client(thread);
 	client = bpf_get_current_pid_tgid() >> 32;
 	if (client != thread->client || bpf_get_prandom_u32() % CLIENT_SAMPLING == 0)
 		count_clients(thread->database);

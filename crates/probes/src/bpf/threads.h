@@ -120,6 +120,8 @@ struct thread {
 	u8 aside;
 	/* It has left a CPU while it was watched: whether it serves a client may be known. */
 	u8 seen;
+	/* It has waited for a client, or its title says that it serves one. */
+	u8 asked;
 	/* The process that woke it last with a request. */
 	u32 client;
 	/* What it spent on a CPU (ns) since it polled last. */
@@ -128,8 +130,8 @@ struct thread {
 	u64 waits_since;
 	u64 clocks[HOLDING_WAITS];
 	/*
-	 * Descriptors of epoll, plus one: the one that it waits in without a time-out, the one in
-	 * which a client's send woke it last, and another in which a thread of its database did.
+	 * Descriptors of epoll, plus one: the one that it waits in without a time-out, and the last ones
+	 * seen to be for a client, and for none.
 	 */
 	u32 waits_in;
 	u32 clients_in;

@@ -81,54 +81,37 @@ static __always_inline void settle_holding(struct thread *thread, u64 spent, u64
 }
 
 /*
- * Whether it polls where only threads of its own database wake it: a server process that waits for
- * another one's lock. Told from waiting for a client by what woke it before, because the wait may
- * outlast the slice.
+ * It waits in an epoll descriptor without a time-out: for its client, or for other processes of its
+ * server, whose latches are no sockets, as one that waits for another one's lock does.
  */
+static __always_inline void tell_for_whom(struct thread *thread, struct task_struct *task,
+					  u32 descriptor)
+{
+	u32 name = descriptor + 1;
+
+	thread->waits_in = name;
+	if (name == thread->peers_in || name == thread->clients_in)
+		return;
+	if (!polls_socket(task, descriptor)) {
+		thread->peers_in = name;
+		return;
+	}
+	thread->clients_in = name;
+	thread->asked = 1;
+}
+
+/* Whether it serves a client, and waits where only threads of its own database wake it. */
 static __always_inline bool waits_for_peers(struct thread *thread)
 {
-	return thread->doing == POLL && thread->waits_in && thread->waits_in == thread->peers_in &&
-	       thread->clients_in && thread->waits_in != thread->clients_in;
-}
-
-/* It is about to be woken by a client's send. */
-static __always_inline void woken_by_client(struct thread *thread)
-{
-	if (thread->waits_in)
-		thread->clients_in = thread->waits_in;
-}
-
-/* A timer wakes whom it is for this soon (ns) after it has run out. */
-#define SOON_NS 10000000
-
-/*
- * Whether the timer of its process has run out just now: PostgreSQL looks for deadlocks then. The
- * signal is not pending yet, as those who wait for signals are woken before.
- */
-static __always_inline bool is_timed_out(struct task_struct *task)
-{
-	struct signal_struct *none = NULL;
-	u64 now = bpf_ktime_get_ns(), end;
-
-	if (!bpf_core_field_exists(none->real_timer.node.expires))
-		return 0;
-	end = BPF_CORE_READ(task, signal, real_timer.node.expires);
-	return now >= end && now - end < SOON_NS;
-}
-
-/* By an interrupt: a client far away has sent something, unless a timer of its own has run out. */
-static __always_inline void woken_from_outside(struct thread *thread, struct task_struct *task)
-{
-	if (thread->waits_in && thread->waits_in != thread->peers_in && !is_timed_out(task))
-		woken_by_client(thread);
+	return thread->doing == POLL && thread->asked && thread->waits_in &&
+	       thread->waits_in == thread->peers_in;
 }
 
 /* It is about to be woken by a thread of its own database. */
 static __always_inline void woken_by_peer(struct thread *thread)
 {
-	if (thread->waits_in && thread->waits_in != thread->clients_in)
-		thread->peers_in = thread->waits_in;
-	thread->doing = POLL_PEER;
+	if (!thread->waits_in || thread->waits_in != thread->clients_in)
+		thread->doing = POLL_PEER;
 }
 
 /* A wait begins, after so many switches: if there were as many before, it goes on. */

@@ -29,6 +29,7 @@ impl Fresh {
         bytes[40] = (self.model == Model::Thread).into();
         bytes[41] = (self.model == Model::Process).into();
         bytes[44] = self.aside.into();
+        bytes[46] = (self.polling == Polling::Forever).into();
         // Of a wait that goes on, its beginning is not known: it counts from now.
         bytes[64..72].copy_from_slice(&self.since_ns.to_ne_bytes());
         bytes
@@ -109,6 +110,7 @@ pub(super) mod tests {
             ("limited", 1),
             ("forks", 1),
             ("aside", 1),
+            ("asked", 1),
             ("polling", 2),
         ];
         let sum: usize = all.into_iter().map(|(name, value)| set(name, value)).sum();
