@@ -18,7 +18,8 @@ use std::process::Command;
 use support::numbers::{part, sum};
 use support::{Bystander, Untax, database, rules};
 use untax_lab::{
-    Group, LabError, MariaDb, Pgbench, Place, Postgres, Redis, RedisBenchmark, Sysbench,
+    Group, LabError, Load, MariaDb, Pgbench, Place, Postgres, Redis, RedisBenchmark, Settings,
+    Sysbench,
 };
 
 /// How many threads a process and its children have.
@@ -134,13 +135,18 @@ fn processes_of_one_database_are_not_its_clients() {
     });
 }
 
+/// A MariaDB that eight clients ask.
+fn busy(settings: Settings) -> Result<(MariaDb, Load), LabError> {
+    let mariadb = MariaDb::start(Place::Host, settings)?;
+    mariadb.sysbench_fill(50_000)?;
+    let load = mariadb.sysbench_run(&Sysbench { threads: 8, seconds: MINUTES, rows: 50_000 })?;
+    Ok((mariadb, load))
+}
+
 #[test]
 fn every_second_of_mariadb_is_accounted_for() {
     support::real(|| {
-        let mariadb = MariaDb::start(Place::Host, &[("innodb_buffer_pool_size", "256M")])?;
-        mariadb.sysbench_fill(50_000)?;
-        let load = Sysbench { threads: 8, seconds: MINUTES, rows: 50_000 };
-        let _load = mariadb.sysbench_run(&load)?;
+        let (mariadb, _load) = busy(&[("innodb_buffer_pool_size", "256M")])?;
         accounted(mariadb.pid().unwrap());
         Ok(())
     });
@@ -155,11 +161,8 @@ fn workers_that_the_kernel_writes_with_for_mariadb_are_too() {
             ("innodb_flush_method", "fsync"),
             ("innodb_max_dirty_pages_pct", "0"),
         ];
-        let mariadb = MariaDb::start(Place::Host, &settings)?;
+        let (mariadb, _load) = busy(&settings)?;
         let pid = mariadb.pid().unwrap();
-        mariadb.sysbench_fill(50_000)?;
-        let load = Sysbench { threads: 8, seconds: MINUTES, rows: 50_000 };
-        let _load = mariadb.sysbench_run(&load)?;
         let found = accounted(pid);
         let workers = workers(pid);
         println!("{workers} workers: {:#}", found["time"]);

@@ -82,11 +82,17 @@ static __always_inline bool is_polled_socket(struct rb_node *node)
 	return node && is_socket(BPF_CORE_READ(item, ffd.file));
 }
 
-/* Whether an epoll descriptor polls a socket, or more than the three that are looked at. */
-static __always_inline bool polls_socket(struct task_struct *task, u32 descriptor)
+/* The tree of what an epoll descriptor polls; NULL when that is nothing, or cannot be read. */
+static __always_inline struct rb_node *polled_by(struct task_struct *task, u32 descriptor)
 {
 	struct eventpoll *polled = BPF_CORE_READ(open_as(task, descriptor), private_data);
-	struct rb_node *root = BPF_CORE_READ(polled, rbr.rb_root.rb_node);
+
+	return BPF_CORE_READ(polled, rbr.rb_root.rb_node);
+}
+
+/* Whether a socket is in it, or more than the three that are looked at. */
+static __always_inline bool holds_socket(struct rb_node *root)
+{
 	struct rb_node *left = BPF_CORE_READ(root, rb_left), *right = BPF_CORE_READ(root, rb_right);
 
 	return is_polled_socket(root) || is_polled_socket(left) || is_polled_socket(right) ||

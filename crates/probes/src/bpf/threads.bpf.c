@@ -258,7 +258,7 @@ static __always_inline u8 reason(struct thread *thread, struct task_struct *task
 	thread->holds = 0;
 	thread->waits_in = 0;
 	if (state & TASK_INTERRUPTIBLE) {
-		if (BPF_CORE_READ(task, flags) & IO_WORKER)
+		if (task->flags & IO_WORKER)
 			return SLEEP;
 		if (!call)
 			return OTHER;

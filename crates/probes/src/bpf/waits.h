@@ -88,16 +88,20 @@ static __always_inline void tell_for_whom(struct thread *thread, struct task_str
 					  u32 descriptor)
 {
 	u32 name = descriptor + 1;
+	struct rb_node *polled;
 
 	thread->waits_in = name;
 	if (name == thread->peers_in || name == thread->clients_in)
 		return;
-	if (!polls_socket(task, descriptor)) {
-		thread->peers_in = name;
+	polled = polled_by(task, descriptor);
+	if (!polled)
 		return;
+	if (holds_socket(polled)) {
+		thread->clients_in = name;
+		thread->asked = 1;
+	} else {
+		thread->peers_in = name;
 	}
-	thread->clients_in = name;
-	thread->asked = 1;
 }
 
 /* Whether it serves a client, and waits where only threads of its own database wake it. */
