@@ -1,7 +1,7 @@
 //! The result of `untax check`: what `--json` prints.
 
 use crate::database::{Container, DatabaseMemory, HugePageUse, Model, Pod, Settings};
-use crate::finding::{Finding, Tax, Unmeasured};
+use crate::finding::{EVERY_RULE, Finding, Tax, Unmeasured};
 use crate::host::HostFacts;
 use crate::pressure::Pressure;
 use crate::{Bytes, Calibration, Io, Reading, Seconds};
@@ -106,6 +106,13 @@ pub struct Checked {
     pub findings: Vec<Finding>,
     /// What could not be measured.
     pub unmeasured: Vec<Unmeasured>,
+}
+
+impl Check {
+    /// Whether a database was there when the window opened and ended, or was restarted, meanwhile.
+    pub fn lost_a_database(&self) -> bool {
+        self.unmeasured.iter().any(|unmeasured| unmeasured.rule == EVERY_RULE)
+    }
 }
 
 impl Checked {

@@ -148,11 +148,14 @@ pub struct Finding {
 /// Something a rule could not measure, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unmeasured {
-    /// The rule's id.
+    /// The rule's id, or [`EVERY_RULE`].
     pub rule: String,
     /// Why, and what would make it measurable.
     pub why: String,
 }
+
+/// Stands for all rules, where nothing is told of a database that ended during the check.
+pub const EVERY_RULE: &str = "all";
 
 /// What a rule says about one database, or about the host.
 #[derive(Debug, Clone, PartialEq)]

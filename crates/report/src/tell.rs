@@ -50,7 +50,9 @@ pub fn platform_tax(db: &Checked) -> String {
 /// The answer in one sentence: the page's title.
 pub fn headline(check: &Check) -> String {
     let Some(dearest) = by_cost(check).first().copied() else {
-        return "No database found on this host".to_owned();
+        let lost = "No database was there all through the check";
+        return if check.lost_a_database() { lost } else { "No database found on this host" }
+            .into();
     };
     let name = facts::name(dearest);
     match cost(dearest) {
@@ -74,6 +76,11 @@ pub const NO_DATABASE: [&str; 2] = [
     "A database that runs as another user is only seen by root: use sudo.",
     "Any other program can be checked by its process: untax check --pid PID",
 ];
+
+/// The same for a check, which may have seen one end.
+pub fn without_database(check: &Check) -> &'static [&'static str] {
+    if check.lost_a_database() { &["Once it runs again: untax check"] } else { &NO_DATABASE }
+}
 
 /// The databases, the dearest first.
 pub fn by_cost(check: &Check) -> Vec<&Checked> {

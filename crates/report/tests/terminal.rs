@@ -8,6 +8,7 @@ use proptest::prelude::*;
 use unicode_width::UnicodeWidthStr;
 use untax_core::Reading::Absent;
 use untax_core::check::Check;
+use untax_core::finding::Unmeasured;
 use untax_report::terminal::{Style, check, pages};
 
 const PLAIN: Style = Style { colour: false, width: 80 };
@@ -35,6 +36,16 @@ fn two_databases() {
 #[test]
 fn no_database() {
     insta::assert_snapshot!(check(&common::empty(), PLAIN));
+}
+
+#[test]
+fn a_database_that_ended_was_there() {
+    let mut result = common::empty();
+    let why = "postgres:7 ended or was restarted during the check".to_owned();
+    result.unmeasured.push(Unmeasured { rule: "all".to_owned(), why: why.clone() });
+    let screen = check(&result, PLAIN);
+    assert!(screen.starts_with("No database was there all through the check.\n  Once it runs"));
+    assert!(screen.contains(&why) && !screen.contains("sudo"), "{screen}");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use crate::pressure::pressure;
 use crate::stall::IDLE_SHARE;
 use crate::tcp_retransmit;
 use untax_core::check::{Check, Checked, OwnCost, SCHEMA};
-use untax_core::finding::Says;
+use untax_core::finding::{EVERY_RULE, Says};
 use untax_core::window::Pair;
 use untax_core::{Diagnosis, Finding, Interval, Reading, Severity, Tax, Unmeasured, Window};
 
@@ -17,7 +17,7 @@ pub fn check(window: &Window, run: String, own: Reading<OwnCost>) -> Check {
     unmeasured.extend(window.start.databases.iter().filter_map(|start| {
         let gone = !window.end.databases.iter().any(|end| start.is_same_instance(end));
         gone.then(|| Unmeasured {
-            rule: "all".to_owned(),
+            rule: EVERY_RULE.to_owned(),
             why: format!("{} ended or was restarted during the check", start.id),
         })
     }));

@@ -69,7 +69,9 @@ fn watched(args: &Args, state: &State) -> anyhow::Result<Check> {
     let saved = Saved { check, window };
     // A full disk or a read-only one must not cost the user the result.
     if let Err(error) = state.save_run(&run, &saved) {
-        say(&format!("untax: this run is not saved: {error:#}"));
+        say(&format!(
+            "untax: this run is not saved, so that untax plan does not know it: {error:#}"
+        ));
     }
     Ok(saved.check)
 }

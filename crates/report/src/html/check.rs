@@ -21,10 +21,7 @@ pub(super) fn part(check: &Check) -> Part {
     let body = html! {
         (head("untax check", &title, &conditions(check)))
         @if check.databases.is_empty() {
-            p.lede {
-                "A database that runs as another user is only seen by root. Any other program "
-                "can be checked by its process: " code { "untax check --pid PID" } "."
-            }
+            @for line in tell::without_database(check) { p.lede { (line) } }
         }
         (overview(check, scale))
         @for db in tell::by_cost(check) { (database(db, scale)) }

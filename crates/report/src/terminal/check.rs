@@ -70,7 +70,7 @@ impl Columns {
 fn answer(screen: &mut Screen, check: &Check) {
     screen.line(&[span(Ink::Bold, format!("{}.", tell::headline(check)))]);
     if check.databases.is_empty() {
-        for line in tell::NO_DATABASE {
+        for line in tell::without_database(check) {
             screen.line(&[span(Ink::Plain, format!("  {line}"))]);
         }
     }

@@ -32,7 +32,7 @@ pub struct Args {
     /// interrupted. Results are not saved; the status is 1 when any of them has findings
     #[arg(long)]
     json: bool,
-    /// Stop after this many windows
+    /// Stop after this many windows; with --json
     #[arg(long, value_name = "N", requires = "json", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
 }
