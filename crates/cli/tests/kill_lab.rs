@@ -1,7 +1,8 @@
 //! SIGKILL at random moments of `untax lab run`: soon after, no control group, mount, loop device,
-//! network, process, file or changed setting of the lab is left.
+//! network, process, file, shared memory or changed setting of the lab is left.
 //!
-//! `cargo test -p untax --test kill_lab -- TIMES [SEED]` as root, with no other lab running.
+//! `cargo test -p untax --test kill_lab -- TIMES [SEED]` as root, with no other lab running and
+//! no other database started or stopped meanwhile.
 //! Without TIMES it says how to run it and does nothing: it changes settings of the whole machine.
 
 #![allow(
@@ -148,10 +149,18 @@ fn has_begun(lab: u32) -> bool {
     children.is_ok_and(|children| !children.trim().is_empty())
 }
 
-/// The settings with their values; those that this machine does not have are left out.
+/// The settings with their values; those that this machine does not have are left out. And the shared
+/// memory that there is, of System V and of POSIX.
 fn settings() -> Vec<String> {
     let text = |path: &&str| Some(format!("{path} = {}", fs::read_to_string(path).ok()?.trim()));
-    SETTINGS.iter().filter_map(text).collect()
+    let mut all: Vec<String> = SETTINGS.iter().filter_map(text).collect();
+    let segments = fs::read_to_string("/proc/sysvipc/shm").unwrap_or_default();
+    let id = |line: &str| Some(format!("shared memory {}", line.split_whitespace().nth(1)?));
+    all.extend(segments.lines().skip(1).filter_map(id));
+    let files = fs::read_dir("/dev/shm").into_iter().flatten().flatten();
+    all.extend(files.map(|file| file.path().display().to_string()));
+    all.sort();
+    all
 }
 
 /// Everything that bears the lab's name.
