@@ -159,7 +159,6 @@ fn settings() -> Vec<String> {
     all.extend(segments.lines().skip(1).filter_map(id));
     let files = fs::read_dir("/dev/shm").into_iter().flatten().flatten();
     all.extend(files.map(|file| file.path().display().to_string()));
-    all.sort();
     all
 }
 

@@ -24,7 +24,8 @@ directory=$(mktemp -d -t untax-lab.XXXXXXXX) && mkdir -m 700 "$directory.own" &&
 /// its shared memory behind. And one that works elsewhere may still write: tried until nothing is left.
 const REMOVE: &str = r#"
 ticks=600
-while [ "$ticks" -gt 0 ] && readlink /proc/[0-9]*/cwd 2>/dev/null | grep -qF "${directory:-none}"; do
+while [ -n "$directory" ] && [ "$ticks" -gt 0 ] &&
+    readlink /proc/[0-9]*/cwd 2>/dev/null | grep -qF "$directory"; do
     sleep 0.1
     ticks=$((ticks - 1))
 done
