@@ -8,7 +8,7 @@ use crate::setup::Setup;
 use crate::work::{self, Served, Work};
 use crate::{LabError, Settings, program};
 
-const KIND: Kind = Kind { user: "mysql", abrupt: "TERM", orderly: "TERM" };
+const KIND: Kind = Kind { user: "mysql", signal: "TERM" };
 const PACKAGE: &str = "mariadb-server";
 
 /// For data that nobody will miss.

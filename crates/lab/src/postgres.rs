@@ -9,7 +9,9 @@ use crate::{LabError, Settings, program};
 use std::path::PathBuf;
 use untax_host::Host;
 
-const KIND: Kind = Kind { user: "postgres", abrupt: "QUIT", orderly: "INT" };
+/// Not SIGQUIT, which comes sooner to an end: a process that it meets while that makes shared
+/// memory leaves it behind.
+const KIND: Kind = Kind { user: "postgres", signal: "INT" };
 const PACKAGE: &str = "postgresql";
 
 /// Where Debian and its kin keep the programs of each version.

@@ -7,7 +7,7 @@ use crate::setup::Setup;
 use crate::work::{self, Served, Work};
 use crate::{LabError, Settings, program};
 
-const KIND: Kind = Kind { user: "redis", abrupt: "TERM", orderly: "TERM" };
+const KIND: Kind = Kind { user: "redis", signal: "TERM" };
 const PACKAGE: &str = "redis-server";
 
 /// Requests at a time, as in redis.io's own example of pipelining.

@@ -33,11 +33,8 @@ pub enum Place {
 pub(crate) struct Kind {
     /// The OS user of the Debian package.
     pub(crate) user: &'static str,
-    /// The signal after which it goes soon and leaves nothing in the kernel; not SIGKILL, which
-    /// runc would not pass on.
-    pub(crate) abrupt: &'static str,
-    /// The signal after which it saves its data and goes.
-    pub(crate) orderly: &'static str,
+    /// The signal after which it saves its data and goes, leaving nothing in the kernel.
+    pub(crate) signal: &'static str,
 }
 
 /// A scratch server. Fields are dropped in this order: the process, its container, its files.
@@ -128,12 +125,12 @@ impl Server {
         };
         let whole = match &container {
             None => {
-                let prefix = self.account.prefix(self.kind.abrupt);
+                let prefix = self.account.prefix(self.kind.signal);
                 [self.entering.clone(), prefix, words.to_vec()].concat()
             }
             Some(container) => container.command(),
         };
-        let shell = Shell::run(&whole, self.kind.abrupt, &log, self.scratch.path())?;
+        let shell = Shell::run(&whole, self.kind.signal, &log, self.scratch.path())?;
         let mut running = Running { shell, container, pid: 0, log };
         running.wait_until_ready(ready, &program::name(words))?;
         self.running = Some(running);
@@ -152,9 +149,7 @@ impl Server {
 
     /// Stops the server in good order; its files stay until it is dropped.
     pub(crate) fn stop(&mut self) {
-        if let Some(running) = self.running.take() {
-            running.shell.stop(self.kind.orderly);
-        }
+        self.running = None;
     }
 }
 

@@ -18,12 +18,15 @@ const RESERVED: &str = "/sys/kernel/mm/hugepages/hugepages-2048kB/resv_hugepages
 const SURPLUS: &str = "/sys/kernel/mm/hugepages/hugepages-2048kB/surplus_hugepages";
 
 /// Writes `$2` pages into the pool `$1` until no more than `$4` are surplus by `$3`: pages that a
-/// server still has when its pool shrinks become surplus, and some stay so when it ends.
+/// server still has when its pool shrinks become surplus. They stay so though nobody has them any
+/// more when the server ends while the pool shrinks; the kernel gives such pages back only after
+/// they have become ordinary ones, which those of a pool do when all its pages are asked for.
 const SHRINK: &str = r#"
 printf %s "$2" >"$1"
 ticks=900
 while [ "$(cat "$3")" -gt "$4" ] && [ "$ticks" -gt 0 ]; do
     sleep 0.1
+    printf %s "$(cat "$1")" >"$1"
     printf %s "$2" >"$1"
     ticks=$((ticks - 1))
 done

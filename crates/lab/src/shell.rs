@@ -8,7 +8,7 @@
 
 use crate::LabError;
 use std::ffi::OsStr;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
@@ -17,21 +17,22 @@ use std::time::{Duration, Instant};
 /// How often an end is looked for.
 pub(crate) const TICK: Duration = Duration::from_millis(20);
 
-/// Runs `$3…` with its output in file `$2`, says its pid, and ends as it ends. When a line comes
-/// down the pipe, the program gets the signal named there; when the pipe closes, signal `$1`; and
-/// after a minute SIGKILL. The shell being the parent, the pid cannot have passed to another.
+/// Runs `$3…` with its output in file `$2`, says its pid, and ends as it ends. When the pipe
+/// closes, the program gets signal `$1` until it ends, as one that is just starting may ignore it,
+/// and after a minute SIGKILL. The shell being the parent, the pid cannot have passed to another.
+/// Whoever would hear of the pid may have ended before it is said.
 const RUN: &str = r#"
 signal=$1 log=$2
 shift 2
+trap : PIPE
 exec 3<&0
 "$@" >>"$log" 2>&1 </dev/null 3<&- &
 program=$!
 echo "$program"
 {
-    read -r asked <&3
-    kill -s "${asked:-$signal}" "$program"
+    read -r end <&3
     ticks=600
-    while [ "$ticks" -gt 0 ] && kill -0 "$program"; do
+    while [ "$ticks" -gt 0 ] && kill -s "$signal" "$program"; do
         sleep 0.1
         ticks=$((ticks - 1))
     done
@@ -111,15 +112,6 @@ impl Shell {
             std::thread::sleep(TICK);
         }
     }
-
-    /// Stops the program with another signal than the one for an abrupt end, and waits for it.
-    pub(crate) fn stop(mut self, signal: &str) {
-        if let Some(pipe) = &mut self.pipe {
-            // The program may have ended just now, and its shell with it: then all is done.
-            let _ = writeln!(pipe, "{signal}");
-        }
-        let _ = self.child.wait();
-    }
 }
 
 impl Drop for Shell {
@@ -150,6 +142,31 @@ mod tests {
         }
         drop(guard);
         assert!(!file.exists());
+    }
+
+    #[test]
+    fn a_program_that_ignores_its_first_signal_gets_another() {
+        let starting = "trap '' TERM; sleep 1; trap - TERM; exec sleep 600";
+        let status = left_alone(&["/bin/sh", "-c", starting], Stdio::null());
+        assert_eq!(status.code(), Some(128 + Signal::TERM.as_raw()), "{status}");
+    }
+
+    #[test]
+    fn a_program_whose_starter_ended_meanwhile_is_ended() {
+        let (heard, said) = std::io::pipe().unwrap();
+        drop(heard);
+        let status = left_alone(&["/bin/sleep", "600"], said.into());
+        assert_eq!(status.code(), Some(128 + Signal::TERM.as_raw()), "{status}");
+    }
+
+    /// How a program ends whose starter ends soon.
+    fn left_alone(program: &[&str], said: Stdio) -> ExitStatus {
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", RUN, "untax-lab", "TERM", "/dev/null"]).args(program);
+        let mut shell = command.stdin(Stdio::piped()).stdout(said).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(200));
+        drop(shell.stdin.take());
+        shell.wait().unwrap()
     }
 
     #[test]

@@ -8,6 +8,7 @@
     reason = "a test looks at the machine by other ways than the code that it tests"
 )]
 
+use rustix::fs::{FallocateFlags, MemfdFlags, fallocate, memfd_create};
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -208,6 +209,28 @@ fn nothing_outlives_a_killed_starter() {
         eventually("the end of its load", || !mentions(directory));
         let id = directory.trim_end_matches('/').rsplit('/').next().unwrap().to_owned();
         eventually("the removal of its container", || !cgroup_exists(&id));
+    }
+}
+
+#[test]
+fn the_pool_shrinks_though_its_user_ends_meanwhile() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let _turn = Turn::wait().unwrap();
+    let before = host_settings();
+    for round in 0..60 {
+        let pool = HugePages::reserve(300).unwrap();
+        let memory = memfd_create("untax-lab", MemfdFlags::HUGETLB).unwrap();
+        fallocate(&memory, FallocateFlags::empty(), 0, 40 << 21).unwrap();
+        // The moment at which the kernel goes wrong is short, and not always the same.
+        let user = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_micros(round * 100));
+            drop(memory);
+        });
+        drop(pool);
+        user.join().unwrap();
+        assert_eq!(host_settings(), before, "round {round}");
     }
 }
 
