@@ -7,6 +7,7 @@ use crate::session::{Session, closing_or_gone, taken};
 use crate::state::State;
 use anyhow::bail;
 use clap::Args;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 use untax_core::{Calibration, Database, Reading, Seconds, Snapshot, Window};
 use untax_engines::{Asker, Selection};
@@ -19,6 +20,11 @@ pub const CALIBRATION: &str = "calibration";
 /// How long a calibration that `check` made is kept; one of `bench pages` holds until the
 /// processor or the kernel is another.
 const KEPT: Duration = Duration::from_secs(24 * 3600);
+
+/// A shorter window has too few slices to say anything with an interval; a longer one only hides
+/// when something happened.
+const LENGTHS: RangeInclusive<Duration> =
+    Duration::from_millis(500)..=Duration::from_secs(24 * 3600);
 
 /// Which databases to look at, and for how long.
 #[derive(Debug, Args)]
@@ -36,7 +42,7 @@ pub struct Watching {
     #[arg(long, group = "which")]
     all: bool,
     /// How long to watch: 10s, 500ms, 2m; 0s takes one look and measures no rates
-    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration)]
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = window)]
     pub window: Duration,
     /// Do not measure what page faults and page walks cost here; taxes that need it are unmeasured
     #[arg(long)]
@@ -200,6 +206,15 @@ fn pod_uids(host: &Host, name: &str) -> anyhow::Result<Vec<String>> {
     Ok(uids)
 }
 
+/// The length of a window: none, which is a single look, or one of `LENGTHS`.
+fn window(text: &str) -> Result<Duration, String> {
+    let length = duration(text)?;
+    if length.is_zero() || LENGTHS.contains(&length) {
+        return Ok(length);
+    }
+    Err("a window is 500ms to 24h long, or 0s for a single look".to_owned())
+}
+
 /// A time such as `10s`.
 pub fn duration(text: &str) -> Result<Duration, String> {
     let wrong = || format!("{text} is not a time such as 10s, 500ms or 2m");
@@ -238,6 +253,16 @@ mod tests {
     fn what_calibrating_took_is_left_out_where_it_is_not_known() {
         assert!(measured_here(Some(Seconds(2.34))).starts_with("2.3 s of this check's CPU time "));
         assert!(measured_here(None).starts_with("this check measured what pages cost here; "));
+    }
+
+    #[test]
+    fn a_window_is_long_enough_to_tell_or_none() {
+        for length in ["0s", "500ms", "10s", "24h"] {
+            assert_eq!(window(length), duration(length));
+        }
+        for length in ["1ms", "499ms", "25h", "999999h", "-1s", "10"] {
+            window(length).unwrap_err();
+        }
     }
 
     #[test]

@@ -12,10 +12,21 @@ pub const POOL_SHARE: f64 = 0.9;
 
 pub fn lint(draft: &Draft, snapshot: &Snapshot) -> Vec<Warning> {
     let mut warnings = Vec::new();
+    warnings.extend(nobody(snapshot));
     warnings.extend(overcommit(&draft.steps, &snapshot.host));
     warnings.extend(conflicts(&draft.steps));
     warnings.extend(others(&draft.steps, snapshot));
     warnings
+}
+
+/// That there was nobody to change anything for.
+fn nobody(snapshot: &Snapshot) -> Option<Warning> {
+    snapshot.databases.is_empty().then(|| Warning {
+        id: "no-database".to_owned(),
+        refuses: false,
+        text: "no database was there when the check ended: untax check again once one runs"
+            .to_owned(),
+    })
 }
 
 /// New pools that do not fit into what memory is available.

@@ -53,3 +53,13 @@ fn a_remedy_that_has_nothing_for_one_of_two_databases_leaves_it_to_a_person() {
     let ids = ["postgres:1", "postgres:2"].map(|id| vec![id.to_owned()]);
     assert_eq!(tasks, [("cpu-limit", &ids[0][..]), ("by-hand", &ids[1][..])]);
 }
+
+#[test]
+fn a_check_whose_database_ended_has_nothing_to_plan_for_and_says_so() {
+    let nobody = snapshot(host("debian", "12", gap(), ""), Vec::new());
+    let check = check(&nobody, "small-pages", "hugepage-pool");
+    let plan = untax_remedies::plan("a".to_owned(), &check, &nobody, &Wish::default()).unwrap();
+    assert!(plan.steps.is_empty() && plan.tasks.is_empty());
+    let warnings: Vec<_> = plan.warnings.iter().map(|w| (w.id.as_str(), w.refuses)).collect();
+    assert_eq!(warnings, [("no-database", false)]);
+}

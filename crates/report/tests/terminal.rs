@@ -8,8 +8,10 @@ use proptest::prelude::*;
 use unicode_width::UnicodeWidthStr;
 use untax_core::Reading::Absent;
 use untax_core::check::Check;
+use untax_core::compare::{self, Cause, Change, Compared, Comparison};
 use untax_core::finding::Unmeasured;
-use untax_report::terminal::{Style, check, pages};
+use untax_core::{Interval, Tax};
+use untax_report::terminal::{Style, check, comparison, pages};
 
 const PLAIN: Style = Style { colour: false, width: 80 };
 
@@ -105,6 +107,37 @@ fn reasons_are_told_once() {
     result.databases[0].unmeasured = Vec::new();
     let screen = check(&result, Style { width: 100, ..PLAIN });
     assert!(screen.contains("small-pages, page-table-bloat (postgres:4012): no"), "{screen}");
+}
+
+#[test]
+fn a_comparison_has_room_for_its_verdicts() {
+    let tax =
+        |share: f64| Some(Tax::new(Interval::new(share - 0.08, share, share + 0.08), "traced"));
+    let cause = |change, found, tax| Cause {
+        rule: "postgres-full-page-writes".to_owned(),
+        found,
+        tax,
+        change,
+    };
+    let compared = Compared {
+        id: "postgres:7".to_owned(),
+        tax: [tax(0.27), tax(0.25)],
+        causes: vec![
+            cause(Change::Same, [true, true], [tax(0.27), tax(0.25)]),
+            cause(Change::Gone, [true, false], [tax(0.27), None]),
+            cause(Change::Unmeasured, [true, false], [tax(0.27), None]),
+        ],
+    };
+    let whole = Comparison {
+        schema: compare::SCHEMA.to_owned(),
+        before: "check-1".to_owned(),
+        after: "check-2".to_owned(),
+        databases: vec![compared],
+        unmatched: vec!["redis:9".to_owned()],
+    };
+    let screen = comparison(&whole, PLAIN);
+    assert_calm(&screen, PLAIN.width);
+    insta::assert_snapshot!(screen);
 }
 
 #[test]

@@ -86,6 +86,9 @@ fn found(stall: &Stall, window: &Window, pair: &Pair) -> Says {
         }
     }
     by_name.sort_by(|a, b| b.1.total_cmp(&a.1));
+    // The first is named however little it had.
+    let shown = by_name.iter().take_while(|(_, cpus)| *cpus >= 0.05).count().max(1);
+    by_name.truncate(shown);
     let named = by_name.iter().take(3).map(|(name, cpus)| format!("{name} ({cpus:.1} CPUs)"));
     let named: Vec<String> = named.collect();
     let neighbour = |(other, taken_s): &(&Other, f64)| {

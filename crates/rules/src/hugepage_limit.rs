@@ -1,7 +1,6 @@
 //! `hugepage-limit`: a cgroup allows fewer huge pages than the database will touch.
 
 use crate::catalogue::Rule;
-use crate::pools::page_name;
 use untax_core::database::{HugetlbLimit, Segment};
 use untax_core::finding::Says;
 use untax_core::window::Pair;
@@ -138,7 +137,7 @@ impl Need {
     fn finding(&self, database: &Database, broken: &Broken) -> Finding {
         let Broken { cgroup, file, limit, usage, fatal } = broken;
         let fatal = *fatal && self.mapped;
-        let page = page_name(self.size);
+        let page = kernel_name(self.size);
         let mut evidence = vec![
             Evidence::new("huge pages needed", self.bytes.0, "bytes", self.source.clone()),
             Evidence::new("limit", limit.0, "bytes", format!("hugetlb.{page}.{file} of {cgroup}")),
@@ -169,6 +168,15 @@ impl Need {
             gain: None,
             remedy: Some("cgroup-hugetlb-limit".to_owned()),
         }
+    }
+}
+
+/// A size as it is in the names of the kernel's files.
+fn kernel_name(size: Bytes) -> String {
+    match size.0 {
+        s if s % (1 << 30) == 0 => format!("{}GB", s >> 30),
+        s if s % (1 << 20) == 0 => format!("{}MB", s >> 20),
+        s => format!("{}KB", s >> 10),
     }
 }
 

@@ -1,7 +1,7 @@
 //! `hugepages-idle`: memory reserved for huge pages that nobody uses.
 
 use crate::catalogue::Rule;
-use crate::pools::{page_name, unpromised};
+use crate::pools::unpromised;
 use untax_core::finding::Says;
 use untax_core::host::Pool;
 use untax_core::{Bytes, Diagnosis, Evidence, Finding, Reading, Severity, Unmeasured, Window};
@@ -61,7 +61,7 @@ fn idle_finding(window: &Window, pool: &Pool, memory: Option<Bytes>) -> Option<F
         return None;
     }
     let is_large = share.is_some_and(|share| share >= LARGE_SHARE);
-    let page = page_name(pool.size_bytes);
+    let page = pool.size_bytes;
     let source = format!("/sys/kernel/mm/hugepages/hugepages-{}kB", pool.size_bytes.0 >> 10);
     let candidate = candidate(window, pool);
     let count = |name: &str, value: &Reading<u64>| {

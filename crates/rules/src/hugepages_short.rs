@@ -1,7 +1,7 @@
 //! `hugepages-short`: huge pages were asked for and are not there.
 
 use crate::catalogue::Rule;
-use crate::pools::{on_base_pages, page_name, pool, unpromised};
+use crate::pools::{on_base_pages, pool, unpromised};
 use untax_core::finding::Says;
 use untax_core::host::Pool;
 use untax_core::window::Pair;
@@ -54,16 +54,19 @@ fn evaluate_one(window: &Window, pair: &Pair) -> Option<Diagnosis> {
         let why = asked.needed_pages.why().unwrap_or("the pool could not be read".to_owned());
         return says(Says::Unmeasured(Unmeasured { rule: RULE.id.to_owned(), why }));
     };
-    let name = page_name(size);
     let short = needed.saturating_sub(free);
     let (summary, fix) = if short > 0 {
         (
-            format!("asked for {needed} pages of {name}, {free} are free: {short} too few"),
-            format!("grow the {name} pool by {short} pages, restart the database"),
+            format!(
+                "asked for {needed} pages of {size}, {free} are free and not promised: {short} too few"
+            ),
+            format!("grow the {size} pool by {short} pages, restart the database"),
         )
     } else {
         (
-            format!("asked for huge pages and sits on small ones, though {free} are free now"),
+            format!(
+                "asked for huge pages and sits on small ones, though {free} are free and not promised now"
+            ),
             "restart the database: the pool was too small when it started".to_owned(),
         )
     };
@@ -110,12 +113,11 @@ fn boot_shortages(window: &Window) -> Vec<Diagnosis> {
 }
 
 fn boot_finding(size: Bytes, asked: u64, got: u64) -> Finding {
-    let name = page_name(size);
     Finding {
         rule: RULE.id.to_owned(),
         severity: Severity::Medium,
-        summary: format!("{asked} pages of {name} were asked for at boot, the pool has {got}"),
-        fix: format!("check what shrank the {name} pool, or that the node has the memory for it"),
+        summary: format!("{asked} pages of {size} were asked for at boot, the pool has {got}"),
+        fix: format!("check what shrank the {size} pool, or that the node has the memory for it"),
         evidence: vec![
             Evidence::new("asked for at boot", asked, "pages", "/proc/cmdline"),
             Evidence::new("in the pool", got, "pages", "/sys/kernel/mm/hugepages"),

@@ -19,12 +19,3 @@ pub fn on_base_pages(host: &HostFacts, database: &Database) -> Option<bool> {
     let base = host.base_page_bytes.value().copied().unwrap_or(Bytes::KIB_4);
     Some(*database.memory.page_size_bytes.value()? <= base)
 }
-
-/// The sizes of pages as people write them: 4k, 2m, 1g.
-pub fn page_name(size: Bytes) -> String {
-    match size.0 {
-        s if s >= 1 << 30 && s % (1 << 30) == 0 => format!("{}g", s >> 30),
-        s if s >= 1 << 20 && s % (1 << 20) == 0 => format!("{}m", s >> 20),
-        s => format!("{}k", s >> 10),
-    }
-}

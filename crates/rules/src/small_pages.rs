@@ -4,7 +4,7 @@ mod walks;
 
 use crate::accounting::Demand;
 use crate::catalogue::Rule;
-use crate::pools::{on_base_pages, page_name};
+use crate::pools::on_base_pages;
 use crate::stall::IDLE_SHARE;
 use untax_core::database::Model;
 use untax_core::finding::Says;
@@ -147,7 +147,6 @@ impl Cost {
         };
         let tax = priced.map(|(demand, taken)| Tax::new(demand.share_of(taken), method()));
         let gain = priced.map(|(demand, taken)| demand.gain_of(taken).into());
-        let name = page_name(page);
         // What was measured first: a screen has room for the beginning alone.
         let mut evidence: Vec<Evidence> =
             parts.into_iter().flat_map(|part| part.evidence).collect();
@@ -156,7 +155,7 @@ impl Cost {
         Finding {
             rule: RULE.id.to_owned(),
             severity: if idle { Severity::Info } else { severity(tax.as_ref(), bytes) },
-            summary: format!("{bytes} of data on {name} pages"),
+            summary: format!("{bytes} of data on pages of {page}"),
             fix: fix(pair, bytes),
             evidence,
             tax,

@@ -60,6 +60,9 @@ pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
         print_json(&plan)?;
     } else {
         print(&terminal::plan(&plan, style()))?;
+        if args.output.is_none() && plan.tasks.iter().any(|task| task.file.is_some()) {
+            say("untax plan -o DIR   writes the files in brackets");
+        }
         if !plan.steps.is_empty() {
             say(&format!(
                 "untax apply {id} --dry-run   whether it can be applied\nuntax apply {id}"

@@ -5,9 +5,9 @@ use super::screen::{Ink, Screen, pad, span};
 use crate::format;
 use untax_core::compare::{Change, Comparison};
 
-/// Columns of the rule, and of the tax before and after.
-const RULE: usize = 22;
-const TAX: usize = 20;
+/// Columns of the rule and of the verdict; what a narrow screen cuts is the taxes behind them.
+const RULE: usize = 28;
+const VERDICT: usize = 20;
 
 /// Two checks, cause by cause.
 pub fn comparison(comparison: &Comparison, style: Style) -> String {
@@ -31,9 +31,8 @@ pub fn comparison(comparison: &Comparison, style: Style) -> String {
             };
             screen.line(&[
                 span(Ink::Plain, pad(&format!("  {}", cause.rule), RULE)),
-                span(Ink::Plain, pad(&tax(0), TAX)),
-                span(Ink::Plain, pad(&tax(1), TAX)),
-                span(ink, word),
+                span(ink, pad(word, VERDICT)),
+                span(Ink::Plain, format!("{} -> {}", tax(0), tax(1))),
             ]);
         }
         screen.blank();

@@ -10,10 +10,6 @@ use crate::observe::Watching;
 use crate::state::State;
 use crate::{Outcome, Usage};
 use std::io::IsTerminal;
-use std::time::Duration;
-
-/// A window shorter than this has too few slices to say anything.
-const SHORTEST: Duration = Duration::from_millis(500);
 
 /// Arguments of `untax watch`.
 #[derive(Debug, clap::Args)]
@@ -39,8 +35,8 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
-    if args.watching.window < SHORTEST {
-        let why = "--window is 500ms at least; untax check --window 0s takes a single look";
+    if args.watching.window.is_zero() {
+        let why = "untax watch has windows of 500ms at least; untax check --window 0s takes a single look";
         return Err(Usage(why.to_owned()).into());
     }
     if args.json {
