@@ -79,6 +79,12 @@ impl Setting {
         if self.is_restored(tree)? {
             return Ok(true);
         }
+        if let Self::Pool { .. } = self {
+            // Pages whose user ended while their pool shrank are free and stay surplus: the kernel gives
+            // them back only after they have become ordinary ones, as all that are asked for are.
+            let total = tree.number(&self.file())?;
+            tree.write(&self.file(), &total.to_string())?;
+        }
         tree.write(&self.file(), &self.prior())?;
         self.is_restored(tree)
     }
