@@ -24,8 +24,7 @@ fn nobody(snapshot: &Snapshot) -> Option<Warning> {
     snapshot.databases.is_empty().then(|| Warning {
         id: "no-database".to_owned(),
         refuses: false,
-        text: "no database was there when the check ended: untax check again once one runs"
-            .to_owned(),
+        text: "no database was there when the check ended; once one runs: untax check".to_owned(),
     })
 }
 
