@@ -1,10 +1,10 @@
 //! From a window to the result of a check.
 
-use crate::accounting::time_shares;
 use crate::catalogue::RULES;
-use crate::pressure::pressure;
-use crate::stall::IDLE_SHARE;
-use crate::tcp_retransmit;
+use crate::diagnoses::tcp_retransmit;
+use crate::model::accounting::time_shares;
+use crate::model::pressure::pressure;
+use crate::model::stall::IDLE_SHARE;
 use untax_core::check::{Check, Checked, OwnCost, SCHEMA};
 use untax_core::finding::{EVERY_RULE, Says};
 use untax_core::window::Pair;

@@ -1,6 +1,6 @@
 //! All rules, in the order in which help and reports name them.
 
-use crate::{
+use crate::diagnoses::{
     cni_path, conntrack_pressure, cpu_contended, cpu_throttled, dirty_burst, disk_slow,
     duplicate_machine_id, hugepage_limit, hugepages_idle, hugepages_short, io_hang, lock_contended,
     mysql_temp_files, neighbour_reclaim, numa_churn, numa_remote, oom_near, page_table_bloat,
@@ -8,31 +8,7 @@ use crate::{
     shared_filesystem, short_connections, small_pages, storage_remote, tcp_retransmit, thp_mode,
     too_many_connections, vm_steal,
 };
-use untax_core::{Diagnosis, Window};
-
-/// One diagnosis. Its id is the name of its file, with hyphens.
-pub struct Rule {
-    /// What users script against.
-    pub id: &'static str,
-    /// One line.
-    pub summary: &'static str,
-    /// What happens in the machine, and why it costs the database time or memory.
-    pub what: &'static str,
-    /// How it is found, how its tax and gain are measured, and what they leave out.
-    pub measured: &'static str,
-    /// What to change.
-    pub fix: &'static str,
-    /// Where the facts come from.
-    pub sources: &'static [&'static str],
-    /// What it needs beyond an ordinary user.
-    pub privilege: &'static str,
-    /// The oldest kernel on which it says anything.
-    pub minimum_kernel: &'static str,
-    /// What measuring it costs the database.
-    pub cost: &'static str,
-    /// The diagnosis itself.
-    pub evaluate: fn(&Window) -> Vec<Diagnosis>,
-}
+use crate::rule::Rule;
 
 /// Every rule.
 pub static RULES: &[Rule] = &[
@@ -83,7 +59,7 @@ mod tests {
         for rule in RULES {
             assert!(std::ptr::eq(find(rule.id).unwrap(), rule), "{} twice", rule.id);
             // From the crate's folder, where tests run: one that was built in another clone has its path.
-            let file = format!("src/{}.rs", rule.id.replace('-', "_"));
+            let file = format!("src/diagnoses/{}.rs", rule.id.replace('-', "_"));
             assert!(std::path::Path::new(&file).exists(), "{file}");
             for text in [rule.summary, rule.what, rule.measured, rule.fix, rule.privilege] {
                 assert!(!text.is_empty(), "{}", rule.id);

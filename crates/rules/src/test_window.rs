@@ -1,7 +1,7 @@
 //! Windows for the tests of rules: one where nothing was read, and one with a busy PostgreSQL
 //! whose readings a test then changes.
 
-use crate::catalogue::Rule;
+use crate::rule::Rule;
 use Reading::{Absent, Present};
 use jiff::Timestamp;
 use untax_core::activity::{Call, Doing, Polling, Sampled, Slice, Spent};
@@ -342,7 +342,7 @@ pub fn beside_steal(rule: &Rule, mut window: Window) -> [f64; 3] {
     if let Present(time) = &mut window.end.host.cpu_time {
         time.steal_s = before.steal_s + (time.busy_s - before.busy_s);
     }
-    [without, tax(rule, &window), tax(&crate::vm_steal::RULE, &window)]
+    [without, tax(rule, &window), tax(&crate::diagnoses::vm_steal::RULE, &window)]
 }
 
 /// Taxes are as expected.

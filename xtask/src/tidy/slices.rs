@@ -10,7 +10,7 @@ pub fn check(tree: &Tree) -> Vec<Problem> {
     [
         files(tree, "crates/host/src/facts", facts),
         files(tree, "crates/engines/src", engines),
-        files(tree, "crates/rules/src", rules),
+        files(tree, "crates/rules/src/diagnoses", rules),
         files(tree, "crates/experiments/src", experiments),
     ]
     .concat()

@@ -1,0 +1,171 @@
+//! `cni-path`: what the database's packets pass between its container and the network.
+
+use crate::model::without_tax::{self, Words};
+use crate::rule::Rule;
+use untax_core::network::{Links, Way};
+use untax_core::window::Pair;
+use untax_core::{Diagnosis, Evidence, Reading, Severity, Window};
+
+pub const RULE: Rule = Rule {
+    id: "cni-path",
+    summary: "the database's packets go through a virtual link, and perhaps an overlay",
+    what: "In a network namespace of its own a database reaches its clients through a pair of \
+           virtual links, the host's routing and firewall rules, and often an overlay that wraps \
+           each packet into another. Each step is work of the kernel for each packet, on the \
+           database's CPUs or beside it. Published, for Redis between pods compared with between \
+           nodes, in a bench whose own noise was 12 %: +33 % latency (19 to 46) with routing by \
+           the host, 0 % (-10 to +9) with routing by eBPF. For short connections iptables can be \
+           faster, below some 20,000 services.",
+    measured: "The namespace of the database against that of the host; the link of its default \
+               route; the host's links whose other end has that number; the host's overlays that \
+               carried packets in the window; drops of the link. Found, for information, when it \
+               carries packets. Its tax is unmeasured: the kernel does this work in interrupts \
+               and in the sending threads, and counts it for nobody. Compare the same load from \
+               the host's network.",
+    fix: "When latency of small requests matters: the host's network (hostNetwork, --network \
+          host), a CNI with eBPF host routing, a macvlan, ipvlan or SR-IOV link; native routing \
+          in place of an overlay.",
+    sources: &["man7.org: veth(4), network_namespaces(7)", "docs.cilium.io: eBPF host routing"],
+    privilege: "root for other users' processes",
+    minimum_kernel: "3.0",
+    cost: "three small files for each database in a namespace of its own",
+    evaluate,
+};
+
+/// A database that fewer packets pass is used in another way: over a Unix socket, or not at all.
+const WORTH_PACKETS_PER_S: f64 = 10.0;
+
+/// Fewer than this in a window is chance.
+const WORTH_DROPS: u64 = 5;
+
+fn evaluate(window: &Window) -> Vec<Diagnosis> {
+    window.databases().flat_map(|pair| evaluate_one(window, &pair)).collect()
+}
+
+fn evaluate_one(window: &Window, pair: &Pair) -> Vec<Diagnosis> {
+    let id = Some(pair.end.id.as_str());
+    let way = |database: &untax_core::Database| {
+        database.network.as_ref().and_then(|network| network.way.clone())
+    };
+    let end = match way(pair.end) {
+        Reading::Present(way) => way,
+        // It shares the host's network, or has no way out of its own.
+        Reading::Absent(_) => return Vec::new(),
+        gap => return without_tax::unmeasured(RULE.id, id, gap.why().unwrap_or_default()),
+    };
+    let links = match &window.end.host.links {
+        Reading::Present(links) => links,
+        gap => return without_tax::unmeasured(RULE.id, id, gap.why().unwrap_or_default()),
+    };
+    let Some(start) = pair.start.and_then(|start| way(start).into_value()) else {
+        return Vec::new();
+    };
+    let packets_per_s =
+        end.packets.saturating_sub(start.packets) as f64 / pair.seconds.max(f64::EPSILON);
+    let is_pair = end.index.value().is_some_and(|index| links.veth_peers.contains(index));
+    if packets_per_s < WORTH_PACKETS_PER_S || !is_pair {
+        return Vec::new();
+    }
+    let dropped = end.dropped.saturating_sub(start.dropped);
+    let before = window.start.host.links.value();
+    said(id, &end, packets_per_s, dropped, &carrying(before, links))
+}
+
+/// The overlays that carried packets in the window.
+fn carrying(before: Option<&Links>, links: &Links) -> Vec<String> {
+    let grew = |overlay: &&untax_core::network::Overlay| {
+        let mut before = before.into_iter().flat_map(|links| &links.overlays);
+        let known = before.find(|known| known.name == overlay.name);
+        overlay.packets > known.map_or(0, |known| known.packets)
+    };
+    let named =
+        |overlay: &untax_core::network::Overlay| format!("{} ({})", overlay.name, overlay.kind);
+    links.overlays.iter().filter(grew).map(named).collect()
+}
+
+fn said(
+    id: Option<&str>,
+    way: &Way,
+    packets_per_s: f64,
+    dropped: u64,
+    overlays: &[String],
+) -> Vec<Diagnosis> {
+    let beside = match overlays {
+        [] => String::new(),
+        overlays => format!("; the host's overlay {} is in use", overlays.join(", ")),
+    };
+    let lost = dropped >= WORTH_DROPS;
+    let losses = if lost { format!(", {dropped} dropped") } else { String::new() };
+    let mut evidence = vec![
+        Evidence::new("packets", packets_per_s, "1/s", "/proc/PID/net/dev"),
+        Evidence::new("dropped", dropped, "count", "/proc/PID/net/dev"),
+        Evidence::new("link", way.device.as_str(), "", "/proc/PID/net/route"),
+    ];
+    evidence.extend(
+        overlays.iter().map(|o| Evidence::new("overlay", o.as_str(), "", "/sys/class/net")),
+    );
+    let words = Words {
+        severity: if lost { Severity::Low } else { Severity::Info },
+        summary: format!(
+            "{packets_per_s:.0} packets a second go through the virtual link {}{losses}{beside}",
+            way.device
+        ),
+        fix: "where latency matters: the host's network, eBPF host routing, or native routing"
+            .to_owned(),
+        evidence,
+        gain: None,
+        remedy: None,
+        why: "the kernel counts the work of this path for nobody; compare the same load from the \
+              host's network",
+    };
+    without_tax::found(RULE.id, id, words)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_window;
+    use untax_core::Finding;
+    use untax_core::network::{DatabaseNetwork, Overlay};
+
+    fn found(packets: u64, dropped: u64, peers: &[u32], overlay: u64) -> Vec<Finding> {
+        let mut window = test_window::postgres();
+        for (snapshot, by) in [(&mut window.start, 0), (&mut window.end, 1)] {
+            let overlays = vec![Overlay {
+                name: "flannel.1".to_owned(),
+                kind: "vxlan".to_owned(),
+                packets: 9 + by * overlay,
+            }];
+            snapshot.host.links = Reading::Present(Links { overlays, veth_peers: peers.to_vec() });
+            snapshot.databases[0].network = Reading::Present(DatabaseNetwork {
+                own_namespace: true,
+                way: Reading::Present(Way {
+                    device: "eth0".to_owned(),
+                    index: Reading::Present(3),
+                    packets: 100 + by * packets,
+                    dropped: 1 + by * dropped,
+                }),
+                conntrack: Reading::Absent(String::new()),
+            });
+        }
+        test_window::found(evaluate(&window))
+    }
+
+    #[test]
+    fn a_virtual_link_is_told_without_a_price() {
+        let findings = found(20_000, 0, &[2, 3], 70);
+        assert_eq!(findings[0].severity, Severity::Info);
+        assert!(findings[0].summary.starts_with("2000 packets a second"));
+        assert!(findings[0].summary.contains("flannel.1 (vxlan)"));
+        assert!(findings[0].tax.is_none() && findings[0].gain.is_none());
+        let quiet = found(20_000, 9, &[3], 0);
+        assert_eq!(quiet[0].severity, Severity::Low);
+        assert!(!quiet[0].summary.contains("flannel"), "it carried nothing");
+    }
+
+    #[test]
+    fn other_links_and_unused_ones_are_nothing() {
+        assert!(found(20_000, 0, &[2], 70).is_empty());
+        assert!(found(20, 0, &[3], 70).is_empty());
+    }
+}

@@ -1,0 +1,283 @@
+//! `conntrack-pressure`: the table of tracked connections is full, or nearly.
+
+use crate::model::accounting::factor;
+use crate::model::stall::{Stall, percent};
+use crate::model::without_tax::{self, Words};
+use crate::rule::Rule;
+use untax_core::network::{Conntrack, Refused};
+use untax_core::window::Pair;
+use untax_core::{Diagnosis, Evidence, Gain, Interval, Reading, Severity, Window};
+
+pub const RULE: Rule = Rule {
+    id: "conntrack-pressure",
+    summary: "the kernel's table of connections is nearly full, or drops new ones",
+    what: "Firewalls, port forwarding and Kubernetes services have the kernel remember each \
+           connection in a table of fixed size, for two minutes after its end too. When it is \
+           full the first packet of a new connection is dropped without a word: the client sends \
+           it again after one second, four times (older kernels than 6.5: then two, then four). \
+           Short connections fill it; those that are established go on as if nothing were the \
+           matter.",
+    measured: "Entries of the table of the database's network namespace, or of the host's, at the fuller \
+               end of the window, against nf_conntrack_max; and how much drop and early_drop of \
+               /proc/PID/net/stat/nf_conntrack grew in the window; kernels without that file tell \
+               the entries of the host's table alone. Found from 80 % on. What is dropped from a \
+               table with room, where none was thrown out for another, clashed with a packet of the \
+               same connection (requests over UDP, in parallel): worth knowing and no more. The client \
+               waits, before the database knows of it: the database loses no time, and the tax is \
+               unmeasured. The gain adds the clients' waiting to the database's active time: one \
+               second for each first packet that was dropped, as far as CPUs have room for what they \
+               would ask. The upper bound takes two seconds, as some are dropped again; the lower \
+               bound none, as they may be those of others.",
+    fix: "Fewer and longer connections (a pool); a larger table (sysctl \
+          net.netfilter.nf_conntrack_max and nf_conntrack_buckets); shorter \
+          nf_conntrack_tcp_timeout_time_wait; or no tracking of the database's port (NOTRACK).",
+    sources: &[
+        "kernel.org: networking/nf_conntrack-sysctl",
+        "conntrack-tools: conntrack(8), --stats: drop, early_drop, insert_failed",
+        "RFC 6298: the first retransmission of SYN after one second",
+    ],
+    privilege: "none for the host's table; root for those of other users' namespaces",
+    minimum_kernel: "2.6.20",
+    cost: "one small file for each database in a namespace of its own",
+    evaluate,
+};
+
+/// From here on a burst may fill the rest.
+const NEARLY_FULL: f64 = 0.8;
+
+/// Fewer than this in a window is chance.
+const WORTH_COUNT: u64 = 5;
+
+fn evaluate(window: &Window) -> Vec<Diagnosis> {
+    let tables = |snapshot: &untax_core::Snapshot| {
+        snapshot.host.conntrack.value().map(|conntrack| conntrack.table)
+    };
+    let most = match &window.end.host.conntrack {
+        Reading::Present(conntrack) => conntrack.most,
+        // A kernel, or a machine, that tracks nothing.
+        Reading::Absent(_) => return Vec::new(),
+        gap => return without_tax::unmeasured(RULE.id, None, gap.why().unwrap_or_default()),
+    };
+    let mut all = Vec::new();
+    let host = tables(&window.end);
+    if let Some(end) = host {
+        all.extend(said(window, None, most, tables(&window.start), end));
+    }
+    let untold = host.is_some_and(|table| table.refused.is_none());
+    if untold {
+        all.extend(without_tax::unmeasured(RULE.id, None, UNTOLD.to_owned()));
+    }
+    for pair in window.databases() {
+        let of = |database: &untax_core::Database| {
+            database.network.as_ref().and_then(|network| network.conntrack.clone())
+        };
+        let id = Some(pair.end.id.as_str());
+        match of(pair.end) {
+            Reading::Present(end) => {
+                let start = pair.start.and_then(|start| of(start).into_value());
+                all.extend(said(window, Some(&pair), most, start, end));
+            }
+            Reading::Absent(_) if untold && is_apart(pair.end) => {
+                all.extend(without_tax::unmeasured(RULE.id, id, UNTOLD.to_owned()));
+            }
+            // It shares the host's table, or its namespace has none.
+            Reading::Absent(_) => {}
+            gap => all.extend(without_tax::unmeasured(RULE.id, id, gap.why().unwrap_or_default())),
+        }
+    }
+    all
+}
+
+const UNTOLD: &str = "this kernel tells what the connection tables refuse to netlink alone (it was built \
+                      without CONFIG_NF_CONNTRACK_PROCFS): conntrack -S tells it";
+
+/// Whether a database is in a network namespace of its own.
+fn is_apart(database: &untax_core::Database) -> bool {
+    database.network.value().is_some_and(|network| network.own_namespace)
+}
+
+/// What a client of the database waits for a first packet that was dropped: until it sends it again
+/// (RFC 6298), or for twice as long when that is dropped too; nothing if it is another's.
+const WAIT_S: Interval = Interval { low: 0.0, mid: 1.0, high: 2.0 };
+
+/// What it would bring if none of these were dropped: no more than CPUs have room for.
+fn gain(window: &Window, pair: &Pair, dropped: u64) -> Option<Gain> {
+    let active_s = pair.activity.value()?.active(pair.end.model).0;
+    let room = Stall::of(window, pair, |_| false).into_value()??.room().max(1.0);
+    let waited_s = WAIT_S.scale(dropped as f64);
+    let gain = || waited_s.map(|s| factor(s / (s + active_s)).min(room));
+    (dropped >= WORTH_COUNT).then(|| Gain::from(gain()))
+}
+
+const FIX: &str = "a pool of connections; a larger nf_conntrack_max, or no tracking of its port";
+
+const FIX_OF_CLASHES: &str = "one request after the other from a socket (resolv.conf: single-request), or no \
+                              tracking of that port; a larger table changes nothing";
+
+fn said(
+    window: &Window,
+    pair: Option<&Pair>,
+    most: u64,
+    start: Option<Conntrack>,
+    end: Conntrack,
+) -> Vec<Diagnosis> {
+    let ends = start.and_then(|start| start.refused).zip(end.refused);
+    let grown = ends.map(|(start, end)| Refused {
+        dropped: end.dropped.saturating_sub(start.dropped),
+        dropped_early: end.dropped_early.saturating_sub(start.dropped_early),
+        insert_failed: end.insert_failed.saturating_sub(start.insert_failed),
+    });
+    // What is not known makes no finding.
+    let (dropped, early) = grown.map_or((0, 0), |grown| (grown.dropped, grown.dropped_early));
+    // A full one may have been swept a moment ago.
+    let entries = start.map_or(0, |start| start.entries).max(end.entries);
+    // No limit is written as zero.
+    let used = if most == 0 { 0.0 } else { entries as f64 / most as f64 };
+    let lost = dropped.saturating_add(early) >= WORTH_COUNT;
+    if used < NEARLY_FULL && !lost {
+        return Vec::new();
+    }
+    let full = format!("the connection table is {} full", percent(used));
+    let has_room = used < NEARLY_FULL && early == 0;
+    let (severity, summary) = if has_room {
+        let clashed = "packets of the same new connections came at once";
+        (Severity::Info, format!("{dropped} packets were dropped as {clashed}, {full}"))
+    } else if dropped >= WORTH_COUNT {
+        (Severity::High, format!("{full}: {dropped} first packets of connections were dropped"))
+    } else if lost {
+        (Severity::Medium, format!("{full}: {early} connections were thrown out for new ones"))
+    } else {
+        (Severity::Medium, full)
+    };
+    let source = match end.refused {
+        Some(_) => "/proc/PID/net/stat/nf_conntrack",
+        None => "net.netfilter.nf_conntrack_count",
+    };
+    let mut evidence = vec![
+        Evidence::new("connections", entries, "count", source),
+        Evidence::new("limit", most, "count", "net.netfilter.nf_conntrack_max"),
+    ];
+    if let Some(grown) = grown {
+        let counts = [
+            ("dropped", grown.dropped, "drop"),
+            ("thrown out", grown.dropped_early, "early_drop"),
+            ("not inserted", grown.insert_failed, "insert_failed"),
+        ];
+        evidence.extend(counts.map(|(name, count, column)| {
+            Evidence::new(name, count, "count", format!("{source}, {column}"))
+        }));
+    }
+    let words = Words {
+        severity,
+        summary,
+        fix: if has_room { FIX_OF_CLASHES } else { FIX }.to_owned(),
+        evidence,
+        gain: pair.filter(|_| !has_room).and_then(|pair| gain(window, pair, dropped)),
+        remedy: (!has_room).then_some("conntrack-max"),
+        why: "the client waits for what is dropped, not the database: a second for each first \
+              packet at least",
+    };
+    without_tax::found(RULE.id, pair.map(|pair| pair.end.id.as_str()), words)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_window;
+    use untax_core::activity::Doing;
+    use untax_core::finding::Says;
+    use untax_core::network::{ConntrackLimit, DatabaseNetwork};
+
+    fn table(entries: u64, dropped: u64, early: u64) -> Conntrack {
+        let refused = Refused { dropped, dropped_early: early, insert_failed: 0 };
+        Conntrack { entries, refused: Some(refused) }
+    }
+
+    /// A window over the host's table and one of the database's own, with a limit of 1000.
+    fn window(host: Conntrack, own: Conntrack, most: u64) -> Window {
+        let mut window = test_window::postgres();
+        let zero = table(0, 0, 0);
+        for (snapshot, host, own) in [(&mut window.start, zero, zero), (&mut window.end, host, own)]
+        {
+            snapshot.host.conntrack = Reading::Present(ConntrackLimit { most, table: host });
+            snapshot.databases[0].network = Reading::Present(DatabaseNetwork {
+                own_namespace: true,
+                way: Reading::Absent(String::new()),
+                conntrack: Reading::Present(own),
+            });
+        }
+        window
+    }
+
+    fn found(host: Conntrack, own: Conntrack) -> Vec<(bool, Severity, String)> {
+        let diagnoses = evaluate(&window(host, own, 1000));
+        let finding = |diagnosis: Diagnosis| match diagnosis.says {
+            Says::Found(f) => Some((diagnosis.database.is_some(), f.severity, f.summary)),
+            Says::Unmeasured(_) => None,
+        };
+        diagnoses.into_iter().filter_map(finding).collect()
+    }
+
+    #[test]
+    fn drops_are_worse_than_a_table_that_fills() {
+        let calm = table(100, 0, 0);
+        let filling = found(calm, table(850, 0, 0));
+        assert_eq!((filling[0].0, filling[0].1), (true, Severity::Medium));
+        let drops = found(calm, table(1000, 40, 3));
+        assert_eq!(drops[0].1, Severity::High);
+        assert!(drops[0].2.contains("100 % full: 40 first packets"), "{}", drops[0].2);
+        let mut traced = window(calm, table(1000, 40, 0), 1000);
+        let mut gain = |on_cpu_s| {
+            let times = [(Doing::OnCpu, on_cpu_s), (Doing::Futex, 10.0 - on_cpu_s)];
+            test_window::trace(&mut traced, &times);
+            let gain = test_window::found(evaluate(&traced))[0].gain.unwrap();
+            [gain.low, gain.factor, gain.high].map(f64::round)
+        };
+        assert_eq!(gain(2.0).as_slice(), [1.0, 5.0, 9.0]);
+        assert_eq!(gain(10.0).as_slice(), [1.0, 2.0, 2.0], "two CPUs have no room for more");
+        assert_eq!(found(calm, table(500, 0, 9))[0].1, Severity::Medium);
+    }
+
+    #[test]
+    fn what_a_table_with_room_drops_clashed() {
+        let clashed = found(table(0, 0, 0), table(300, 8, 0));
+        assert_eq!((clashed.len(), clashed[0].1), (1, Severity::Info));
+        assert!(clashed[0].2.starts_with("8 packets were dropped as"), "{}", clashed[0].2);
+        let mut window = window(table(0, 0, 0), table(300, 8, 0), 1000);
+        test_window::trace(&mut window, &[(Doing::OnCpu, 2.0)]);
+        let finding = test_window::found(evaluate(&window)).remove(0);
+        assert!(finding.remedy.is_none() && finding.gain.is_none());
+        // One that was full when the window began has been swept.
+        let network = window.start.databases[0].network.as_mut().into_value().unwrap();
+        network.conntrack = Reading::Present(table(1000, 0, 0));
+        assert_eq!(test_window::found(evaluate(&window))[0].severity, Severity::High);
+    }
+
+    #[test]
+    fn what_a_kernel_does_not_tell_is_unmeasured() {
+        let untold = |entries| Conntrack { entries, refused: None };
+        let mut window = window(untold(100), untold(0), 1000);
+        let network = window.end.databases[0].network.as_mut().into_value().unwrap();
+        network.conntrack = Reading::Absent(String::new());
+        let gaps = |window: &Window| test_window::gaps(evaluate(window));
+        assert_eq!(gaps(&window).len(), 2, "the host's and the database's");
+        assert!(test_window::found(evaluate(&window)).is_empty());
+        if let Reading::Present(conntrack) = &mut window.end.host.conntrack {
+            conntrack.table.entries = 900;
+        }
+        assert_eq!(test_window::found(evaluate(&window))[0].severity, Severity::Medium);
+    }
+
+    #[test]
+    fn the_hosts_table_is_the_hosts() {
+        let host = found(table(990, 0, 0), table(10, 0, 0));
+        assert_eq!((host.len(), host[0].0), (1, false));
+    }
+
+    #[test]
+    fn room_and_chance_are_nothing() {
+        assert!(found(table(700, 0, 0), table(700, 2, 2)).is_empty());
+        let unlimited = window(table(1 << 40, 0, 0), table(0, 0, 0), 0);
+        assert!(evaluate(&unlimited).is_empty(), "0 is no limit");
+    }
+}

@@ -1,0 +1,211 @@
+//! `cpu-contended`: other processes of the machine take CPUs that the database waits for.
+
+use crate::model::accounting::{Demand, neighbours, neighbours_part, others};
+use crate::model::stall::{self, Stall, WORTH, Words, percent};
+use crate::rule::Rule;
+use untax_core::activity::Doing;
+use untax_core::finding::Says;
+use untax_core::window::{Other, Pair};
+use untax_core::{Diagnosis, Evidence, Interval, Reading, Window};
+
+pub const RULE: Rule = Rule {
+    id: "cpu-contended",
+    summary: "other processes have the CPUs that the database's threads are waiting for",
+    what: "A thread that is ready to run waits in a run queue while others have the CPUs. What \
+           its own database, and the clients that it works for, run on them is the load itself; \
+           what backups, batch jobs, agents and other tenants run there is taken from it.",
+    measured: "The scheduler's events: how long threads were ready to run while their run queue \
+               was not throttled. That waiting is charged in proportion to who had the CPUs \
+               meanwhile: the named neighbours' processor time over that of the whole machine. For \
+               an engine that serves all clients in one thread, where there is a CPU for that \
+               thread and one for each of its clients', the proportion is how many CPUs the \
+               neighbours kept busy. A process that ended in the window is counted with the one \
+               that started it. Where the database may use some CPUs alone, \
+               their time counts, and of neighbours what they took of these, if they are on all alike \
+               that they may use. Processes that send requests to the database, and those that \
+               started them, are its clients, not neighbours. Who asks by way of a pooler on this machine is \
+               not known as one: the lower bound is nothing then.",
+    fix: "Move the neighbours away, lower their weight (cpu.weight, CPUWeight=, requests.cpu), or \
+          keep them off the database's CPUs (cpuset).",
+    sources: &[
+        "kernel.org: scheduler/sched-stats, run_delay",
+        "kernel.org: admin-guide/cgroup-v2, cpu.weight",
+    ],
+    privilege: "root (CAP_BPF and CAP_PERFMON)",
+    minimum_kernel: "5.15 (bpf_task_pt_regs)",
+    cost: "part of the tracing of threads, which aims at 0.5 % of one CPU, 1 % in windows of 5 s",
+    evaluate,
+};
+
+fn evaluate(window: &Window) -> Vec<Diagnosis> {
+    stall::per_database(window, RULE.id, |pair| evaluate_one(window, pair))
+}
+
+fn evaluate_one(window: &Window, pair: &Pair) -> Reading<Option<Says>> {
+    let contended = Stall::of(window, pair, |spent| spent.doing == Doing::Contended);
+    contended.and_then(|stall| {
+        let Some(stall) = stall.filter(|stall| stall.share.mid >= WORTH) else {
+            return Reading::Present(None);
+        };
+        Demand::of(window, pair).map(|demand| {
+            let part = neighbours_part(window, pair, &demand);
+            // Where each thread can have a CPU of its own, none waits but for these.
+            let taken_s = part * demand.occupied_s();
+            let taken = taken_s / pair.seconds;
+            let charged = if stall.fits(pair) { taken.min(1.0) } else { part };
+            let stall = stall.times(charged).freeing(taken_s, pair.end.model);
+            let share = stall.share;
+            let stall = match pooler(window, pair) {
+                Some(_) => stall.only(Interval::new(0.0, share.mid, share.high)),
+                None => stall,
+            };
+            (stall.share.mid >= WORTH).then(|| found(&stall, window, pair))
+        })
+    })
+}
+
+/// Programs that pass on what others ask: who these are the database cannot see.
+const POOLERS: [&str; 8] =
+    ["pgbouncer", "odyssey", "pgcat", "pgpool", "proxysql", "maxscale", "haproxy", "envoy"];
+
+/// The one among its clients on this machine, if any.
+fn pooler<'a>(window: &'a Window, pair: &Pair) -> Option<&'a Other> {
+    let clients = pair.activity.value().map_or(&[][..], |activity| &activity.clients);
+    let mut clients = others(window, pair).filter(|other| clients.contains(&other.pid));
+    clients.find(|client| POOLERS.contains(&client.name.as_str()))
+}
+
+fn found(stall: &Stall, window: &Window, pair: &Pair) -> Says {
+    let neighbours = neighbours(window, pair);
+    let cpus = |taken_s: f64| taken_s / pair.seconds.max(f64::EPSILON);
+    let mut by_name: Vec<(&str, f64)> = Vec::new();
+    for (other, taken_s) in &neighbours {
+        match by_name.iter_mut().find(|(name, _)| *name == other.name) {
+            Some((_, sum)) => *sum += cpus(*taken_s),
+            None => by_name.push((&other.name, cpus(*taken_s))),
+        }
+    }
+    by_name.sort_by(|a, b| b.1.total_cmp(&a.1));
+    // The first is named however little it had.
+    let shown = by_name.iter().take_while(|(_, cpus)| *cpus >= 0.05).count().max(1);
+    by_name.truncate(shown);
+    let named = by_name.iter().take(3).map(|(name, cpus)| format!("{name} ({cpus:.1} CPUs)"));
+    let named: Vec<String> = named.collect();
+    let neighbour = |(other, taken_s): &(&Other, f64)| {
+        let cgroup = other.cgroup.value().map_or("", String::as_str);
+        let name = format!("{} (pid {}) in {cgroup}", other.name, other.pid);
+        Evidence::new(&name, cpus(*taken_s), "CPUs", "/proc/PID/stat")
+    };
+    let mut evidence: Vec<Evidence> = neighbours.iter().take(5).map(neighbour).collect();
+    evidence.extend(pooler(window, pair).map(|pooler| {
+        let name = "asked by way of a pooler, so these may be its clients";
+        Evidence::new(name, pooler.name.clone(), "", "scheduler's events")
+    }));
+    stall::finding(
+        RULE.id,
+        stall,
+        Words {
+            summary: format!(
+                "{} of its time waiting for CPUs that {} had",
+                percent(stall.share.mid),
+                named.join(", ")
+            ),
+            fix: "move these neighbours, lower their CPU weight, or keep them off its CPUs"
+                .to_owned(),
+            evidence,
+            method:
+                "time that threads were ready to run and not throttled, traced, x the neighbours' \
+                 part of the machine's processor time, over active time"
+                    .to_owned(),
+            remedy: Some("cpu-weight"),
+        },
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_window::{self, found};
+    use untax_core::Seconds;
+    use untax_core::database::Model;
+
+    fn contended(names: &[(&str, u32, f64)]) -> Window {
+        let mut window = test_window::postgres();
+        test_window::trace(&mut window, &[(Doing::OnCpu, 5.0), (Doing::Contended, 15.0)]);
+        if let Reading::Present(activities) = &mut window.activity {
+            activities[0].clients = vec![77];
+        }
+        let other = |(name, pid, cpu_s): &(&str, u32, f64)| Other {
+            pid: *pid,
+            name: (*name).to_owned(),
+            cgroup: Reading::Present("/batch".to_owned()),
+            threads: 1,
+            cpu_s: Seconds(*cpu_s),
+            ended_s: Seconds(0.0),
+            waited_s: None,
+            allowed_cpus: None,
+        };
+        window.others = names.iter().map(other).collect();
+        window
+    }
+
+    #[test]
+    fn neighbours_are_charged_for_what_they_ran() {
+        let window =
+            contended(&[("stress-ng", 50, 6.0), ("stress-ng", 51, 4.0), ("pgbench", 77, 5.0)]);
+        let findings = found(evaluate(&window));
+        let [finding] = &findings[..] else { panic!("{findings:?}") };
+        // Half of 20 busy seconds: half of three quarters.
+        assert!((finding.tax.as_ref().unwrap().share - 0.375).abs() < 1e-9);
+        assert!(finding.summary.contains("stress-ng (1.0 CPUs)"));
+        assert!(!finding.summary.contains("pgbench"), "a client is the load itself");
+        // 10 of 20 seconds become free: at most twice as much.
+        assert!((1.5..=2.0).contains(&finding.gain.unwrap().factor));
+    }
+
+    #[test]
+    fn a_loop_with_a_cpu_for_itself_and_its_client_waits_for_neighbours_alone() {
+        let mut window = contended(&[("batch", 50, 5.0), ("client", 77, 5.0)]);
+        window.end.databases[0].model = Model::Loop;
+        let trace = [(Doing::OnCpu, 4.0), (Doing::Contended, 4.0), (Doing::Poll, 2.0)];
+        test_window::trace(&mut window, &trace);
+        if let Reading::Present(activities) = &mut window.activity {
+            activities[0].clients = vec![77];
+        }
+        window.others[1].waited_s = Some(Seconds(5.0));
+        let finding = found(evaluate(&window)).remove(0);
+        // Half a CPU of the two was the neighbour's.
+        assert!((finding.tax.unwrap().share - 0.25).abs() < 1e-9);
+        // 10 s become 4 + 2, and half of the client's 2.
+        let gain = finding.gain.unwrap();
+        assert!((gain.factor - 10.0 / 7.0).abs() < 1e-9, "{gain:?}");
+        window.others[1].threads = 2;
+        assert!((found(evaluate(&window))[0].tax.as_ref().unwrap().share - 0.125).abs() < 1e-9);
+    }
+
+    #[test]
+    fn another_database_is_a_neighbour_and_its_own_processes_are_none() {
+        let own = test_window::postgres().end.databases[0].pids[0];
+        let window = contended(&[("postgres", own, 9.0), ("mariadbd", 50, 10.0)]);
+        let finding = found(evaluate(&window)).remove(0);
+        assert!((finding.tax.unwrap().share - 0.375).abs() < 1e-9);
+        assert!(!finding.summary.contains("postgres"), "{}", finding.summary);
+    }
+
+    #[test]
+    fn who_asks_by_way_of_a_pooler_may_be_no_neighbour() {
+        let finding = |client| {
+            found(evaluate(&contended(&[("gunicorn", 50, 10.0), (client, 77, 1.0)]))).remove(0)
+        };
+        let tax = finding("pgbouncer").tax.unwrap();
+        assert!((tax.share - 0.375).abs() < 1e-9 && tax.low.abs() < 1e-9);
+        assert!(finding("pgbouncer").evidence.iter().any(|e| e.name.contains("a pooler")));
+        assert!(finding("pgbench").tax.unwrap().low > 0.3);
+    }
+
+    #[test]
+    fn its_own_load_is_no_neighbour() {
+        assert!(found(evaluate(&contended(&[("pgbench", 77, 12.0)]))).is_empty());
+        assert!(found(evaluate(&contended(&[]))).is_empty());
+    }
+}

@@ -1,0 +1,209 @@
+//! `cpu-throttled`: a CPU limit holds the database back.
+
+use crate::model::accounting::{Demand, neighbours_part};
+use crate::model::stall::{self, Stall, Words, percent};
+use crate::rule::Rule;
+use untax_core::activity::Doing;
+use untax_core::database::CpuLimit;
+use untax_core::finding::Says;
+use untax_core::window::Pair;
+use untax_core::{Evidence, Reading, Window};
+
+pub const RULE: Rule = Rule {
+    id: "cpu-throttled",
+    summary: "a CPU limit of its control group holds the database back",
+    what: "A CPU limit gives a group a quota of CPU time for each period, 100 ms as a rule. Many \
+           backends use it up within a few milliseconds; then all of them stop until the next \
+           period, those that hold locks too. Nothing looks busy: the average use is at the limit \
+           or far below it, while transactions wait for tens of milliseconds again and again.",
+    measured: "The scheduler's events: how long each thread was ready to run while its run queue \
+               was throttled, apart from waiting for a CPU that others had, over the active time \
+               of the database. The interval is that of the window's slices. run_delay of \
+               schedstat and CPU pressure hold both and cannot tell them apart; throttled_time of \
+               cpu.stat counts CPUs, not threads.",
+    fix: "Raise or remove the limit (cpu.max, CPUQuota=, limits.cpu of the pod) and keep the \
+          request or weight, which shares CPUs without stopping anyone; or give the pod whole \
+          CPUs (static CPU manager policy).",
+    sources: &[
+        "kernel.org: scheduler/sched-bwc",
+        "kernel.org: admin-guide/cgroup-v2, cpu.max, cpu.stat",
+        "kubernetes/enhancements#5062: CPU pressure holds throttling",
+    ],
+    privilege: "root (CAP_BPF and CAP_PERFMON) to tell throttling from contention",
+    minimum_kernel: "5.15 (bpf_task_pt_regs)",
+    cost: "part of the tracing of threads, which aims at 0.5 % of one CPU, 1 % in windows of 5 s",
+    evaluate,
+};
+
+fn evaluate(window: &Window) -> Vec<untax_core::Diagnosis> {
+    stall::per_database(window, RULE.id, |pair| evaluate_one(window, pair))
+}
+
+fn evaluate_one(window: &Window, pair: &Pair) -> Reading<Option<Says>> {
+    let limits = pair.end.cgroup.as_ref().and_then(|cgroup| cgroup.cpu.as_ref());
+    // Without any limit there is nothing to measure, traced or not.
+    if limits.value().is_some_and(|limits| limits.is_empty()) {
+        return Reading::Present(None);
+    }
+    let tightest = limits.value().and_then(|limits| tightest(limits));
+    Stall::of(window, pair, |spent| spent.doing == Doing::Throttled).and_then(|stall| {
+        let Some(stall) = stall else { return Reading::Present(None) };
+        if stall.share.mid > 0.0 {
+            return Reading::Present(Some(found(stall, queue(window, pair), pair, tightest)));
+        }
+        // Not only the tightest one stops: others have a part of the groups above.
+        let limits = limits.value().into_iter().flat_map(|limits| limits.iter());
+        match limits.filter_map(|limit| stopped(pair, limit)).max_by(f64::total_cmp) {
+            Some(periods) if periods > 0.0 => Reading::Absent(format!(
+                "its control group was stopped in {periods:.0} periods, and tracing saw nothing of it: \
+                 it looked elsewhere in time, others were stopped, or this kernel tells no such time"
+            )),
+            _ => Reading::Present(None),
+        }
+    })
+}
+
+fn found(stall: Stall, queue: f64, pair: &Pair, tightest: Option<&CpuLimit>) -> Says {
+    // They queue for what the limit leaves them, as far as it is the limit that stops them.
+    let part = stall.share.mid / (stall.share.mid + queue);
+    let stall = stall.ending(queue * part);
+    let limit = tightest.map_or("a CPU limit".to_owned(), |limit| {
+        format!("the limit of {:.2} CPUs of {}", limit.cpus, limit.cgroup)
+    });
+    stall::finding(
+        RULE.id,
+        &stall,
+        Words {
+            summary: format!("{} of its time stopped by {limit}", percent(stall.share.mid)),
+            fix: "raise or remove the CPU limit (cpu.max, CPUQuota=, limits.cpu), keep the weight"
+                .to_owned(),
+            evidence: tightest.map(|limit| evidence(pair, limit)).unwrap_or_default(),
+            method: "time that threads were ready to run on a throttled run queue, traced, over \
+                     active time"
+                .to_owned(),
+            remedy: Some("cpu-limit"),
+        },
+    )
+}
+
+/// The share of active time in which its threads waited for each other to leave a CPU.
+fn queue(window: &Window, pair: &Pair) -> f64 {
+    let contended = Stall::of(window, pair, |spent| spent.doing == Doing::Contended);
+    let contended = contended.into_value().flatten().map_or(0.0, |stall| stall.share.mid);
+    let demand = Demand::of(window, pair);
+    contended * demand.value().map_or(0.0, |demand| 1.0 - neighbours_part(window, pair, demand))
+}
+
+fn tightest(limits: &[CpuLimit]) -> Option<&CpuLimit> {
+    limits.iter().min_by(|a, b| a.cpus.total_cmp(&b.cpus))
+}
+
+fn evidence(pair: &Pair, limit: &CpuLimit) -> Vec<Evidence> {
+    let mut evidence = vec![
+        Evidence::new("limit", limit.cpus, "CPUs", "cpu.max or cpu.cfs_quota_us of its group"),
+        Evidence::new("period", limit.period_s.0, "s", "the same"),
+    ];
+    let periods = counted(pair, limit, |limit| &limit.periods);
+    if let Some((periods, stopped)) = periods.zip(stopped(pair, limit)) {
+        evidence.push(Evidence::new("periods", periods, "count", "cpu.stat nr_periods"));
+        evidence.push(Evidence::new("throttled", stopped, "count", "cpu.stat nr_throttled"));
+    }
+    evidence
+}
+
+/// In how many periods of the window the limit stopped its group.
+fn stopped(pair: &Pair, limit: &CpuLimit) -> Option<f64> {
+    counted(pair, limit, |limit| &limit.throttled_periods)
+}
+
+fn counted(pair: &Pair, limit: &CpuLimit, read: fn(&CpuLimit) -> &Reading<u64>) -> Option<f64> {
+    let grown = pair.growth("cpu.stat", |database| {
+        let limits = database.cgroup.as_ref().and_then(|cgroup| cgroup.cpu.clone());
+        limits.and_then(|limits| match limits.iter().find(|found| found.cgroup == limit.cgroup) {
+            Some(found) => read(found).as_ref().map(|count| *count as f64),
+            None => Reading::Absent("the limit is new".to_owned()),
+        })
+    });
+    grown.into_value()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_window::{self, found};
+    use untax_core::{Bytes, Severity};
+
+    fn limit(throttled_periods: u64) -> CpuLimit {
+        CpuLimit {
+            cgroup: "/db".to_owned(),
+            cpus: 0.5,
+            period_s: untax_core::Seconds(0.1),
+            periods: Reading::Present(throttled_periods + 5),
+            throttled_periods: Reading::Present(throttled_periods),
+        }
+    }
+
+    fn throttled(seconds: f64) -> Window {
+        let mut window = test_window::postgres();
+        let limited = |count| Reading::Present(vec![limit(count)]);
+        for (snapshot, count) in [(&mut window.start, 10), (&mut window.end, 100)] {
+            let mut groups =
+                test_window::cgroup(vec![test_window::limit("/db", Bytes(1), Bytes(0))])
+                    .into_value()
+                    .unwrap();
+            groups.cpu = limited(count);
+            snapshot.databases[0].cgroup = Reading::Present(groups);
+        }
+        test_window::trace(
+            &mut window,
+            &[(Doing::OnCpu, 5.0), (Doing::Throttled, seconds), (Doing::Poll, 10.0)],
+        );
+        window
+    }
+
+    #[test]
+    fn throttled_time_is_the_tax() {
+        let findings = found(evaluate(&throttled(15.0)));
+        let [finding] = &findings[..] else { panic!("{findings:?}") };
+        let tax = finding.tax.as_ref().unwrap();
+        assert!((tax.share - 0.75).abs() < 1e-9);
+        assert_eq!(finding.severity, Severity::High);
+        // The clients' own time between requests stays: (20 + 10) / (5 + 10). The machine of the
+        // test window is saturated: if its others want as much as now, nothing is to be gained.
+        let gain = finding.gain.unwrap();
+        assert!((gain.factor - 2.0).abs() < 1e-9 && (gain.low - 1.0).abs() < 1e-9, "{gain:?}");
+        assert!(finding.evidence.iter().any(|e| e.name == "throttled"));
+    }
+
+    #[test]
+    fn no_limit_no_finding_and_no_gap() {
+        assert!(
+            evaluate(&test_window::unread()).iter().all(|d| matches!(d.says, Says::Unmeasured(_)))
+        );
+        let mut window = throttled(5.0);
+        for snapshot in [&mut window.start, &mut window.end] {
+            if let Reading::Present(cgroup) = &mut snapshot.databases[0].cgroup {
+                cgroup.cpu = Reading::Present(Vec::new());
+            }
+        }
+        window.activity = Reading::Denied("tracing needs root".to_owned());
+        assert!(evaluate(&window).is_empty());
+    }
+
+    #[test]
+    fn what_its_group_counts_and_tracing_does_not_see_is_a_gap() {
+        let diagnoses = evaluate(&throttled(0.0));
+        let [Says::Unmeasured(gap)] =
+            &diagnoses.iter().map(|d| d.says.clone()).collect::<Vec<_>>()[..]
+        else {
+            panic!("{diagnoses:?}")
+        };
+        assert!(gap.why.contains("90 periods"), "{gap:?}");
+    }
+
+    #[test]
+    fn a_little_is_only_worth_knowing() {
+        let findings = found(evaluate(&throttled(0.05)));
+        assert_eq!(findings[0].severity, Severity::Info);
+    }
+}

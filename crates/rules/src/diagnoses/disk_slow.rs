@@ -1,0 +1,181 @@
+//! `disk-slow`: the database waits for a device that takes longer than an ordinary one.
+
+use crate::model::disk::{self, Charged, ORDINARY_S};
+use crate::model::disk_limit;
+use crate::model::stall::{self, WORTH, Words, percent};
+use crate::rule::Rule;
+use untax_core::database::{IoLimit, Limited};
+use untax_core::io::Behind;
+use untax_core::window::Pair;
+use untax_core::{Diagnosis, Evidence, Io, Reading, Seconds, Window};
+
+pub const RULE: Rule = Rule {
+    id: "disk-slow",
+    summary: "the database waits for its disk longer than an ordinary flash disk would take",
+    what: "A commit waits until the log is on the disk, and a query until a page that is not \
+           cached was read. A flash disk of the machine's own does either in 0.02 to 0.5 ms; \
+           turning disks, overcommitted storage and devices that emulate one take many times that.",
+    measured: "Traced: time in uninterruptible waits for block devices over active time, times the \
+               part of it that is above 0.5 ms for each of the database's own requests (recognised \
+               by the file that their pages belong to; queue, flush and I/O limits included). \
+               Waiting in a futex counts for as long as another thread that serves a client \
+               waits for what it writes: who queues for the log waits for the disk. PostgreSQL's \
+               processes that write in the background are left out: nobody waits for them. What \
+               temporary files, full page images, evicted pages, networks and neighbours take of \
+               it is charged to their own rules. Waits within 0.5 ms are no tax of the disk: any takes them. \
+               Where a control group's limit on requests was reached to four fifths, the gain is \
+               what 2000 requests a second are over that limit, as far as the rest allows.",
+    fix: "Raise a limit on its requests (io.max, blkio.throttle) where there is one. Put the log, \
+          then the data, on local flash with power-loss protection; use the none or \
+          mq-deadline scheduler for it; let several transactions share a flush (commit_delay, \
+          binlog_group_commit_sync_delay) where the disk cannot change.",
+    sources: &[
+        "kernel.org: block/stat, admin-guide/iostats; trace/events/block",
+        "data sheets: Intel P4510 read 77 us, write 18 us; S4510 99.9 % within 0.2 to 2 ms",
+    ],
+    privilege: "root (CAP_BPF and CAP_PERFMON)",
+    minimum_kernel: "5.15 (bpf_task_pt_regs)",
+    cost: "about a microsecond for each block request, and part of the tracing of threads",
+    evaluate,
+};
+
+fn evaluate(window: &Window) -> Vec<Diagnosis> {
+    stall::per_database(window, RULE.id, |pair| {
+        let stall = disk::waits(window, pair);
+        stall.and_then(|stall| {
+            let Some(mut stall) = stall.filter(|stall| stall.share.mid >= WORTH) else {
+                return Reading::Present(None);
+            };
+            Charged::of(window, pair).map(|charged| {
+                let waited = stall.share.mid;
+                stall.share = stall.share.times(charged.device);
+                let io = window.io.value()?;
+                let limit = held(window, pair);
+                if let Some(limit) = limit {
+                    let factor = 1.0 / (ORDINARY_S * limit.per_s as f64);
+                    stall = stall.held(factor, disk_limit::waiting(window, pair));
+                }
+                (stall.share.mid >= WORTH).then(|| {
+                    let mut words = words(io, pair, waited, &charged);
+                    words.evidence.extend(limit.map(disk_limit::evidence));
+                    stall::finding(RULE.id, &stall, words)
+                })
+            })
+        })
+    })
+}
+
+/// The limit on requests that the database reached, if it is lower than what an ordinary disk does
+/// one by one.
+fn held<'a>(window: &Window, pair: &'a Pair) -> Option<&'a IoLimit> {
+    let reached = [Limited::Reads, Limited::Writes]
+        .into_iter()
+        .filter_map(|what| disk_limit::reached(window, pair, what));
+    let slow = reached.filter(|limit| ORDINARY_S * (limit.per_s as f64) < 1.0);
+    slow.min_by_key(|limit| limit.per_s)
+}
+
+fn words(io: &Io, pair: &Pair, waited: f64, charged: &Charged) -> Words {
+    let names = disk::devices_of(io, &pair.end.id);
+    let mut evidence = disk::evidence(io, &pair.end.id);
+    evidence.push(Evidence::new("waited for disks", waited, "share", "scheduler's events"));
+    evidence.extend(names.iter().filter_map(|name| io.device(name)).flat_map(|device| {
+        let busy = device.counted.value().map(|counted| {
+            Evidence::new(
+                &format!("{} busy", device.name),
+                counted.busy,
+                "share",
+                "/proc/diskstats",
+            )
+        });
+        let kind = match &device.behind {
+            Behind::Local if device.rotational.value() == Some(&true) => "turning, as it says",
+            Behind::Local => "local",
+            Behind::Loop => "a file behind a loop device",
+            Behind::Mapped => "made of other devices",
+            Behind::Copied => "made of other devices, encrypted or with parity",
+            Behind::Network(what) => what,
+            Behind::Memory => "memory",
+        };
+        let kind = Evidence::new(&device.name, kind, "", format!("/sys/block/{}", device.name));
+        busy.into_iter().chain([kind])
+    }));
+    Words {
+        summary: format!(
+            "{} of its time waiting for {}: {} for a request, {} is ordinary",
+            percent(waited),
+            names.join(" and "),
+            Seconds(charged.request_s),
+            Seconds(ORDINARY_S)
+        ),
+        fix: "move the log, then the data, to local flash; until then let commits share a flush"
+            .to_owned(),
+        evidence,
+        method: "time waiting for block devices, traced, x part above 0.5 ms for each of its \
+                 requests, over active time"
+            .to_owned(),
+        remedy: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_io::{flow, io};
+    use crate::test_window::{self, found};
+    use untax_core::activity::{Doing, Polling};
+    use untax_core::io::{Direction, Role};
+
+    fn window(mean_s: f64) -> Window {
+        let mut window = test_window::postgres();
+        test_window::trace(&mut window, &[(Doing::OnCpu, 4.0), (Doing::Disk, 6.0)]);
+        window.io = io(vec![flow(Some("postgres:7"), Role::Log, Direction::Write, 900, mean_s)]);
+        window
+    }
+
+    #[test]
+    fn what_is_above_the_ordinary_is_charged() {
+        let mut window = window(0.005);
+        let findings = found(evaluate(&window));
+        assert!((findings[0].tax.as_ref().unwrap().share - (0.6 - 0.45 / 10.0)).abs() < 1e-9);
+        assert!(findings[0].gain.is_some());
+        window.io =
+            io(vec![flow(Some("postgres:7"), Role::Log, Direction::Write, 20_000, 0.000_2)]);
+        assert!(found(evaluate(&window)).is_empty(), "an ordinary disk");
+    }
+
+    #[test]
+    fn a_limit_of_requests_says_what_a_faster_disk_brings() {
+        let mut window = window(0.005);
+        let gain = |window: &Window| found(evaluate(window))[0].gain.unwrap();
+        let waiting = gain(&window).factor;
+        let mut limited = |limit: IoLimit| {
+            test_window::limit_io(&mut window, limit);
+            gain(&window)
+        };
+        let limit = |per_s| test_window::io_limit(Limited::Writes, per_s);
+        // 90 of 100 allowed: 2000 would be ordinary, but then 60 % of its time is not all.
+        assert!((limited(limit(100)).factor - 2.5).abs() < 1e-9);
+        assert!((limited(limit(1000)).factor - waiting).abs() < 1e-9, "far from it");
+        let other = IoLimit { device: "254:16".to_owned(), ..limit(100) };
+        assert!((limited(other).factor - waiting).abs() < 1e-9, "another device");
+    }
+
+    #[test]
+    fn nobody_waits_for_what_is_written_in_the_background() {
+        let mut window = window(0.005);
+        let Reading::Present(activities) = &mut window.activity else { unreachable!() };
+        for spent in activities[0].slices[0].spent.iter_mut().filter(|s| s.doing == Doing::Disk) {
+            spent.polling = Polling::Timed;
+        }
+        assert!(found(evaluate(&window)).is_empty());
+    }
+
+    #[test]
+    fn without_tracing_it_is_said() {
+        let mut blind = window(0.005);
+        blind.io = Reading::Denied("root".to_owned());
+        assert_eq!(evaluate(&blind).len(), 1);
+        assert!(found(evaluate(&blind)).is_empty());
+    }
+}

@@ -1,0 +1,128 @@
+//! `hugepages-idle`: memory reserved for huge pages that nobody uses.
+
+use crate::model::huge_pages::unpromised;
+use crate::rule::Rule;
+use untax_core::finding::Says;
+use untax_core::host::Pool;
+use untax_core::{Bytes, Diagnosis, Evidence, Finding, Reading, Severity, Unmeasured, Window};
+
+pub const RULE: Rule = Rule {
+    id: "hugepages-idle",
+    summary: "memory is reserved for huge pages that nobody uses",
+    what: "Pages in a huge-page pool are taken out of the memory that everything else can use, \
+           whether somebody maps them or not: no page cache, no process, no reclaim ever gets \
+           them. A pool larger than the need, or one that no database asks for, is memory lost.",
+    measured: "Free pages of each pool that no mapping was promised (free - reserved), found from \
+               64 MiB and 1 % of the memory on. The tax is the page cache that this memory would \
+               have been; that is not measured.",
+    fix: "Let the database use them (huge_pages = on, then restart), or shrink the pool: \
+          sysctl vm.nr_hugepages.",
+    sources: &["kernel.org: admin-guide/mm/hugetlbpage, HugePages_Free and HugePages_Rsvd"],
+    privilege: "none",
+    minimum_kernel: "2.6.27 (sysfs pools)",
+    cost: "four small files for each pool",
+    evaluate,
+};
+
+/// Less than this is a margin, not a loss.
+const WORTH_BYTES: Bytes = Bytes::from_mib(64);
+
+/// A pool is rarely sized to the page: up to this share of the memory is a margin.
+const WORTH_SHARE: f64 = 0.01;
+
+/// From this share of the memory on, it is missed elsewhere.
+const LARGE_SHARE: f64 = 0.1;
+
+fn evaluate(window: &Window) -> Vec<Diagnosis> {
+    let host = &window.end.host;
+    let pools = match &host.hugepages {
+        Reading::Present(pools) => pools,
+        Reading::Absent(_) => return Vec::new(),
+        gap => {
+            let why = gap.why().unwrap_or_default();
+            let says = Says::Unmeasured(Unmeasured { rule: RULE.id.to_owned(), why });
+            return vec![Diagnosis { database: None, says }];
+        }
+    };
+    let total = host.memory.value().map(|memory| memory.total_bytes);
+    pools
+        .iter()
+        .filter(|pool| pool.node.is_none())
+        .filter_map(|pool| idle_finding(window, pool, total))
+        .map(|finding| Diagnosis { database: None, says: Says::Found(finding) })
+        .collect()
+}
+
+fn idle_finding(window: &Window, pool: &Pool, memory: Option<Bytes>) -> Option<Finding> {
+    let idle_pages = unpromised(pool)?;
+    let idle = Bytes(idle_pages.saturating_mul(pool.size_bytes.0));
+    let share = memory.map(|memory| idle.0 as f64 / memory.0.max(1) as f64);
+    if idle < WORTH_BYTES || share.is_some_and(|share| share < WORTH_SHARE) {
+        return None;
+    }
+    let is_large = share.is_some_and(|share| share >= LARGE_SHARE);
+    let page = pool.size_bytes;
+    let source = format!("/sys/kernel/mm/hugepages/hugepages-{}kB", pool.size_bytes.0 >> 10);
+    let candidate = candidate(window, pool);
+    let count = |name: &str, value: &Reading<u64>| {
+        value.value().map(|n| Evidence::new(name, *n, "pages", source.clone()))
+    };
+    let mut evidence = vec![Evidence::new("idle memory", idle.0, "bytes", source.clone())];
+    evidence.extend(
+        [("in the pool", &pool.total), ("free", &pool.free), ("promised", &pool.reserved)]
+            .into_iter()
+            .filter_map(|(name, value)| count(name, value)),
+    );
+    Some(Finding {
+        rule: RULE.id.to_owned(),
+        severity: if is_large { Severity::Medium } else { Severity::Low },
+        summary: format!("{idle} reserved in {idle_pages} pages of {page} that nobody uses"),
+        fix: match candidate {
+            Some(id) => {
+                format!("let {id} use them (its data is on small pages), or shrink the pool")
+            }
+            None => format!("shrink the {page} pool by {idle_pages} pages"),
+        },
+        evidence,
+        tax: None,
+        gain: None,
+        remedy: Some("hugepage-pool".to_owned()),
+    })
+}
+
+/// A database on base pages that could use the pool's page size.
+fn candidate(window: &Window, pool: &Pool) -> Option<String> {
+    let small = window.end.databases.iter().find(|database| {
+        database
+            .huge_pages
+            .value()
+            .is_some_and(|asked| asked.size_bytes.value() == Some(&pool.size_bytes))
+            && crate::model::huge_pages::on_base_pages(&window.end.host, database) == Some(true)
+    });
+    small.map(|database| database.id.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_window::{found, pool, postgres};
+
+    #[test]
+    fn idle_pages_are_found_with_who_could_use_them() {
+        let mut window = postgres();
+        window.end.host.hugepages = Reading::Present(vec![pool(4000, 4000, 100)]);
+        let findings = found(evaluate(&window));
+        assert_eq!(findings[0].severity, Severity::Medium);
+        assert!(findings[0].fix.contains("postgres:7"));
+        assert!(findings[0].summary.contains("3900 pages"));
+        window.end.host.memory = Reading::Absent("not read".to_owned());
+        assert_eq!(found(evaluate(&window))[0].severity, Severity::Low, "of an unknown whole");
+    }
+
+    #[test]
+    fn promised_and_used_pages_are_not_idle() {
+        let mut window = postgres();
+        window.end.host.hugepages = Reading::Present(vec![pool(4000, 3000, 3000)]);
+        assert!(evaluate(&window).is_empty());
+    }
+}

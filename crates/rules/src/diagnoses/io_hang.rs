@@ -1,0 +1,295 @@
+//! `io-hang`: threads wait inside the filesystem, though not for the disk itself.
+
+use crate::model::memory_shortage;
+use crate::model::stall::{self, Stall, WORTH, Words, percent};
+use crate::rule::Rule;
+use untax_core::activity::Doing;
+use untax_core::finding::Says;
+use untax_core::io::{Behind, Direction, Place, Role, Writer};
+use untax_core::window::Pair;
+use untax_core::{Diagnosis, Evidence, Io, Seconds, Severity, Window};
+
+pub const RULE: Rule = Rule {
+    id: "io-hang",
+    summary: "threads of the database hang inside the filesystem: its journal, a freeze, its locks",
+    what: "Whoever changes a file takes part in the filesystem's current transaction. While that \
+           commits, or while somebody holds it open, all others wait: a neighbour that its CPU or \
+           I/O limit holds back in the middle of it, a flood of pages that ordered mode writes \
+           first, a snapshot that froze the filesystem. The disk itself may be idle.",
+    measured: "Traced, over active time: time in uninterruptible waits inside system calls on \
+               files that are not waits for a block device, and in futexes behind a thread in such \
+               a wait, x the part of the former that was in waits of 20 ms and more. This is done \
+               slice by slice: what was seen in few slices has a wide interval. Where a memory \
+               limit was met, as much is charged to reclaim-stall as others can have waited for \
+               threads that reclaim with a file's lock. A hang of one second is never ignored. Who \
+               may hold the journal follows from who wrote (/proc/PID/io) and which limits its \
+               group has; a freeze follows from a filesystem to which nothing at all is written \
+               meanwhile. Neither is proof: the kernel does not say who holds it.",
+    fix: "A filesystem of its own for the database; no I/O or CPU limits on groups that write to \
+          the same one (limit them on another); XFS or ext4 with fast_commit; short freezes.",
+    sources: &[
+        "kernel.org: filesystems/journalling; filesystems/ext4/journal",
+        "kernel source: fs/jbd2/transaction.c, wait_transaction_locked; fs/super.c, freeze_super",
+    ],
+    privilege: "root (CAP_BPF and CAP_PERFMON)",
+    minimum_kernel: "5.15 (bpf_task_pt_regs)",
+    cost: "part of the tracing of threads, which aims at 0.5 % of one CPU, 1 % in windows of 5 s",
+    evaluate,
+};
+
+fn evaluate(window: &Window) -> Vec<Diagnosis> {
+    stall::per_database(window, RULE.id, |pair| {
+        memory_shortage::files(window, pair).map(|stall| {
+            let activity = pair.activity.value();
+            let hung = activity.and_then(|a| a.share_hung(pair.end.model))?;
+            let stall = stall?.only(hung).times(1.0 - memory_shortage::reclaiming(window, pair));
+            let longest = activity.map_or(0.0, |a| a.longest(Doing::Filesystem).0);
+            if stall.share.mid < WORTH && longest < FAILS_S {
+                return None;
+            }
+            let words = words(&stall, longest, pair, window.io.value());
+            let mut says = stall::finding(RULE.id, &stall, words);
+            if let Says::Found(finding) = &mut says
+                && longest >= FAILS_S
+            {
+                finding.severity = finding.severity.max(Severity::Low);
+            }
+            Some(says)
+        })
+    })
+}
+
+/// A wait as long as this makes clients give up, however rare it is.
+const FAILS_S: f64 = 1.0;
+
+fn words(stall: &Stall, longest_s: f64, pair: &Pair, io: Option<&Io>) -> Words {
+    let suspect = io.map_or(Suspect::Nobody, |io| suspect(io, pair));
+    Words {
+        summary: format!(
+            "{} of its time waiting inside the filesystem, {} at once{}",
+            percent(stall.share.mid),
+            Seconds(longest_s),
+            suspect.words()
+        ),
+        fix: suspect.fix(),
+        evidence: [Evidence::new("longest wait", longest_s, "s", "scheduler's events")]
+            .into_iter()
+            .chain(io.map(|io| evidence(io, pair)).unwrap_or_default())
+            .collect(),
+        method: "time in uninterruptible waits inside file calls and behind them, block devices \
+                 left out, traced, over active time"
+            .to_owned(),
+        remedy: None,
+    }
+}
+
+/// Who most likely holds what the threads wait for.
+enum Suspect<'a> {
+    /// A writer whose group is limited.
+    Limited(&'a Writer),
+    /// A writer that floods the disk.
+    Flood(&'a Writer),
+    /// Nothing was written at all: frozen.
+    Frozen(String),
+    Nobody,
+}
+
+/// Writing more than this in a window is a flood: half a second of a fast disk.
+const FLOOD_BYTES: u64 = 256 << 20;
+
+/// Who wrote less than one in so many bytes of a flood is no suspect beside it.
+const LITTLE: u64 = 10;
+
+fn suspect<'a>(io: &'a Io, pair: &Pair) -> Suspect<'a> {
+    let id = pair.end.id.as_str();
+    // Whether temporary files are written depends on the queries.
+    let places = || io.places_of(id).filter(|place| place.role != Role::Temp);
+    let silent = |device: &str| {
+        let mut flows = io.flows.value().into_iter().flatten();
+        // A device made of others has no requests of its own.
+        io.device(device)
+            .is_some_and(|found| !matches!(found.behind, Behind::Mapped | Behind::Copied))
+            && !flows.any(|flow| flow.device == device && flow.direction == Direction::Write)
+    };
+    let frozen = |place: &&Place| {
+        let filesystem = place.filesystem.value()?;
+        silent(filesystem.device.as_deref()?).then(|| filesystem.point.clone())
+    };
+    // A disk of data may well be quiet; one of the log is not while anybody writes.
+    let log = places().filter(|place| place.role == Role::Log).find_map(|place| frozen(&place));
+    let all: Option<Vec<String>> = places().map(|place| frozen(&place)).collect();
+    let point = log.or_else(|| all?.into_iter().next());
+    if let (Some(point), true) = (point, io.flows.is_present()) {
+        return Suspect::Frozen(point);
+    }
+    let others = || {
+        let writers = io.writers.value().into_iter().flatten();
+        writers.filter(|writer| writer.database.as_deref() != Some(id))
+    };
+    let flood = others().next().filter(|writer| writer.written_bytes.0 >= FLOOD_BYTES);
+    let limited = others().find(|writer| !writer.limits.is_empty());
+    match (limited, flood) {
+        (Some(limited), Some(flood))
+            if limited.written_bytes.0 < flood.written_bytes.0 / LITTLE =>
+        {
+            Suspect::Flood(flood)
+        }
+        (Some(limited), _) => Suspect::Limited(limited),
+        (None, Some(flood)) => Suspect::Flood(flood),
+        (None, None) => Suspect::Nobody,
+    }
+}
+
+impl Suspect<'_> {
+    fn words(&self) -> String {
+        match self {
+            Self::Limited(writer) => format!(
+                ", maybe behind {} (pid {}), whose group {} is held back by {}",
+                writer.comm,
+                writer.pid,
+                writer.cgroup,
+                writer.limits.first().map_or("a limit", String::as_str)
+            ),
+            Self::Flood(writer) => format!(
+                ", maybe behind {} (pid {}), which wrote {}",
+                writer.comm, writer.pid, writer.written_bytes
+            ),
+            Self::Frozen(point) => format!(": nothing reached the disk of {point}, maybe frozen"),
+            Self::Nobody => String::new(),
+        }
+    }
+
+    fn fix(&self) -> String {
+        match self {
+            Self::Limited(writer) => {
+                format!("keep what {} writes on another filesystem, or lift its limit", writer.comm)
+            }
+            Self::Flood(writer) => {
+                format!("io.max for the group {}, or another filesystem for it", writer.cgroup)
+            }
+            Self::Frozen(point) => {
+                format!("find who freezes {point} (a snapshot or a backup); fsfreeze -u thaws it")
+            }
+            Self::Nobody => "a filesystem of its own for the database".to_owned(),
+        }
+    }
+}
+
+fn evidence(io: &Io, pair: &Pair) -> Vec<Evidence> {
+    let id = pair.end.id.as_str();
+    let mut evidence = Vec::new();
+    let own = |device: &str| {
+        let mut places = io.places_of(id).filter_map(|place| place.filesystem.value());
+        places.any(|filesystem| filesystem.device.as_deref() == Some(device))
+    };
+    for journal in io.journals.iter().filter(|journal| own(&journal.device)) {
+        let source = format!("/proc/fs/jbd2 of {}", journal.device);
+        if let Some(Seconds(time)) = journal.commit_s.value() {
+            evidence.push(Evidence::new("commit of the journal, mean", *time, "s", &*source));
+        }
+        let name = "journal transactions";
+        evidence.push(Evidence::new(name, journal.transactions, "count", source));
+    }
+    let writers = io.writers.value().into_iter().flatten().take(3);
+    evidence.extend(writers.map(|writer| {
+        let limits = writer.limits.join("; ");
+        let name = format!("written by {} ({}) {limits}", writer.comm, writer.cgroup);
+        let source = format!("/proc/{}/io", writer.pid);
+        Evidence::new(name.trim(), writer.written_bytes.0, "bytes", source)
+    }));
+    evidence
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_io::{flow, io};
+    use crate::test_window::{self, found};
+    use untax_core::activity::Longest;
+    use untax_core::io::Role;
+    use untax_core::{Bytes, Reading};
+
+    fn window() -> Window {
+        let mut window = test_window::postgres();
+        test_window::trace(&mut window, &[(Doing::OnCpu, 2.0), (Doing::Filesystem, 8.0)]);
+        hung(&mut window, 8.0);
+        window.io = io(vec![flow(None, Role::Other, Direction::Write, 10, 0.001)]);
+        window
+    }
+
+    #[test]
+    fn short_waits_are_the_filesystem_at_work_and_one_long_one_is_never_ignored() {
+        let mut window = window();
+        let severity = |window: &Window| found(evaluate(window)).first().map(|f| f.severity);
+        assert_eq!(severity(&window), Some(Severity::High));
+        hung(&mut window, 0.1);
+        assert_eq!(severity(&window), None);
+        longest(&mut window, 1.0);
+        assert_eq!(severity(&window), Some(Severity::Low));
+    }
+
+    fn hung(window: &mut Window, time_s: f64) {
+        if let Reading::Present(all) = &mut window.activity {
+            all[0].slices[0].hung_s = Some(Seconds(time_s));
+        }
+    }
+
+    fn longest(window: &mut Window, time_s: f64) {
+        if let Reading::Present(all) = &mut window.activity {
+            let longest = Longest { doing: Doing::Filesystem, time_s: Seconds(time_s) };
+            all[0].longest = vec![longest];
+        }
+    }
+
+    #[test]
+    fn a_limited_neighbour_is_named_first() {
+        let findings = found(evaluate(&window()));
+        assert!((findings[0].tax.as_ref().unwrap().share - 0.8).abs() < 1e-9);
+        assert!(findings[0].summary.contains("/batch is held back by io.max"));
+    }
+
+    #[test]
+    fn beside_a_flood_little_is_no_suspect() {
+        let mut window = window();
+        if let Reading::Present(io) = &mut window.io
+            && let Reading::Present(writers) = &mut io.writers
+        {
+            let flood =
+                Writer { written_bytes: Bytes(8 << 30), limits: Vec::new(), ..writers[0].clone() };
+            writers[0].written_bytes = Bytes(1 << 20);
+            writers.insert(0, flood);
+        }
+        assert!(found(evaluate(&window))[0].summary.contains("which wrote 8 GiB"));
+    }
+
+    #[test]
+    fn a_quiet_disk_of_data_is_not_frozen() {
+        let mut window = window();
+        if let Reading::Present(io) = &mut window.io {
+            io.devices
+                .push(untax_core::io::Device { name: "vdb".to_owned(), ..io.devices[0].clone() });
+            let Reading::Present(filesystem) = &mut io.places[0].filesystem else { unreachable!() };
+            filesystem.device = Some("vdb".to_owned());
+        }
+        assert!(!found(evaluate(&window))[0].summary.contains("frozen"));
+    }
+
+    #[test]
+    fn a_flood_and_a_freeze_are_told_apart() {
+        let mut window = window();
+        if let Reading::Present(io) = &mut window.io
+            && let Reading::Present(writers) = &mut io.writers
+        {
+            writers[0].limits.clear();
+            writers[0].written_bytes = Bytes(1 << 30);
+        }
+        assert!(found(evaluate(&window))[0].summary.contains("which wrote 1 GiB"));
+        window.io = io(Vec::new());
+        assert!(found(evaluate(&window))[0].summary.contains("maybe frozen"));
+        // Its requests are those of the devices that it is made of.
+        if let Reading::Present(io) = &mut window.io {
+            io.devices[0].behind = Behind::Mapped;
+        }
+        assert!(!found(evaluate(&window))[0].summary.contains("frozen"));
+    }
+}

@@ -1,0 +1,295 @@
+//! `lock-contended`: threads of the database wait for each other.
+
+use crate::diagnoses::short_connections;
+use crate::model::accounting::Demand;
+use crate::model::stall::{self, Stall, WORTH, Words, percent};
+use crate::model::without_tax;
+use crate::rule::Rule;
+use untax_core::activity::{Doing, Part, Spent};
+use untax_core::finding::Says;
+use untax_core::scalability::Scalability;
+use untax_core::window::Pair;
+use untax_core::{Activity, Diagnosis, Evidence, Interval, Window};
+
+pub const RULE: Rule = Rule {
+    id: "lock-contended",
+    summary: "threads of the database wait for locks that others of them hold",
+    what: "Rows that everyone updates, latches of hot pages, the kernel's own lock on a shared \
+           address space: while one holds it, the others sleep, and more connections only make \
+           the queue longer. Single-node databases stop scaling at 32 to 64 cores for this.",
+    measured: "Traced: time asleep in a futex or semaphore, in a page fault that reads nothing, \
+               and, where processes serve clients, in waits that end by a signal of another \
+               process of the same database (row locks of PostgreSQL), over active time. A leader \
+               of a parallel query waits for its workers in the same way, and a commit for a \
+               synchronous standby: where PostgreSQL starts one or more workers a second, or a process \
+               is met that waits for a standby or asynchronous reading, what its processes wait for at \
+               both ends of the window tells the parts, roughly. What \
+               clients wait for between their requests is no lock, nor what a thread sleeps whose \
+               client has gone (thread_cache_size). A holder may wait for a CPU like all others: found \
+               where it is worth a word without that part. How it scales, by the universal scalability \
+               law: requests at once against requests done, window after window; only when the \
+               windows of untax watch differ enough.",
+    fix: "Spread the hot rows or pages, shorten the transactions that hold them, and limit how \
+          many connections work at once (a pooler).",
+    sources: &[
+        "postgresql.org: 28.2.3 pg_stat_activity, wait events LWLock and Lock",
+        "kernel.org: futex(2), signal of a latch",
+        "N. J. Gunther: Guerrilla Capacity Planning, chapters 4 to 6 (the law)",
+    ],
+    privilege: "root (CAP_BPF and CAP_PERFMON)",
+    minimum_kernel: "5.15 (bpf_task_pt_regs)",
+    cost: "part of the tracing of threads, which aims at 0.5 % of one CPU, 1 % in windows of 5 s",
+    evaluate,
+};
+
+fn evaluate(window: &Window) -> Vec<Diagnosis> {
+    let found = stall::per_database(window, RULE.id, |pair| {
+        Stall::of(window, pair, |spent| stall::is_queued(spent, pair)).map(|stall| {
+            let stall = stall.map(|stall| without_others(stall, pair));
+            let running = running(window, pair);
+            let stall = stall.filter(|stall| stall.share.mid * running >= WORTH)?;
+            let mut evidence = pair.activity.value().map(|a| parts(a, pair)).unwrap_or_default();
+            evidence.extend(for_locks(pair).map(|part| {
+                Evidence::new(
+                    "of waits for peers, for locks",
+                    part.mid,
+                    "share",
+                    "pg_stat_activity",
+                )
+            }));
+            evidence.extend(scaling(window, pair).iter().flat_map(law));
+            Some(stall::finding(RULE.id, &stall, Words {
+                summary: format!(
+                    "{} of its time waiting for locks of its own",
+                    percent(stall.share.mid)
+                ),
+                fix: "shorten what holds the hot rows or pages; let fewer connections work at once"
+                    .to_owned(),
+                evidence,
+                method: "time asleep in futexes, faults and waits for peers, traced, over active \
+                         time"
+                    .to_owned(),
+                remedy: None,
+            }))
+        })
+    });
+    let gaps = unfitted(window, &found);
+    found.into_iter().chain(gaps).collect()
+}
+
+/// The part (0..1) of their time in which holders of locks run, as far as they wait for a CPU like all
+/// others: without the queue for the CPUs so much of the waiting for them would be left.
+fn running(window: &Window, pair: &Pair) -> f64 {
+    let part = |demand: &Demand| demand.on_cpu_s / (demand.on_cpu_s + demand.contended_s);
+    Demand::of(window, pair).value().map_or(1.0, part)
+}
+
+/// Takes off what may be waits for workers of parallel queries, standbys, and those who read for others.
+fn without_others(stall: Stall, pair: &Pair) -> Stall {
+    let all = stall.share.mid;
+    let is_peer = |spent: &Spent| spent.doing == Doing::PollPeer && stall::is_queued(spent, pair);
+    let peers = pair.activity.value().and_then(|activity| activity.share(pair.end.model, is_peer));
+    let Some((part, peers)) = for_locks(pair).zip(peers).filter(|_| all > 0.0) else {
+        return stall;
+    };
+    let left = part.map(|part| 1.0 - peers.mid / all * (1.0 - part));
+    let share = stall.share.times(left);
+    stall.only(share)
+}
+
+/// The part (0..1) of waits for other processes that is for locks; `None` where it is all. Of a few
+/// processes that were asked twice, one more of either kind could have been met.
+fn for_locks(pair: &Pair) -> Option<Interval> {
+    let workers_per_s = short_connections::workers_started(pair) / pair.seconds.max(f64::EPSILON);
+    let seen = |name: &str| -> f64 {
+        let ends = [pair.start, Some(pair.end)].into_iter().flatten();
+        ends.filter_map(|database| database.counters.told(name).into_value()).sum()
+    };
+    let has_workers = workers_per_s >= WORTH_WORKERS_PER_S;
+    let workers = if has_workers { seen("waiting_for_workers") } else { 0.0 };
+    let (locks, others) = (seen("waiting_for_locks"), workers + seen("waiting_for_others"));
+    let part = |locks: f64, others: f64| locks / (locks + others);
+    (has_workers || others > 0.0).then(|| {
+        let mid = part(locks + 0.5, others + 0.5);
+        Interval::new(part(locks, others + 1.0), mid, part(locks + 1.0, others))
+    })
+}
+
+/// Workers that clean up tables are started less often.
+const WORTH_WORKERS_PER_S: f64 = 1.0;
+
+/// Why those that were found have no fit of how they scale.
+fn unfitted(window: &Window, found: &[Diagnosis]) -> Vec<Diagnosis> {
+    let is_found = |pair: &Pair| {
+        let id = Some(&pair.end.id);
+        found.iter().any(|d| d.database.as_ref() == id && matches!(d.says, Says::Found(_)))
+    };
+    let pairs = window.databases().filter(is_found);
+    let gap = |pair: Pair| {
+        let why = format!("how it scales: {}", scaling(window, &pair).err()?);
+        Some(without_tax::unmeasured(RULE.id, Some(&pair.end.id), why))
+    };
+    pairs.filter_map(gap).flatten().collect()
+}
+
+/// The universal scalability law over the windows of this session, or why there is none.
+fn scaling(window: &Window, pair: &Pair) -> Result<Scalability, String> {
+    let own = pair.load();
+    let before = window.loads.iter().find(|loads| loads.database == pair.end.id);
+    let mut loads = before.map(|loads| loads.each.clone()).unwrap_or_default();
+    if let Some(why) = own.why() {
+        return Err(why);
+    }
+    loads.extend(own.into_value());
+    Scalability::fit(&loads)
+        .map_err(|why| format!("{why}; untax watch sees one load after the other"))
+}
+
+/// The fitted law as evidence.
+fn law(scaling: &Scalability) -> Vec<Evidence> {
+    let source = "universal scalability law over the windows watched";
+    let bounds = |name: &str, of: Interval| {
+        let name = format!("{name} ({:.4} … {:.4})", of.low, of.high);
+        Evidence::new(&name, of.mid, "share", source)
+    };
+    let mut evidence = vec![
+        bounds("contention, what one at a time does", scaling.contention),
+        bounds("coherency, what each pair takes to agree", scaling.coherency),
+    ];
+    let peak = "requests at once from which on less gets done";
+    evidence.extend(scaling.peak.map(|peak_at| Evidence::new(peak, peak_at, "count", source)));
+    evidence
+}
+
+/// Which locks: the parts, in seconds.
+fn parts(activity: &Activity, pair: &Pair) -> Vec<Evidence> {
+    let part = |doing| {
+        let counts = |s: &Spent| s.doing == doing && s.part(pair.end.model) == Part::Lock;
+        activity.sum(counts).0
+    };
+    [
+        ("latches (futex)", Doing::Futex),
+        ("waits for peers (row locks)", Doing::PollPeer),
+        ("memory map of the process", Doing::Fault),
+    ]
+    .into_iter()
+    .map(|(name, doing)| Evidence::new(name, part(doing), "s", "scheduler's events"))
+    .filter(|evidence| !matches!(evidence.value, untax_core::finding::Value::Number(s) if s <= 0.0))
+    .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_window::{self, found};
+    use untax_core::Reading;
+    use untax_core::scalability::Load;
+    use untax_core::window::Loads;
+
+    #[test]
+    fn leaders_that_wait_for_workers_wait_for_no_lock() {
+        let mut window = test_window::postgres();
+        test_window::trace(
+            &mut window,
+            &[(Doing::OnCpu, 5.0), (Doing::Futex, 1.0), (Doing::PollPeer, 4.0)],
+        );
+        let mut share = |started, locks, workers, others| {
+            if let Reading::Present(activities) = &mut window.activity {
+                activities[0].started = started;
+            }
+            for snapshot in [&mut window.start, &mut window.end] {
+                let told = [
+                    ("sessions", 3),
+                    ("waiting_for_locks", locks),
+                    ("waiting_for_workers", workers),
+                    ("waiting_for_others", others),
+                ];
+                let told = told.map(|(name, count)| (name.to_owned(), count));
+                snapshot.databases[0].counters.told = Reading::Present(told.into());
+            }
+            let findings = found(evaluate(&window));
+            let tax = findings[0].tax.clone().unwrap();
+            [tax.low, tax.share, tax.high]
+        };
+        assert!(
+            share(9, 0, 3, 0).iter().all(|share| (share - 0.5).abs() < 1e-9),
+            "hardly a worker"
+        );
+        let workers = share(400, 0, 3, 0);
+        assert!((workers[0] - 0.1).abs() < 1e-9 && workers[1] < 0.15, "{workers:?}");
+        let standby = share(9, 0, 3, 3);
+        assert!((standby[0] - 0.1).abs() < 1e-9 && standby[1] < 0.15, "{standby:?}");
+        let both = share(400, 2, 2, 0);
+        assert!((both[1] - 0.3).abs() < 1e-9 && both[0] < 0.28 && both[2] > 0.32, "{both:?}");
+    }
+
+    #[test]
+    fn a_queue_for_the_cpus_is_no_lock() {
+        let found_of = |on_cpu_s, contended_s| {
+            let mut window = test_window::postgres();
+            let trace =
+                [(Doing::OnCpu, on_cpu_s), (Doing::Contended, contended_s), (Doing::Futex, 1.3)];
+            test_window::trace(&mut window, &trace);
+            found(evaluate(&window)).len()
+        };
+        assert_eq!([found_of(8.0, 30.0), found_of(37.0, 1.0)], [0, 1]);
+    }
+
+    #[test]
+    fn latches_and_row_locks_add_up() {
+        let mut window = test_window::postgres();
+        test_window::trace(
+            &mut window,
+            &[
+                (Doing::OnCpu, 5.0),
+                (Doing::Futex, 1.0),
+                (Doing::PollPeer, 4.0),
+                (Doing::Poll, 50.0),
+            ],
+        );
+        let findings = found(evaluate(&window));
+        assert!((findings[0].tax.as_ref().unwrap().share - 0.5).abs() < 1e-9);
+        assert_eq!(findings[0].evidence.len(), 2);
+    }
+
+    /// Half of its time in row locks, and the count of transactions.
+    fn locked() -> Window {
+        let mut window = test_window::postgres();
+        test_window::trace(&mut window, &[(Doing::OnCpu, 5.0), (Doing::PollPeer, 5.0)]);
+        for (snapshot, count) in [(&mut window.start, 0), (&mut window.end, 1000)] {
+            let told = [("transactions".to_owned(), count)].into();
+            snapshot.databases[0].counters.told = Reading::Present(told);
+        }
+        window
+    }
+
+    #[test]
+    fn one_load_carries_no_fit_and_that_is_said() {
+        let said = evaluate(&locked());
+        assert_eq!(said.len(), 2);
+        let Says::Unmeasured(gap) = &said[1].says else { panic!("{said:?}") };
+        assert!(gap.why.starts_with("how it scales: 6 loads or more"), "{}", gap.why);
+    }
+
+    #[test]
+    fn many_loads_carry_one() {
+        let mut window = locked();
+        let load =
+            |at_once: f64| Load { at_once, per_s: 100.0 * at_once / (1.0 + 0.2 * (at_once - 1.0)) };
+        let each = (0..10).map(|i| load(1.4_f64.powi(i))).collect();
+        window.loads = vec![Loads { database: "postgres:7".to_owned(), each }];
+        let said = evaluate(&window);
+        let findings = found(said);
+        let has = |name: &str| findings[0].evidence.iter().any(|e| e.name.starts_with(name));
+        assert!(has("contention") && has("coherency"), "{:?}", findings[0].evidence);
+    }
+
+    #[test]
+    fn waiting_for_clients_is_no_lock() {
+        let mut window = test_window::postgres();
+        test_window::trace(&mut window, &[(Doing::OnCpu, 5.0), (Doing::Poll, 50.0)]);
+        assert!(found(evaluate(&window)).is_empty());
+        window.activity = Reading::Denied("root".to_owned());
+        assert_eq!(evaluate(&window).len(), 1, "a gap is said");
+    }
+}

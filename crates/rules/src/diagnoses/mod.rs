@@ -1,0 +1,32 @@
+//! One file for each rule, named after its id.
+
+pub mod cni_path;
+pub mod conntrack_pressure;
+pub mod cpu_contended;
+pub mod cpu_throttled;
+pub mod dirty_burst;
+pub mod disk_slow;
+pub mod duplicate_machine_id;
+pub mod hugepage_limit;
+pub mod hugepages_idle;
+pub mod hugepages_short;
+pub mod io_hang;
+pub mod lock_contended;
+pub mod mysql_temp_files;
+pub mod neighbour_reclaim;
+pub mod numa_churn;
+pub mod numa_remote;
+pub mod oom_near;
+pub mod page_table_bloat;
+pub mod postgres_full_page_writes;
+pub mod reclaim_stall;
+pub mod redis_network_bound;
+pub mod sandboxed_runtime;
+pub mod shared_filesystem;
+pub mod short_connections;
+pub mod small_pages;
+pub mod storage_remote;
+pub mod tcp_retransmit;
+pub mod thp_mode;
+pub mod too_many_connections;
+pub mod vm_steal;

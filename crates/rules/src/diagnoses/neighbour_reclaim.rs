@@ -1,0 +1,250 @@
+//! `neighbour-reclaim`: the database frees memory because others take it.
+
+use crate::model::accounting;
+use crate::model::memory_shortage::{self, Neighbours, neighbours};
+use crate::model::stall::{self, Stall, WORTH, Words, percent};
+use crate::rule::Rule;
+use untax_core::finding::Says;
+use untax_core::window::Pair;
+use untax_core::{Diagnosis, Evidence, Reading, Window};
+
+pub const RULE: Rule = Rule {
+    id: "neighbour-reclaim",
+    summary: "another control group takes the memory that the database then has to free",
+    what: "A limit on a group above the database (a pod with a sidecar, a slice, kubepods) or the \
+           machine's own memory is shared. Whoever allocates when it is full frees pages first, \
+           whoever filled it: a backup that reads files or a neighbour that grows makes the \
+           database reclaim, though its own group is far from any limit of its own.",
+    measured: "The time that the database's threads spend in reclaim, or waiting for what was \
+               evicted too early (as in reclaim-stall), when the limit in the way was that of a \
+               group that it shares (memory.events.local high and max, or memory.failcnt, grew) \
+               or, with no limit in the way, the machine's own memory (allocstall of /proc/vmstat \
+               grew). Charged here is the part that other groups took of all memory taken below \
+               that limit; the rest is reclaim-stall. A page that others take evicts one at most: as \
+               many as they took, the database did not take anew when it read them again. Memory taken is pages reclaimed and held \
+               (cgroup v2), or pgpgin, which counts pieces of memory, times their mean size (v1). The \
+               gain is that of the neighbours' end: what they compute, which cpu-contended is \
+               charged with, ends too.",
+    fix: "Give the named group a limit of its own (memory.high, MemoryHigh=, limits.memory), or \
+          protect the database (memory.low, MemoryLow=, memory request with memory QoS).",
+    sources: &[
+        "kernel.org: admin-guide/cgroup-v2, memory.events.local, memory.low",
+        "kernel.org: admin-guide/cgroup-v1/memory, failcnt",
+        "kernel.org: filesystems/proc, vmstat",
+    ],
+    privilege: "root (CAP_BPF and CAP_PERFMON)",
+    minimum_kernel: "5.15 (bpf_task_pt_regs)",
+    cost: "three or four small files for each control group, at both ends of the window",
+    evaluate,
+};
+
+fn evaluate(window: &Window) -> Vec<Diagnosis> {
+    stall::per_database(window, RULE.id, |pair| {
+        memory_shortage::waits(window, pair).and_then(|stall| {
+            let Some(stall) = stall.filter(|stall| stall.share.mid >= WORTH) else {
+                return Reading::Present(None);
+            };
+            window.groups.as_ref().map(|_| {
+                let neighbours = neighbours(window, pair)?;
+                let stall =
+                    stall.times(neighbours.part).leaving(computing_s(window, pair, &neighbours));
+                (stall.share.mid >= WORTH).then(|| found(&stall, &neighbours, pair))
+            })
+        })
+    })
+}
+
+/// For how long these neighbours had CPUs: waiting for them is charged to `cpu-contended`, and ends
+/// with them.
+fn computing_s(window: &Window, pair: &Pair, neighbours: &Neighbours) -> f64 {
+    accounting::taken_in(window, pair, |group| neighbours.groups.iter().any(|g| g.cgroup == group))
+}
+
+fn found(stall: &Stall, neighbours: &Neighbours, pair: &Pair) -> Says {
+    let first = neighbours.groups.first().map_or("", |group| group.cgroup.as_str());
+    let place = match neighbours.limited {
+        Some(group) => format!("below the limit of {group}"),
+        None => "of the machine's".to_owned(),
+    };
+    let mut evidence = vec![Evidence::new(
+        "taken by others",
+        neighbours.part,
+        "share",
+        "pgsteal and memory.current, or pgpgin of memory.stat",
+    )];
+    for group in neighbours.groups.iter().take(3) {
+        let per_s = group.taken_pages as f64 / pair.seconds.max(f64::EPSILON);
+        let name = format!("taken by {}", group.cgroup);
+        evidence.push(Evidence::new(&name, per_s, "pages/s", "its memory.stat"));
+        if let Some(stalled_s) = group.stalled_s.value() {
+            let name = format!("{} waited for memory", group.cgroup);
+            evidence.push(Evidence::new(&name, stalled_s.0, "s", "its memory.pressure, some"));
+        }
+    }
+    stall::finding(
+        RULE.id,
+        stall,
+        Words {
+            summary: format!(
+                "{} of its time short of memory {place} that {first} takes",
+                percent(stall.share.mid)
+            ),
+            fix: format!("limit {first} (memory.high), or protect the database (memory.low)"),
+            evidence,
+            method: "time in direct reclaim, asleep on memory and waiting for disks to read again \
+                     what was evicted, traced, and on CPU for that, sampled, over active time, x \
+                     what other groups took of the memory taken below the shared limit"
+                .to_owned(),
+            remedy: Some("memory-protection"),
+        },
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_io::{flow, io};
+    use crate::test_window::{self, found};
+    use untax_core::activity::Doing;
+    use untax_core::io::{Direction, Role};
+    use untax_core::pressure::GroupMemory;
+    use untax_core::pressure::VmCounts;
+    use untax_core::window::Other;
+    use untax_core::{Bytes, Finding, Seconds};
+
+    fn window(groups: Vec<GroupMemory>, stalls: u64) -> Window {
+        let mut window = test_window::postgres();
+        test_window::trace(&mut window, &[(Doing::OnCpu, 6.0), (Doing::ReclaimStalled, 4.0)]);
+        let limit = test_window::limit("/pod/db", Bytes(1), Bytes(0));
+        window.end.databases[0].cgroup = test_window::cgroup(vec![limit]);
+        for (snapshot, stalls) in [(&mut window.start, 0), (&mut window.end, stalls)] {
+            snapshot.host.vm_counts = Reading::Present(VmCounts {
+                allocation_stalls: Reading::Present(3 + stalls),
+                numa_hint_faults: Reading::Absent(String::new()),
+                numa_hint_faults_local: Reading::Absent(String::new()),
+                numa_pages_migrated: Reading::Absent(String::new()),
+            });
+        }
+        window.groups = Reading::Present(groups);
+        window
+    }
+
+    fn charged(groups: Vec<GroupMemory>, stalls: u64) -> (Option<f64>, Option<f64>) {
+        let window = window(groups, stalls);
+        let share =
+            |findings: Vec<Finding>| findings.first().map(|f| f.tax.as_ref().unwrap().share);
+        let own = (crate::catalogue::find("reclaim-stall").unwrap().evaluate)(&window);
+        (share(found(evaluate(&window))), share(found(own)))
+    }
+
+    fn mib(cgroup: &str, at_limit: u64, mebibytes: u64) -> GroupMemory {
+        GroupMemory {
+            cgroup: cgroup.to_owned(),
+            at_limit,
+            taken_pages: mebibytes * 256,
+            pages_each: 1.0,
+            read_again_pages: Reading::Present(0),
+            stalled_s: Reading::Absent("v1".to_owned()),
+        }
+    }
+
+    #[test]
+    fn a_shared_limit_is_charged_to_who_fills_it_and_nothing_twice() {
+        let groups = vec![
+            mib("/pod/backup", 0, 300),
+            mib("/pod/db", 0, 80),
+            mib("/pod/db/child", 0, 20),
+            mib("/pod", 500, 0),
+            mib("/elsewhere", 900, 9000),
+            mib("/podlike", 0, 9000),
+        ];
+        let findings = found(evaluate(&window(groups.clone(), 0)));
+        assert!(findings[0].summary.contains("below the limit of /pod that /pod/backup takes"));
+        let (others, own) = charged(groups, 0);
+        assert!((others.unwrap() - 0.3).abs() < 1e-9, "three quarters of 0.4");
+        assert!((own.unwrap() - 0.1).abs() < 1e-9);
+    }
+
+    #[test]
+    fn what_was_evicted_for_others_and_read_again_is_charged_to_them() {
+        let mut groups =
+            vec![mib("/pod/backup", 0, 300), mib("/pod/db", 0, 100), mib("/pod", 5, 0)];
+        groups[1].read_again_pages = Reading::Present(500);
+        let mut window = window(groups, 0);
+        test_window::trace(&mut window, &[(Doing::OnCpu, 6.0), (Doing::Disk, 4.0)]);
+        let mut read = flow(Some("postgres:7"), Role::Data, Direction::Read, 1000, 0.004);
+        read.bytes = Bytes(1000 * 4096);
+        window.io = io(vec![read]);
+        // In percent.
+        let share = |window: &Window, rule: &str| {
+            let findings = found((crate::catalogue::find(rule).unwrap().evaluate)(window));
+            findings.first().map(|f| (f.tax.as_ref().unwrap().share * 100.0).round() as i64)
+        };
+        // Half of the 0.4 is for pages read again, three quarters of that for the backup's sake.
+        let shares =
+            |window: &Window| ["neighbour-reclaim", "reclaim-stall"].map(|r| share(window, r));
+        assert_eq!(shares(&window), [Some(15), Some(5)]);
+        // 0.5 ms of the 4 ms would be waited for any disk.
+        assert_eq!(share(&window, "disk-slow"), Some(18));
+        // A third of the time on CPU gets pages, half of them read again.
+        test_window::sample_reading(&mut window, 333);
+        assert_eq!(shares(&window), [Some(23), Some(7)]);
+        // Where too little was sampled to tell, it may be any part of the time on CPU.
+        test_window::trace(&mut window, &[(Doing::OnCpu, 6.0), (Doing::Disk, 4.0)]);
+        let tax = found(evaluate(&window)).remove(0).tax.unwrap();
+        assert!(
+            (tax.low / tax.share - 1.0).abs() < 1e-9 && (tax.high / tax.share - 2.5).abs() < 1e-9,
+            "{tax:?}"
+        );
+    }
+
+    #[test]
+    fn what_was_evicted_for_others_is_not_taken_when_it_is_read_again() {
+        let mut groups =
+            vec![mib("/pod/backup", 0, 300), mib("/pod/db", 0, 200), mib("/pod", 5, 0)];
+        groups[1].read_again_pages = Reading::Present(100 * 256);
+        let part = |groups: &[GroupMemory]| charged(groups.to_vec(), 0).0.unwrap() / 0.4;
+        assert!((part(&groups) - 0.75).abs() < 1e-9, "of 200 MiB 100 were taken anew");
+        // A page that is taken evicts one: who takes little is not the reason for all.
+        groups[0].taken_pages = 10 * 256;
+        assert!((part(&groups) - 0.05).abs() < 1e-9);
+    }
+
+    #[test]
+    fn what_neighbours_compute_ends_with_them() {
+        let mut window = window(vec![mib("/pod/backup", 0, 300), mib("/pod", 5, 0)], 0);
+        let times = [(Doing::OnCpu, 4.0), (Doing::Contended, 4.0), (Doing::ReclaimStalled, 2.0)];
+        test_window::trace(&mut window, &times);
+        let gain = |window: &Window| found(evaluate(window))[0].gain.unwrap().factor;
+        assert!((gain(&window) - 10.0 / 8.0).abs() < 1e-9);
+        let computes = |pid, path: &str| Other {
+            pid,
+            name: "gzip".to_owned(),
+            cgroup: Reading::Present(path.to_owned()),
+            threads: 1,
+            cpu_s: Seconds(10.0),
+            ended_s: Seconds(0.0),
+            waited_s: None,
+            allowed_cpus: None,
+        };
+        window.others = vec![computes(50, "/pod/backup"), computes(51, "/elsewhere")];
+        // It had half of the CPUs that the database waited for, and is there no more to wait for.
+        assert!((gain(&window) - 2.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn its_own_limit_is_its_own() {
+        let groups = vec![mib("/pod/backup", 0, 300), mib("/pod/db", 7, 1), mib("/pod", 500, 0)];
+        assert_eq!(charged(groups, 9), (None, Some(0.4)));
+    }
+
+    #[test]
+    fn the_machine_is_shared_by_all_but_only_when_it_was_short() {
+        let groups = vec![mib("/batch", 0, 900), mib("/pod/db", 0, 100), mib("/full", 5, 0)];
+        let (others, own) = charged(groups.clone(), 50);
+        assert!((others.unwrap() - 0.36).abs() < 1e-9);
+        assert!((own.unwrap() - 0.04).abs() < 1e-9);
+        assert_eq!(charged(groups, 0), (None, Some(0.4)));
+        assert_eq!(charged(vec![mib("/pod/db", 0, 100)], 50), (None, Some(0.4)), "nobody else");
+    }
+}

@@ -1,0 +1,124 @@
+//! `page-table-bloat`: page tables of many connections take memory.
+
+use crate::model::huge_pages::on_base_pages;
+use crate::rule::Rule;
+use untax_core::database::Model;
+use untax_core::finding::Says;
+use untax_core::window::Pair;
+use untax_core::{Bytes, Diagnosis, Evidence, Finding, Severity, Unmeasured, Window};
+
+pub const RULE: Rule = Rule {
+    id: "page-table-bloat",
+    summary: "the page tables of many server processes take a noticeable part of the memory",
+    what: "Each server process has page tables of its own: 8 bytes for every base page of the \
+           shared memory it has touched, 2 MiB for every GiB. Hundreds of connections multiply \
+           that into GiB of memory which holds no data, cannot be swapped, and is counted against \
+           no setting of the database.",
+    measured: "The sum of VmPTE over all processes of the database, found from 64 MiB on and 1 % of \
+               the shared memory. The time to fill these tables is the minor-fault part of \
+               small-pages and is not counted again here.",
+    fix: "Huge pages (one entry maps 2 MiB, and page tables of 2 MiB mappings are tiny), or fewer \
+          server processes through a connection pooler such as PgBouncer.",
+    sources: &[
+        "kernel.org: filesystems/proc, VmPTE",
+        "postgresql.org: 19.4.5 Linux Huge Pages",
+        "pgbouncer.org: pool_mode",
+    ],
+    privilege: "none: status of every process is readable by all",
+    minimum_kernel: "2.6.10 (VmPTE)",
+    cost: "one status per process",
+    evaluate,
+};
+
+/// Less than this is not worth a person's time.
+const WORTH_BYTES: Bytes = Bytes::from_mib(64);
+
+/// Page tables of one process that maps everything are 0.2 % of the memory mapped; from five
+/// times that on, the number of processes is what makes them large.
+const WORTH_SHARE: f64 = 0.01;
+
+fn evaluate(window: &Window) -> Vec<Diagnosis> {
+    window
+        .databases()
+        .filter(|pair| pair.end.model == Model::Process)
+        .filter_map(|pair| evaluate_one(window, &pair))
+        .collect()
+}
+
+fn evaluate_one(window: &Window, pair: &Pair) -> Option<Diagnosis> {
+    let database = pair.end;
+    let says = |says| Some(Diagnosis { database: Some(database.id.clone()), says });
+    let memory = &database.memory;
+    // Few page tables are few, whatever they map.
+    if memory.page_table_bytes.value().is_some_and(|tables| *tables < WORTH_BYTES) {
+        return None;
+    }
+    let (Some(&tables), Some(&shared)) =
+        (memory.page_table_bytes.value(), memory.shared_bytes.value())
+    else {
+        let why = memory.page_table_bytes.why().or(memory.shared_bytes.why()).unwrap_or_default();
+        return says(Says::Unmeasured(Unmeasured { rule: RULE.id.to_owned(), why }));
+    };
+    if (tables.0 as f64) < shared.0 as f64 * WORTH_SHARE {
+        return None;
+    }
+    let base = on_base_pages(&window.end.host, database).unwrap_or(true);
+    let total = window.end.host.memory.value().map(|memory| memory.total_bytes);
+    let of_memory = total.map(|total| tables.0 as f64 / total.0.max(1) as f64);
+    let processes = database.processes();
+    let mut evidence = vec![
+        Evidence::new("page tables", tables.0, "bytes", "sum of VmPTE, /proc/PID/status"),
+        Evidence::new("server processes", u64::from(processes), "count", "/proc"),
+        Evidence::new("memory that holds the data", shared.0, "bytes", "/proc/PID/maps"),
+    ];
+    evidence.extend(
+        of_memory
+            .map(|share| Evidence::new("of the host's memory", share, "share", "/proc/meminfo")),
+    );
+    says(Says::Found(Finding {
+        rule: RULE.id.to_owned(),
+        severity: match of_memory {
+            Some(share) if share >= 0.1 => Severity::High,
+            Some(share) if share >= 0.02 => Severity::Medium,
+            _ => Severity::Low,
+        },
+        summary: format!("{tables} of page tables in {processes} processes for {shared} of data"),
+        fix: if base {
+            "huge pages, which need almost no page tables; or fewer connections through a pooler"
+                .to_owned()
+        } else {
+            "fewer connections through a pooler: the data is on huge pages already".to_owned()
+        },
+        evidence,
+        tax: None,
+        gain: None,
+        remedy: Some(if base { "hugepage-pool" } else { "connection-pooler" }.to_owned()),
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_window::{found, postgres};
+    use untax_core::Reading;
+
+    #[test]
+    fn many_processes_are_found_and_few_are_not() {
+        let findings = found(evaluate(&postgres()));
+        assert_eq!(findings[0].severity, Severity::Medium);
+        assert!(findings[0].summary.contains("522 MiB"));
+        let mut window = postgres();
+        // One process that maps all of 64 GiB: 0.2 %, as it must be.
+        window.end.databases[0].memory.shared_bytes = Reading::Present(Bytes(64 << 30));
+        window.end.databases[0].memory.page_table_bytes = Reading::Present(Bytes::from_mib(128));
+        assert!(evaluate(&window).is_empty());
+    }
+
+    #[test]
+    fn an_unread_sum_is_unmeasured() {
+        let mut window = postgres();
+        window.end.databases[0].memory.page_table_bytes = Reading::Denied("status".to_owned());
+        let diagnoses = evaluate(&window);
+        assert!(matches!(diagnoses[0].says, Says::Unmeasured(_)));
+    }
+}

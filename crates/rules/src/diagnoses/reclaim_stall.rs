@@ -1,0 +1,234 @@
+//! `reclaim-stall`: the database's threads free memory, or wait for it.
+
+use crate::model::memory_shortage::{self, neighbours};
+use crate::model::stall::{self, Stall, WORTH, Words, percent};
+use crate::rule::Rule;
+use untax_core::database::{Cgroup, MemoryGroup};
+use untax_core::finding::Says;
+use untax_core::window::Pair;
+use untax_core::{Diagnosis, Evidence, Reading, Window};
+
+pub const RULE: Rule = Rule {
+    id: "reclaim-stall",
+    summary: "threads of the database free memory themselves, or wait until there is some",
+    what: "When a control group is at its memory limit, or the machine is out of free pages, \
+           whoever allocates has to free pages first: its own query stops for that. Pages that \
+           are evicted too early must be read again, and memory.high puts threads to sleep on \
+           purpose. It goes on long before anything is killed, and nothing but latency shows it.",
+    measured: "Traced, over active time: time on CPU inside direct reclaim (vmscan tracepoints), \
+               with its part of waiting for a CPU; time asleep while the kernel had marked the \
+               thread as stalled on memory (the mark that memory pressure, PSI, is made from); and \
+               waiting for a lock while a thread that may hold it did either. \
+               Where a limit was met, three more parts count. First, reading again what had been \
+               evicted shortly before: that part of what was read (workingset_refault_file of its \
+               group), of the time waiting for disks to read and of the time on CPU getting file \
+               pages that are not in the page cache (up to 997 samples a second and CPU; any part of it \
+               where those were too few to tell), or interrupted as its requests are done. Second, \
+               waits inside file calls behind threads that reclaim with the file's lock. Third, \
+               waiting for CPUs that workers of the kernel (kworker, ksoftirqd) had meanwhile to \
+               move these pages: of all that they took, the part that pages read again, and as \
+               many pages written to make room, are of what the database's devices moved. What \
+               other control groups made it free or read again is left to neighbour-reclaim.",
+    fix: "Raise the memory limit, or ask for less: shared_buffers, innodb_buffer_pool_size, \
+          maxmemory, work_mem; keep large readers of files in another group.",
+    sources: &[
+        "kernel.org: admin-guide/cgroup-v2, memory.high, memory.max",
+        "kernel.org: accounting/psi",
+    ],
+    privilege: "root (CAP_BPF and CAP_PERFMON)",
+    minimum_kernel: "5.15 (bpf_task_pt_regs)",
+    cost: "part of the tracing of threads, which aims at 0.5 % of one CPU, 1 % in windows of 5 s",
+    evaluate,
+};
+
+fn evaluate(window: &Window) -> Vec<Diagnosis> {
+    stall::per_database(window, RULE.id, |pair| {
+        memory_shortage::waits(window, pair).map(|stall| {
+            // What others made it free is charged to them.
+            let own = neighbours(window, pair).map_or(1.0, |others| 1.0 - others.part);
+            let stall = stall?.times(own);
+            (stall.share.mid >= WORTH).then(|| found(window, &stall, pair))
+        })
+    })
+}
+
+fn found(window: &Window, stall: &Stall, pair: &Pair) -> Says {
+    let limiting = memory_shortage::limiting(window, pair).into_value();
+    let (place, fix, remedy) = match limiting {
+        Some(Some(group)) => {
+            let fix = "raise its memory limit, or give the database less to fill it with";
+            let cgroup = pair.end.cgroup.value();
+            let tightest = cgroup.and_then(Cgroup::tightest_memory);
+            // It raises the lowest limit.
+            let is_tightest = tightest.is_none_or(|tightest| tightest.cgroup == group);
+            (format!(" in its group {group}"), fix, is_tightest.then_some("memory-limit"))
+        }
+        Some(None) => (" on this machine".to_owned(), FIX_OF_MACHINE, None),
+        None => (String::new(), FIX_OF_ANY, None),
+    };
+    let group = limiting.flatten().and_then(|path| {
+        let groups = pair.end.cgroup.value()?.memory.value()?;
+        groups.iter().find(|group| group.cgroup == path)
+    });
+    stall::finding(
+        RULE.id,
+        stall,
+        Words {
+            summary: format!(
+                "{} of its time freeing memory, waiting for it or reading again{place}",
+                percent(stall.share.mid)
+            ),
+            fix: fix.to_owned(),
+            evidence: group.map(evidence).unwrap_or_default(),
+            method: "time in direct reclaim, asleep on memory and waiting for disks to read again \
+                     what was evicted, traced, and on CPU for that, sampled, over active time"
+                .to_owned(),
+            remedy,
+        },
+    )
+}
+
+const FIX_OF_MACHINE: &str = "give the machine more memory, or what runs on it less";
+
+const FIX_OF_ANY: &str = "raise the limit that is in the way, or give the database less memory";
+
+fn evidence(group: &MemoryGroup) -> Vec<Evidence> {
+    let mut evidence = Vec::new();
+    let mut add = |name: &str, bytes: &Reading<untax_core::Bytes>, source: &str| {
+        if let Some(bytes) = bytes.value() {
+            evidence.push(Evidence::new(name, bytes.0, "bytes", source));
+        }
+    };
+    add("limit", &group.max_bytes, "memory.max or memory.limit_in_bytes");
+    add("high", &group.high_bytes, "memory.high");
+    add("charged", &group.usage_bytes, "memory.current or memory.usage_in_bytes");
+    add("page cache, and slab that can be freed", &group.file_bytes, "memory.stat");
+    if let Some(count) = group.at_limit.value() {
+        evidence.push(Evidence::new(
+            "times at its limit",
+            *count,
+            "count",
+            "memory.events or failcnt",
+        ));
+    }
+    evidence
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_io::{flow, io};
+    use crate::test_window::{self, found};
+    use untax_core::activity::Doing;
+    use untax_core::io::{Direction, Role};
+    use untax_core::pressure::GroupMemory;
+    use untax_core::{Bytes, Seconds};
+
+    #[test]
+    fn reclaim_on_cpu_and_asleep_count_alike() {
+        let mut window = test_window::postgres();
+        test_window::trace(
+            &mut window,
+            &[(Doing::OnCpu, 6.0), (Doing::ReclaimOnCpu, 1.0), (Doing::ReclaimStalled, 3.0)],
+        );
+        let findings = found(evaluate(&window));
+        assert!((findings[0].tax.as_ref().unwrap().share - 0.4).abs() < 1e-9);
+        let behind =
+            [(Doing::OnCpu, 6.0), (Doing::ReclaimStalled, 1.0), (Doing::FutexReclaim, 3.0)];
+        test_window::trace(&mut window, &behind);
+        let findings = found(evaluate(&window));
+        assert!(
+            (findings[0].tax.as_ref().unwrap().share - 0.4).abs() < 1e-9,
+            "a lock held meanwhile"
+        );
+        test_window::trace(&mut window, &[(Doing::OnCpu, 6.0)]);
+        assert!(found(evaluate(&window)).is_empty());
+    }
+
+    #[test]
+    fn only_a_limit_that_was_met_is_to_be_raised() {
+        let mut window = test_window::postgres();
+        test_window::trace(&mut window, &[(Doing::OnCpu, 6.0), (Doing::ReclaimStalled, 4.0)]);
+        let unknown = found(evaluate(&window)).remove(0);
+        assert!(unknown.remedy.is_none() && unknown.summary.ends_with("reading again"));
+        let limit = test_window::limit("/pod/db", Bytes(1), Bytes(0));
+        window.end.databases[0].cgroup = test_window::cgroup(vec![limit]);
+        let mut with_limit = |at_limit| {
+            window.groups = Reading::Present(vec![GroupMemory {
+                cgroup: "/pod".to_owned(),
+                at_limit,
+                taken_pages: 1,
+                pages_each: 1.0,
+                read_again_pages: Reading::Present(0),
+                stalled_s: Reading::Absent("v1".to_owned()),
+            }]);
+            found(evaluate(&window)).remove(0)
+        };
+        let met = with_limit(3);
+        assert!(met.remedy.is_some() && met.summary.ends_with("in its group /pod"));
+        let short = with_limit(0);
+        assert!(short.remedy.is_none() && short.summary.ends_with("on this machine"));
+        assert!(!short.fix.contains("limit"));
+    }
+
+    /// So many of a thousand samples in the end of requests.
+    fn sample_completing(window: &mut Window, count: Option<u64>) {
+        let Reading::Present(activities) = &mut window.activity else { panic!("it is traced") };
+        let sampled = activities[0].slices[0].sampled.as_mut().expect("it was sampled");
+        sampled.completing = count;
+    }
+
+    #[test]
+    fn workers_that_read_again_and_write_for_it_have_the_cpus_meanwhile() {
+        let mut window = test_window::postgres();
+        test_window::trace(
+            &mut window,
+            &[(Doing::OnCpu, 6.0), (Doing::Contended, 10.0), (Doing::ReclaimStalled, 4.0)],
+        );
+        let limit = test_window::limit("/db", Bytes(1), Bytes(0));
+        window.end.databases[0].cgroup = test_window::cgroup(vec![limit]);
+        window.groups = Reading::Present(vec![GroupMemory {
+            cgroup: "/db".to_owned(),
+            at_limit: 3,
+            taken_pages: 1,
+            pages_each: 1.0,
+            read_again_pages: Reading::Present(1000),
+            stalled_s: Reading::Absent("v1".to_owned()),
+        }]);
+        // Twice as many pages are written as are read again, a quarter of all by somebody else.
+        let pages = |of, direction, count| {
+            let mut flow = flow(of, Role::Data, direction, count, 0.0);
+            flow.bytes = Bytes(count * 4096);
+            flow
+        };
+        let mine = Some("postgres:7");
+        let flows = vec![
+            pages(mine, Direction::Read, 1000),
+            pages(mine, Direction::Write, 2000),
+            pages(None, Direction::Write, 1000),
+        ];
+        window.io = io(flows);
+        test_window::sample_reading(&mut window, 0);
+        let tax = |window: &Window| found(evaluate(window))[0].tax.clone().unwrap();
+        assert!((tax(&window).share - 0.2).abs() < 1e-9, "no worker ran");
+        sample_completing(&mut window, None);
+        let most = 0.05 * (6.0 + 10.0 * 6.0 / 20.0) / 20.0;
+        assert!((tax(&window).high - (0.2 + most)).abs() < 1e-9, "interrupts were not sampled");
+        sample_completing(&mut window, Some(0));
+        // Half of 4 of the 14 s that others than its two threads had the machine's CPUs: a seventh of what
+        // these waited for them.
+        window.kernel_workers_s = Some(Seconds(4.0));
+        assert!((tax(&window).share - (0.2 + 0.5 / 7.0)).abs() < 1e-9);
+        assert!((tax(&window).low - (0.2 + 0.25 / 7.0)).abs() < 1e-9, "it may be written anyway");
+        // A fifth of its own 6 s it was interrupted, half of that for pages that are moved again.
+        window.kernel_workers_s = Some(Seconds(0.0));
+        sample_completing(&mut window, Some(200));
+        let own = 0.1 * (6.0 + 10.0 * 6.0 / 20.0) / 20.0;
+        assert!((tax(&window).share - (0.2 + own)).abs() < 1e-9, "{:?}", tax(&window));
+        sample_completing(&mut window, Some(0));
+        // Where they are not seen it is not nothing: of 20 s the database took 6, others none.
+        window.kernel_workers_s = None;
+        assert!((tax(&window).share - 0.2).abs() < 1e-9);
+        assert!((tax(&window).high - (0.2 + 0.5 / 2.0)).abs() < 1e-9);
+    }
+}

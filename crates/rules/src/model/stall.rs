@@ -1,0 +1,364 @@
+//! Time that threads of a database spent waiting for the platform: what its rules share.
+
+mod gain;
+
+use crate::diagnoses::sandboxed_runtime::is_sandbox;
+use crate::model::accounting::Demand;
+use crate::model::clients::Clients;
+use untax_core::activity::{Doing, Part, Spent};
+use untax_core::database::Model;
+use untax_core::finding::Says;
+use untax_core::window::Pair;
+use untax_core::{
+    Activity, Diagnosis, Evidence, Finding, Interval, Reading, Severity, Tax, Unmeasured, Window,
+};
+
+/// Below this share of active time a cause is worth knowing and no more: paired trials on a quiet
+/// machine cannot tell it from noise either (1.4 to 2 points between quartiles on dedicated ones).
+pub const WORTH: f64 = 0.02;
+
+/// From these shares on a cause is not small any more, and the first thing to mend.
+const MEDIUM: f64 = 0.05;
+const HIGH: f64 = 0.2;
+
+/// By how much more processor time a request may take when nobody keeps its server from a CPU: less work has piled up each time that it is
+/// woken. The lab saw factors of 1.0 to 1.7.
+const MORE_WAKEUPS: f64 = 2.0;
+
+/// Threads are told by their time: so many for each CPU count as no more than there are CPUs.
+const FEW: f64 = 1.1;
+
+/// A database that is active for less of the window than this, all threads together, has no time
+/// to lose.
+pub const IDLE_SHARE: f64 = 0.05;
+
+/// Waiting of one kind.
+pub struct Stall {
+    /// Its share of the database's active time.
+    pub share: Interval,
+    demand: Reading<Demand>,
+    /// Whether the database was hardly active at all.
+    idle: bool,
+    clients: Clients,
+    /// The share of active time that ends with the cause and is not charged to it.
+    ends_too: f64,
+    /// Seconds on CPU, of others, that end with the cause.
+    freed_s: f64,
+    /// Its own seconds on CPU that end with the cause: as expected, and at most.
+    saved_s: f64,
+    saved_most_s: f64,
+    /// The share of active time in which processes waited that nobody waits for: for files, mostly.
+    background: f64,
+    /// The share of active time behind locks that other threads held, unless that is the cause.
+    queued: f64,
+    /// The time of serving threads between requests, over the active time: now, and without the
+    /// cause.
+    idle_between: f64,
+    idle_without: f64,
+    /// What processor time may be added to requests without the cause at most, over the active time.
+    added_most: f64,
+    /// By what factor the rate of requests may grow that a limit holds back, and the share of active
+    /// time that may end with it at most.
+    held: Option<(f64, f64)>,
+}
+
+impl Stall {
+    /// The share of active time that `counts`, or why it is not known; `None` inside when the
+    /// database was never active.
+    pub fn of(
+        window: &Window,
+        pair: &Pair,
+        counts: impl Fn(&Spent) -> bool,
+    ) -> Reading<Option<Self>> {
+        if is_sandbox(pair) {
+            let why = "the threads that are seen are its sandbox's, and so is what they wait for";
+            return Reading::Absent(why.to_owned());
+        }
+        let demand = Demand::of(window, pair);
+        pair.activity.clone().map(|activity| {
+            let share = activity.share(pair.end.model, &counts)?;
+            let idle_between = idle_between(pair, activity);
+            let aside = |spent: &Spent| spent.in_background(pair.end.model) && waits(spent, pair);
+            let background = activity.share(pair.end.model, aside).map_or(0.0, |share| share.mid);
+            let behind = |spent: &Spent| is_queued(spent, pair) && !counts(spent);
+            let queued = activity.share(pair.end.model, behind).map_or(0.0, |share| share.mid);
+            let idle = activity.active(pair.end.model).0 < IDLE_SHARE * pair.seconds;
+            Some(Self {
+                share,
+                demand,
+                idle,
+                clients: Clients::of(window, pair, activity),
+                ends_too: 0.0,
+                freed_s: 0.0,
+                saved_s: 0.0,
+                saved_most_s: 0.0,
+                background,
+                queued,
+                idle_between,
+                idle_without: idle_between,
+                added_most: 0.0,
+                held: None,
+            })
+        })
+    }
+
+    /// What connections took beside what they were for. `filling` is the part (0..1) of their first
+    /// requests that filled the caches of new processes: as is likely, and at most. `serving` is the part
+    /// of what was started that serves clients.
+    pub fn connecting(
+        window: &Window,
+        pair: &Pair,
+        filling: [f64; 2],
+        serving: f64,
+    ) -> Reading<Option<Self>> {
+        let model = pair.end.model;
+        Self::of(window, pair, |_| false).and_then(|stall| {
+            pair.activity.clone().map(|activity| {
+                let part = activity.part_connecting(filling)?.scale(serving);
+                // Who computes for long waits for a CPU as seldom as who computes for a moment: all of
+                // the waiting is for what is computed, there and by clients.
+                let wants =
+                    |spent: &Spent| matches!(spent.part(model), Part::OnCpu | Part::Contended);
+                let stall = stall?;
+                let taken = part.scale(activity.share(model, wants)?.mid);
+                // What was stolen of it comes back with it, and is the tax of another rule.
+                let share = taken.scale(stall.demand.value().map_or(1.0, Demand::had));
+                let ends_too = taken.mid - share.mid;
+                let saved_s = activity.part(Part::OnCpu, model).0 * part.mid;
+                let saved_most_s = saved_s;
+                let freed_s = stall.clients.here_s * part.mid;
+                let stall = Self { share, ends_too, freed_s, saved_s, saved_most_s, ..stall };
+                Some(stall.of_both_ends(part.mid))
+            })
+        })
+    }
+
+    /// The same: clients connect for that part of their time, and for that part of the time in between
+    /// the server waits for them.
+    pub fn of_both_ends(mut self, part: f64) -> Self {
+        self.clients.cpu_s *= 1.0 - part;
+        self.clients.here_s *= 1.0 - part;
+        self.idle_without = self.idle_between * (1.0 - part);
+        self
+    }
+
+    /// What was sampled on a CPU, and its part of waiting for one; `None` inside when too little was.
+    pub fn calling(
+        window: &Window,
+        pair: &Pair,
+        sampled: Option<Interval>,
+    ) -> Reading<Option<Self>> {
+        Self::of(window, pair, |_| false).and_then(|stall| match stall.zip(sampled) {
+            Some((stall, sampled)) => stall.sampled(sampled).map(Some),
+            None => Reading::Present(None),
+        })
+    }
+
+    /// The same waiting, and that share of the database's time on a CPU.
+    pub fn sampled(self, share: Interval) -> Reading<Self> {
+        let taken_s = self.demand.as_ref().map(|demand| share.scale(demand.on_cpu_s));
+        taken_s.and_then(|taken_s| self.computing(taken_s))
+    }
+
+    /// The same waiting, and so many seconds on a CPU with their part of waiting for one.
+    pub fn computing(mut self, taken_s: Interval) -> Reading<Self> {
+        if taken_s.high <= 0.0 {
+            return Reading::Present(self);
+        }
+        self.demand.clone().map(|demand| {
+            self.share = self.share.plus(demand.share_of(taken_s)).clamp(0.0, 1.0);
+            self.saved_s += taken_s.mid;
+            self.saved_most_s += taken_s.high;
+            self
+        })
+    }
+
+    /// The same waiting, and that for CPUs which workers of the kernel had meanwhile for the cause.
+    pub fn working(mut self, taken_s: Interval) -> Self {
+        self.share = self.share.plus(self.waited_for(taken_s)).clamp(0.0, 1.0);
+        self.freed_s += taken_s.mid;
+        self
+    }
+
+    /// The share of active time in which it waited for CPUs that others had for so long. As many threads
+    /// as there are CPUs, or fewer, never wait for each other.
+    fn waited_for(&self, taken_s: Interval) -> Interval {
+        let Some(demand) = self.demand.value() else { return Interval::exact(0.0) };
+        let all = demand.waited_for(taken_s);
+        let threads_s = (1.0 - self.background + self.idle_between) * demand.active_s;
+        let cpus_s = demand.capacity_s + demand.stolen_s;
+        let others_s = demand.occupied_s() - self.own_s(demand, 0.0);
+        if threads_s > FEW * cpus_s || others_s <= 0.0 {
+            return all;
+        }
+        let waits = demand.contended_s / demand.active_s;
+        all.map(|share| (share * demand.occupied_s() / others_s).min(waits))
+    }
+
+    /// The same waiting, of which only a part is charged to the cause.
+    pub fn times(mut self, part: f64) -> Self {
+        self.share = self.share.map(|share| share * part);
+        self.ends_too *= part;
+        self.freed_s *= part;
+        self.saved_s *= part;
+        self.saved_most_s *= part;
+        self
+    }
+
+    /// The same time, all of it on a CPU and waiting for one, of which less is known: these are the
+    /// bounds of its share.
+    pub fn within(mut self, low: f64, high: f64) -> Self {
+        let share = self.share.clamp(low, high);
+        self.saved_s *= if self.share.mid > 0.0 { share.mid / self.share.mid } else { 1.0 };
+        self.saved_most_s = self.saved_s * if share.mid > 0.0 { high / share.mid } else { 1.0 };
+        self.share = Interval::new(low, share.mid, high);
+        self
+    }
+
+    /// The same waiting, of which that share of active time is charged to the cause.
+    pub fn only(mut self, share: Interval) -> Self {
+        self.share = share;
+        self
+    }
+
+    /// The same waiting, and that share of active time.
+    pub fn and(mut self, share: Interval) -> Self {
+        self.share = self.share.plus(share).clamp(0.0, 1.0);
+        self
+    }
+
+    /// The same waiting, with whose end that share of active time ends too.
+    pub fn ending(mut self, share: f64) -> Self {
+        self.ends_too += share;
+        self
+    }
+
+    /// The same waiting, with whose end others stop computing, who had CPUs for so long.
+    pub fn leaving(mut self, taken_s: f64) -> Self {
+        self.freed_s += taken_s;
+        let share = self.waited_for(Interval::exact(taken_s)).mid;
+        self.ending(share)
+    }
+
+    /// The same waiting, for a limit on requests that leaves room for so many times as many without
+    /// the cause; with it that share of active time may end at most.
+    pub fn held(mut self, factor: f64, waiting: f64) -> Self {
+        self.held = Some((factor, waiting));
+        self
+    }
+
+    /// Whether there is a CPU for the thread of a loop and one for each of its clients'.
+    pub fn fits(&self, pair: &Pair) -> bool {
+        let cpus_s = self.demand.value().map(|demand| demand.capacity_s);
+        pair.end.model == Model::Loop
+            && self.clients.cpu_s > 0.0
+            && self.clients.room_s.zip(cpus_s).is_some_and(|(room_s, cpus_s)| {
+                room_s + pair.seconds <= cpus_s + 0.1 * pair.seconds
+            })
+    }
+
+    /// The same waiting, whose end leaves CPUs to the database that others had for so long. Its
+    /// clients on this machine waited for them too: without the cause they take what they compute.
+    pub fn freeing(mut self, taken_s: f64, model: Model) -> Self {
+        self.freed_s = taken_s;
+        let Some(demand) = self.demand.value() else { return self };
+        let clients = self.clients.cpu_s / demand.active_s;
+        self.idle_without = match self.clients.waited {
+            // Whenever a loop has nothing to do, its clients have.
+            Some(waited) if model == Model::Loop => self.idle_between * (1.0 - waited),
+            _ if clients > 0.0 => self.idle_between.min(clients),
+            _ => self.idle_between,
+        };
+        let computed = demand.on_cpu_s / demand.active_s + clients;
+        self.added_most = (MORE_WAKEUPS - 1.0) * computed;
+        self
+    }
+
+    /// How much it matters: nothing to a database that hardly does anything.
+    pub fn severity(&self) -> Severity {
+        if self.idle { Severity::Info } else { severity(self.share.mid) }
+    }
+
+    /// The tax.
+    pub fn tax(&self, method: impl Into<String>) -> Tax {
+        Tax::new(self.share, method)
+    }
+}
+
+/// How much a share of a database's time matters.
+pub fn severity(share: f64) -> Severity {
+    match share {
+        share if share < WORTH => Severity::Info,
+        share if share < MEDIUM => Severity::Low,
+        share if share < HIGH => Severity::Medium,
+        _ => Severity::High,
+    }
+}
+
+/// What serving threads waited for their clients between requests, over the active time.
+fn idle_between(pair: &Pair, activity: &Activity) -> f64 {
+    let model = pair.end.model;
+    let waits = |s: &Spent| s.serves(model) && matches!(s.doing, Doing::Poll | Doing::Receive);
+    let active = activity.active(model).0;
+    if active > 0.0 { activity.sum(waits).0 / active } else { 0.0 }
+}
+
+/// Whether it is active and waits for anything but a CPU.
+fn waits(spent: &Spent, pair: &Pair) -> bool {
+    matches!(spent.part(pair.end.model), Part::Disk | Part::Reclaim | Part::Lock | Part::Network)
+}
+
+/// Whether it waits for a lock of the database's own, and somebody waits for it in turn.
+pub fn is_queued(spent: &Spent, pair: &Pair) -> bool {
+    spent.part(pair.end.model) == Part::Lock && !spent.in_background(pair.end.model)
+}
+
+/// A finding of a rule, or none: the parts that all rules of this kind fill in.
+pub struct Words {
+    /// One line: what is the case.
+    pub summary: String,
+    /// One line: what to change.
+    pub fix: String,
+    /// What it stands on.
+    pub evidence: Vec<Evidence>,
+    /// How the tax was measured.
+    pub method: String,
+    /// The remedy's id.
+    pub remedy: Option<&'static str>,
+}
+
+/// The finding of a stall.
+pub fn finding(rule: &str, stall: &Stall, words: Words) -> Says {
+    Says::Found(Finding {
+        rule: rule.to_owned(),
+        severity: stall.severity(),
+        summary: words.summary,
+        fix: words.fix,
+        evidence: words.evidence,
+        tax: Some(stall.tax(words.method)),
+        gain: Some(stall.gain()),
+        remedy: words.remedy.map(str::to_owned),
+    })
+}
+
+/// Applies a rule to every database; what it could not measure is said once for each.
+pub fn per_database(
+    window: &Window,
+    rule: &str,
+    evaluate: impl Fn(&Pair) -> Reading<Option<Says>>,
+) -> Vec<Diagnosis> {
+    let diagnosis = |pair: Pair| {
+        let reading = evaluate(&pair);
+        let why = reading.why();
+        let says = reading.into_value().flatten().or_else(|| {
+            why.map(|why| Says::Unmeasured(Unmeasured { rule: rule.to_owned(), why }))
+        })?;
+        Some(Diagnosis { database: Some(pair.end.id.clone()), says })
+    };
+    window.databases().filter_map(diagnosis).collect()
+}
+
+/// A share as evidence and summaries word it.
+pub fn percent(share: f64) -> String {
+    if share < 0.1 { format!("{:.1} %", share * 100.0) } else { format!("{:.0} %", share * 100.0) }
+}
