@@ -19,7 +19,7 @@ use std::fmt;
 use std::fs;
 use std::path::Path;
 
-/// Directories that are no source: built, fetched or found.
+/// Directories that are no source: built, fetched or found. `.git` is a file in a linked worktree.
 const NOT_SOURCE: &[&str] = &[".git", "target", "corpus", "artifacts"];
 
 /// The text files of the tree by their path from its root. Others are left out.
@@ -78,7 +78,10 @@ fn read(root: &Path) -> Result<Tree> {
         for entry in fs::read_dir(&folder)? {
             let (path, kind) = entry.and_then(|e| Ok((e.path(), e.file_type()?)))?;
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            if kind.is_dir() && !NOT_SOURCE.contains(&name.as_str()) {
+            if NOT_SOURCE.contains(&name.as_str()) {
+                continue;
+            }
+            if kind.is_dir() {
                 folders.push(path);
             } else if kind.is_file()
                 && let Ok(text) = fs::read_to_string(&path)
