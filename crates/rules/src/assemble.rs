@@ -1,10 +1,10 @@
 //! From a window to the result of a check.
 
-use crate::catalogue::RULES;
-use crate::diagnoses::tcp_retransmit;
+use crate::catalogue::{self, RULES};
 use crate::model::accounting::time_shares;
 use crate::model::pressure::pressure;
 use crate::model::stall::IDLE_SHARE;
+use crate::rule::TaxBase;
 use untax_core::check::{Check, Checked, OwnCost, SCHEMA};
 use untax_core::finding::{EVERY_RULE, Says};
 use untax_core::window::Pair;
@@ -40,7 +40,7 @@ fn checked(window: &Window, pair: &Pair, diagnoses: &[Diagnosis]) -> Checked {
     let database = pair.end;
     let (mut findings, mut unmeasured) = said_of(Some(&database.id), diagnoses);
     if let Some(active_s) = hardly_active(pair) {
-        unmeasured.extend(unpriced(&mut findings, active_s, pair));
+        unmeasured.extend(without_taxes(&mut findings, active_s, pair));
     }
     Checked {
         id: database.id.clone(),
@@ -87,13 +87,14 @@ fn hardly_active(pair: &Pair) -> Option<f64> {
     (active_s < IDLE_SHARE * pair.seconds).then_some(active_s)
 }
 
-/// Takes the taxes of an idle database back: it has no time to lose, but for what is stuck on its way
-/// to the clients.
-fn unpriced(findings: &mut [Finding], active_s: f64, pair: &Pair) -> Vec<Unmeasured> {
-    let stalled_s = tcp_retransmit::stalled_s(pair).unwrap_or(0.0);
-    let stuck = active_s + stalled_s >= IDLE_SHARE * pair.seconds;
-    let spared = |finding: &Finding| stuck && finding.rule == tcp_retransmit::RULE.id;
-    let priced = findings.iter_mut().filter(|finding| finding.tax.is_some() && !spared(finding));
+/// Takes the taxes of an idle database back: it has no time to lose. A tax beside active time stays where
+/// its rule found enough of that time.
+fn without_taxes(findings: &mut [Finding], active_s: f64, pair: &Pair) -> Vec<Unmeasured> {
+    let is_enough = |beside: fn(&Pair) -> Option<f64>| {
+        active_s + beside(pair).unwrap_or(0.0) >= IDLE_SHARE * pair.seconds
+    };
+    let stays = |finding: &Finding| beside_active_time(finding).is_some_and(is_enough);
+    let priced = findings.iter_mut().filter(|finding| finding.tax.is_some() && !stays(finding));
     priced
         .map(|finding| {
             finding.tax = None;
@@ -108,17 +109,26 @@ fn unpriced(findings: &mut [Finding], active_s: f64, pair: &Pair) -> Vec<Unmeasu
         .collect()
 }
 
-/// The sum of all measured taxes. Rules never charge the same time twice, so they add up: shares of
-/// active time, but what waits for the network is beside it.
+/// Measures the seconds beside active time that the rule of a finding charges; `None` where its taxes are
+/// shares of active time alone.
+fn beside_active_time(finding: &Finding) -> Option<fn(&Pair) -> Option<f64>> {
+    match catalogue::find(&finding.rule)?.tax_base {
+        TaxBase::ActiveTime => None,
+        TaxBase::ActiveTimeAnd(beside) => Some(beside),
+    }
+}
+
+/// The sum of all measured taxes. Rules never charge the same time twice, so shares of active time add
+/// up. A tax beside it leaves the other taxes shares of what is left.
 fn sum(findings: &[Finding]) -> Option<Tax> {
-    let of_rule = |stuck: bool| {
-        let counts = move |f: &&Finding| (f.rule == tcp_retransmit::RULE.id) == stuck;
+    let total_of = |is_beside: bool| {
+        let counts = move |f: &&Finding| beside_active_time(f).is_some() == is_beside;
         let taxes = findings.iter().filter(counts).filter_map(|finding| finding.tax.as_ref());
         taxes.map(|tax| Interval::new(tax.low, tax.share, tax.high)).reduce(Interval::plus)
     };
-    let total = match (of_rule(true), of_rule(false)) {
-        (Some(stuck), Some(active)) => stuck.plus(active.scale(1.0 - stuck.mid)),
-        (stuck, active) => stuck.or(active)?,
+    let total = match (total_of(true), total_of(false)) {
+        (Some(beside), Some(active)) => beside.plus(active.scale(1.0 - beside.mid)),
+        (beside, active) => beside.or(active)?,
     };
     Some(Tax::new(total, "sum of the findings' taxes"))
 }

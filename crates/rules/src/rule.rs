@@ -1,5 +1,6 @@
 //! What every rule says of itself, and the function that applies it.
 
+use untax_core::window::Pair;
 use untax_core::{Diagnosis, Window};
 
 /// One diagnosis. Its id is the name of its file, with hyphens.
@@ -22,6 +23,18 @@ pub struct Rule {
     pub minimum_kernel: &'static str,
     /// What measuring it costs the database.
     pub cost: &'static str,
+    /// The time that its taxes are shares of.
+    pub tax_base: TaxBase,
     /// The diagnosis itself.
     pub evaluate: fn(&Window) -> Vec<Diagnosis>,
+}
+
+/// The time that the taxes of a rule are shares of.
+#[derive(Debug, Clone, Copy)]
+pub enum TaxBase {
+    /// The active time of the database's threads.
+    ActiveTime,
+    /// Active time, and seconds beside it in which threads waited for a cause while they seemed idle.
+    /// The function measures these seconds; it returns nothing where they are not known.
+    ActiveTimeAnd(fn(&Pair) -> Option<f64>),
 }

@@ -342,7 +342,7 @@ pub fn beside_steal(rule: &Rule, mut window: Window) -> [f64; 3] {
     if let Present(time) = &mut window.end.host.cpu_time {
         time.steal_s = before.steal_s + (time.busy_s - before.busy_s);
     }
-    [without, tax(rule, &window), tax(&crate::diagnoses::vm_steal::RULE, &window)]
+    [without, tax(rule, &window), tax(crate::catalogue::find("vm-steal").unwrap(), &window)]
 }
 
 /// Taxes are as expected.

@@ -1,7 +1,7 @@
 //! `cni-path`: what the database's packets pass between its container and the network.
 
 use crate::model::without_tax::{self, Words};
-use crate::rule::Rule;
+use crate::rule::{Rule, TaxBase};
 use untax_core::network::{Links, Way};
 use untax_core::window::Pair;
 use untax_core::{Diagnosis, Evidence, Reading, Severity, Window};
@@ -29,6 +29,7 @@ pub const RULE: Rule = Rule {
     privilege: "root for other users' processes",
     minimum_kernel: "3.0",
     cost: "three small files for each database in a namespace of its own",
+    tax_base: TaxBase::ActiveTime,
     evaluate,
 };
 

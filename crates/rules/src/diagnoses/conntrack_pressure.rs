@@ -3,7 +3,7 @@
 use crate::model::accounting::factor;
 use crate::model::stall::{Stall, percent};
 use crate::model::without_tax::{self, Words};
-use crate::rule::Rule;
+use crate::rule::{Rule, TaxBase};
 use untax_core::network::{Conntrack, Refused};
 use untax_core::window::Pair;
 use untax_core::{Diagnosis, Evidence, Gain, Interval, Reading, Severity, Window};
@@ -39,6 +39,7 @@ pub const RULE: Rule = Rule {
     privilege: "none for the host's table; root for those of other users' namespaces",
     minimum_kernel: "2.6.20",
     cost: "one small file for each database in a namespace of its own",
+    tax_base: TaxBase::ActiveTime,
     evaluate,
 };
 

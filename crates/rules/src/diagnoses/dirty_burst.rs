@@ -2,7 +2,7 @@
 
 use crate::model::disk;
 use crate::model::stall::{self, Stall, WORTH, Words, percent};
-use crate::rule::Rule;
+use crate::rule::{Rule, TaxBase};
 use untax_core::activity::Doing;
 use untax_core::finding::Says;
 use untax_core::io::{Direction, Dirty, Flow, Role};
@@ -35,6 +35,7 @@ pub const RULE: Rule = Rule {
     privilege: "root (CAP_BPF and CAP_PERFMON)",
     minimum_kernel: "5.15 (bpf_task_pt_regs)",
     cost: "a few small files; one of each process, twice",
+    tax_base: TaxBase::ActiveTime,
     evaluate,
 };
 

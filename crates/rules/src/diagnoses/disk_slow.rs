@@ -3,7 +3,7 @@
 use crate::model::disk::{self, Charged, ORDINARY_S};
 use crate::model::disk_limit;
 use crate::model::stall::{self, WORTH, Words, percent};
-use crate::rule::Rule;
+use crate::rule::{Rule, TaxBase};
 use untax_core::database::{IoLimit, Limited};
 use untax_core::io::Behind;
 use untax_core::window::Pair;
@@ -36,6 +36,7 @@ pub const RULE: Rule = Rule {
     privilege: "root (CAP_BPF and CAP_PERFMON)",
     minimum_kernel: "5.15 (bpf_task_pt_regs)",
     cost: "about a microsecond for each block request, and part of the tracing of threads",
+    tax_base: TaxBase::ActiveTime,
     evaluate,
 };
 

@@ -1,7 +1,7 @@
 //! `duplicate-machine-id`: two containers, or a container and its host, have one identity.
 
 use crate::model::without_tax::{self, Words};
-use crate::rule::Rule;
+use crate::rule::{Rule, TaxBase};
 use untax_core::window::Pair;
 use untax_core::{Diagnosis, Evidence, Severity, Window};
 
@@ -25,6 +25,7 @@ pub const RULE: Rule = Rule {
     privilege: "root, to see the root directories of other users' processes",
     minimum_kernel: "5.6 (openat2, to stay inside of a container's root)",
     cost: "one small file for each container",
+    tax_base: TaxBase::ActiveTime,
     evaluate,
 };
 

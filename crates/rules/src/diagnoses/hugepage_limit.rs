@@ -1,6 +1,6 @@
 //! `hugepage-limit`: a cgroup allows fewer huge pages than the database will touch.
 
-use crate::rule::Rule;
+use crate::rule::{Rule, TaxBase};
 use untax_core::database::{HugetlbLimit, Segment};
 use untax_core::finding::Says;
 use untax_core::window::Pair;
@@ -30,6 +30,7 @@ pub const RULE: Rule = Rule {
     privilege: "none, unless the control group's files are hidden",
     minimum_kernel: "4.5 (cgroup v2: 5.6; rsvd: 5.7)",
     cost: "a few small files for each group above the database",
+    tax_base: TaxBase::ActiveTime,
     evaluate,
 };
 

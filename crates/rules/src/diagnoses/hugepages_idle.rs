@@ -1,7 +1,7 @@
 //! `hugepages-idle`: memory reserved for huge pages that nobody uses.
 
 use crate::model::huge_pages::unpromised;
-use crate::rule::Rule;
+use crate::rule::{Rule, TaxBase};
 use untax_core::finding::Says;
 use untax_core::host::Pool;
 use untax_core::{Bytes, Diagnosis, Evidence, Finding, Reading, Severity, Unmeasured, Window};
@@ -21,6 +21,7 @@ pub const RULE: Rule = Rule {
     privilege: "none",
     minimum_kernel: "2.6.27 (sysfs pools)",
     cost: "four small files for each pool",
+    tax_base: TaxBase::ActiveTime,
     evaluate,
 };
 

@@ -1,7 +1,7 @@
 //! `hugepages-short`: huge pages were asked for and are not there.
 
 use crate::model::huge_pages::{on_base_pages, pool, unpromised};
-use crate::rule::Rule;
+use crate::rule::{Rule, TaxBase};
 use untax_core::finding::Says;
 use untax_core::host::Pool;
 use untax_core::window::Pair;
@@ -29,6 +29,7 @@ pub const RULE: Rule = Rule {
     privilege: "none for the pools; the database's user or root for what it asks for",
     minimum_kernel: "2.6.27 (sysfs pools)",
     cost: "four small files for each pool",
+    tax_base: TaxBase::ActiveTime,
     evaluate,
 };
 

@@ -2,7 +2,7 @@
 
 use crate::model::memory_shortage;
 use crate::model::stall::{self, Stall, WORTH, Words, percent};
-use crate::rule::Rule;
+use crate::rule::{Rule, TaxBase};
 use untax_core::activity::Doing;
 use untax_core::finding::Says;
 use untax_core::io::{Behind, Direction, Place, Role, Writer};
@@ -34,6 +34,7 @@ pub const RULE: Rule = Rule {
     privilege: "root (CAP_BPF and CAP_PERFMON)",
     minimum_kernel: "5.15 (bpf_task_pt_regs)",
     cost: "part of the tracing of threads, which aims at 0.5 % of one CPU, 1 % in windows of 5 s",
+    tax_base: TaxBase::ActiveTime,
     evaluate,
 };
 

@@ -1,10 +1,10 @@
 //! `lock-contended`: threads of the database wait for each other.
 
-use crate::diagnoses::short_connections;
 use crate::model::accounting::Demand;
+use crate::model::process_starts::workers_started;
 use crate::model::stall::{self, Stall, WORTH, Words, percent};
 use crate::model::without_tax;
-use crate::rule::Rule;
+use crate::rule::{Rule, TaxBase};
 use untax_core::activity::{Doing, Part, Spent};
 use untax_core::finding::Says;
 use untax_core::scalability::Scalability;
@@ -39,6 +39,7 @@ pub const RULE: Rule = Rule {
     privilege: "root (CAP_BPF and CAP_PERFMON)",
     minimum_kernel: "5.15 (bpf_task_pt_regs)",
     cost: "part of the tracing of threads, which aims at 0.5 % of one CPU, 1 % in windows of 5 s",
+    tax_base: TaxBase::ActiveTime,
     evaluate,
 };
 
@@ -100,7 +101,7 @@ fn without_others(stall: Stall, pair: &Pair) -> Stall {
 /// The part (0..1) of waits for other processes that is for locks; `None` where it is all. Of a few
 /// processes that were asked twice, one more of either kind could have been met.
 fn for_locks(pair: &Pair) -> Option<Interval> {
-    let workers_per_s = short_connections::workers_started(pair) / pair.seconds.max(f64::EPSILON);
+    let workers_per_s = workers_started(pair) / pair.seconds.max(f64::EPSILON);
     let seen = |name: &str| -> f64 {
         let ends = [pair.start, Some(pair.end)].into_iter().flatten();
         ends.filter_map(|database| database.counters.told(name).into_value()).sum()

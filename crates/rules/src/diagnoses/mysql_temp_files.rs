@@ -4,7 +4,7 @@ use crate::model::disk::{self, Charged};
 use crate::model::memory_shortage;
 use crate::model::stall::{self, Stall, WORTH, Words, percent};
 use crate::model::without_tax;
-use crate::rule::Rule;
+use crate::rule::{Rule, TaxBase};
 use untax_core::activity::{Call, Part};
 use untax_core::finding::Says;
 use untax_core::io::Role;
@@ -39,6 +39,7 @@ pub const RULE: Rule = Rule {
     privilege: "root (CAP_BPF and CAP_PERFMON), and a server that lets itself be asked",
     minimum_kernel: "5.15 (bpf_task_pt_regs)",
     cost: "one query; about a microsecond for each block request",
+    tax_base: TaxBase::ActiveTime,
     evaluate,
 };
 

@@ -3,7 +3,7 @@
 use crate::model::accounting;
 use crate::model::memory_shortage::{self, Neighbours, neighbours};
 use crate::model::stall::{self, Stall, WORTH, Words, percent};
-use crate::rule::Rule;
+use crate::rule::{Rule, TaxBase};
 use untax_core::finding::Says;
 use untax_core::window::Pair;
 use untax_core::{Diagnosis, Evidence, Reading, Window};
@@ -35,6 +35,7 @@ pub const RULE: Rule = Rule {
     privilege: "root (CAP_BPF and CAP_PERFMON)",
     minimum_kernel: "5.15 (bpf_task_pt_regs)",
     cost: "three or four small files for each control group, at both ends of the window",
+    tax_base: TaxBase::ActiveTime,
     evaluate,
 };
 

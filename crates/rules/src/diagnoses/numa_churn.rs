@@ -1,7 +1,7 @@
 //! `numa-churn`: the kernel moves the database's pages between NUMA nodes.
 
 use crate::model::without_tax::{self, Words};
-use crate::rule::Rule;
+use crate::rule::{Rule, TaxBase};
 use untax_core::window::Pair;
 use untax_core::{Diagnosis, Evidence, Reading, Severity, Window};
 
@@ -28,6 +28,7 @@ pub const RULE: Rule = Rule {
     privilege: "none",
     minimum_kernel: "3.8; of a single database 6.13 (cgroup v2)",
     cost: "lines of two files that are read anyway",
+    tax_base: TaxBase::ActiveTime,
     evaluate,
 };
 

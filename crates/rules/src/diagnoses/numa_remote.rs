@@ -2,7 +2,7 @@
 
 use crate::model::stall::percent;
 use crate::model::without_tax::{self, Words};
-use crate::rule::Rule;
+use crate::rule::{Rule, TaxBase};
 use std::collections::BTreeMap;
 use untax_core::host::NumaNode;
 use untax_core::placement::{OnNode, Placement};
@@ -38,6 +38,7 @@ pub const RULE: Rule = Rule {
     minimum_kernel: "2.6.14 (numa_maps)",
     cost: "on machines with several nodes: numa_maps of one process, at most 50 ms of its memory \
            lock, and one stat for each of 256 threads",
+    tax_base: TaxBase::ActiveTime,
     evaluate,
 };
 

@@ -2,7 +2,7 @@
 
 use crate::model::stall;
 use crate::model::without_tax;
-use crate::rule::Rule;
+use crate::rule::{Rule, TaxBase};
 use untax_core::database::{Cgroup, MemoryGroup, Model};
 use untax_core::finding::Says;
 use untax_core::window::Pair;
@@ -32,6 +32,7 @@ pub const RULE: Rule = Rule {
     privilege: "none: the files of a control group are readable by all as a rule",
     minimum_kernel: "4.5 (cgroup v2), 2.6.25 (v1)",
     cost: "six files for each group with a limit",
+    tax_base: TaxBase::ActiveTime,
     evaluate,
 };
 

@@ -1,7 +1,7 @@
 //! `page-table-bloat`: page tables of many connections take memory.
 
 use crate::model::huge_pages::on_base_pages;
-use crate::rule::Rule;
+use crate::rule::{Rule, TaxBase};
 use untax_core::database::Model;
 use untax_core::finding::Says;
 use untax_core::window::Pair;
@@ -27,6 +27,7 @@ pub const RULE: Rule = Rule {
     privilege: "none: status of every process is readable by all",
     minimum_kernel: "2.6.10 (VmPTE)",
     cost: "one status per process",
+    tax_base: TaxBase::ActiveTime,
     evaluate,
 };
 

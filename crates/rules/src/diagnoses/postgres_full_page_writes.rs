@@ -6,7 +6,7 @@ use crate::model::disk_limit;
 use crate::model::full_page_images;
 use crate::model::stall::{self, Words, percent};
 use crate::model::without_tax;
-use crate::rule::Rule;
+use crate::rule::{Rule, TaxBase};
 use untax_core::database::{IoLimit, Limited};
 use untax_core::finding::Says;
 use untax_core::io::{Direction, Role};
@@ -40,6 +40,7 @@ pub const RULE: Rule = Rule {
     privilege: "a server that lets itself be asked; root for the tax",
     minimum_kernel: "5.15 (bpf_task_pt_regs) for the tax",
     cost: "two queries",
+    tax_base: TaxBase::ActiveTime,
     evaluate,
 };
 

@@ -2,7 +2,7 @@
 
 use crate::model::memory_shortage::{self, neighbours};
 use crate::model::stall::{self, Stall, WORTH, Words, percent};
-use crate::rule::Rule;
+use crate::rule::{Rule, TaxBase};
 use untax_core::database::{Cgroup, MemoryGroup};
 use untax_core::finding::Says;
 use untax_core::window::Pair;
@@ -38,6 +38,7 @@ pub const RULE: Rule = Rule {
     privilege: "root (CAP_BPF and CAP_PERFMON)",
     minimum_kernel: "5.15 (bpf_task_pt_regs)",
     cost: "part of the tracing of threads, which aims at 0.5 % of one CPU, 1 % in windows of 5 s",
+    tax_base: TaxBase::ActiveTime,
     evaluate,
 };
 

@@ -1,10 +1,10 @@
 //! `redis-network-bound`: one thread of Redis spends its time in the network stack.
 
-use crate::diagnoses::short_connections;
 use crate::model::accounting::{self, Demand, factor};
+use crate::model::connections;
 use crate::model::event_loop::Counts;
 use crate::model::stall::{self, percent};
-use crate::rule::Rule;
+use crate::rule::{Rule, TaxBase};
 use untax_core::activity::{Doing, Spent};
 use untax_core::finding::Says;
 use untax_core::window::Pair;
@@ -30,6 +30,7 @@ pub const RULE: Rule = Rule {
     privilege: "none",
     minimum_kernel: "2.6",
     cost: "files that are read anyway",
+    tax_base: TaxBase::ActiveTime,
     evaluate,
 };
 
@@ -98,7 +99,7 @@ fn found(window: &Window, pair: &Pair, demand: &Demand, system_s: f64) -> Option
     let on_cpu_s = accounting::on_cpu(pair).into_value().unwrap_or(demand.on_cpu_s);
     let kernel = ((system_s - freeing_s) / on_cpu_s).min(1.0);
     let kernel = Interval::new(kernel - in_clock_ticks, kernel, kernel + in_clock_ticks);
-    let connecting = short_connections::charged_to_loop(window, pair);
+    let connecting = connections::charged_to_loop(window, pair);
     let kernel = kernel.minus(connecting.unwrap_or(Interval::exact(0.0))).clamp(0.0, 1.0);
     if kernel.mid < KERNEL {
         return None;

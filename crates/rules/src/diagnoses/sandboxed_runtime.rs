@@ -1,9 +1,10 @@
 //! `sandboxed-runtime`: the database runs on another kernel than the machine's.
 
 use crate::model::accounting::{self, Demand, factor};
+use crate::model::sandbox::is_sandbox;
 use crate::model::stall::{self, IDLE_SHARE, percent};
 use crate::model::without_tax::{self, Words};
-use crate::rule::Rule;
+use crate::rule::{Rule, TaxBase};
 use untax_core::finding::Says;
 use untax_core::window::Pair;
 use untax_core::{Diagnosis, Evidence, Finding, Gain, Interval, Severity, Snapshot, Tax, Window};
@@ -40,11 +41,9 @@ pub const RULE: Rule = Rule {
     privilege: "none from inside; root from the host",
     minimum_kernel: "any",
     cost: "one small file",
+    tax_base: TaxBase::ActiveTime,
     evaluate,
 };
-
-/// The program that is gVisor.
-const GVISOR: &str = "runsc";
 
 fn evaluate(window: &Window) -> Vec<Diagnosis> {
     let mut all: Vec<Diagnosis> = Vec::new();
@@ -64,12 +63,6 @@ fn sandbox<'a>(window: &'a Window, pair: &Pair) -> Option<(&'a str, String)> {
         return Some((around, "/proc/version and the boot parameters".to_owned()));
     }
     is_sandbox(pair).then(|| ("gvisor", format!("/proc/{}/exe", pair.end.pid)))
-}
-
-/// Whether the threads that are seen from here are not the database's but its sandbox's.
-pub fn is_sandbox(pair: &Pair) -> bool {
-    let is = |path: &String| path.rsplit('/').next() == Some(GVISOR);
-    pair.end.executable.value().is_some_and(is)
 }
 
 /// What a kernel takes for a database, over what the database's own program takes: as is likely, and

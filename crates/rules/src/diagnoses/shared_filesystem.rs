@@ -5,7 +5,7 @@ use crate::model::disk::{self, Charged};
 use crate::model::disk_neighbours::crowd;
 use crate::model::file_waits::FileWaits;
 use crate::model::stall::{self, Stall, WORTH, Words, percent};
-use crate::rule::Rule;
+use crate::rule::{Rule, TaxBase};
 use std::collections::{BTreeMap, BTreeSet};
 use untax_core::finding::Says;
 use untax_core::io::{Direction, Flow, Role};
@@ -40,6 +40,7 @@ pub const RULE: Rule = Rule {
     privilege: "root (CAP_BPF and CAP_PERFMON)",
     minimum_kernel: "5.15 (bpf_task_pt_regs)",
     cost: "about a microsecond for each block request",
+    tax_base: TaxBase::ActiveTime,
     evaluate,
 };
 

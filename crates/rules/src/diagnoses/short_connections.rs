@@ -1,17 +1,16 @@
 //! `short-connections`: clients connect anew for a few requests.
 
-use crate::diagnoses::small_pages;
-use crate::model::accounting::{Demand, neighbours_part};
 use crate::model::cold_caches::filling;
-use crate::model::event_loop::{calling, own_work};
-use crate::model::stall::{self, Stall, WORTH, Words, percent};
+use crate::model::connections::{Counts, cost, counts, is_unsampled};
+use crate::model::process_starts::{serving, started_per_s};
+use crate::model::stall::{self, Stall, Words, percent};
 use crate::model::without_tax;
-use crate::rule::Rule;
-use untax_core::activity::{Doing, MANY_CONNECTIONS_PER_S};
+use crate::rule::{Rule, TaxBase};
+use untax_core::activity::MANY_CONNECTIONS_PER_S;
 use untax_core::database::Model;
 use untax_core::finding::Says;
-use untax_core::window::{Pair, request_count};
-use untax_core::{Diagnosis, Evidence, Finding, Interval, Reading, Severity, Window};
+use untax_core::window::Pair;
+use untax_core::{Diagnosis, Evidence, Finding, Reading, Severity, Window};
 
 pub const RULE: Rule = Rule {
     id: "short-connections",
@@ -52,6 +51,7 @@ pub const RULE: Rule = Rule {
     privilege: "root (CAP_BPF and CAP_PERFMON) for its tax",
     minimum_kernel: "5.15 (bpf_task_pt_regs)",
     cost: "part of the tracing of threads, which aims at 0.5 % of one CPU, 1 % in windows of 5 s",
+    tax_base: TaxBase::ActiveTime,
     evaluate,
 };
 
@@ -59,22 +59,9 @@ pub const RULE: Rule = Rule {
 /// how much.
 const WORTH_CONNECTIONS: f64 = 0.1;
 
-/// The part of the first three requests of a thread's new client that colder caches take: with it the
-/// tax is what the server's time on CPU for each connection says, with and without. Of MariaDB 10.11 that
-/// took 0.4 with one request and 0.2 with eight.
-const COLD: f64 = 0.3;
-
-/// Where requests are told by when they are waited for, the way to the first is not known of threads with
-/// more of them for each connection than this: one, and the word that ends the connection, which
-/// MariaDB counts too.
-const MOST_TOLD: f64 = 2.2;
-
-const HIDDEN: &str = "a thread that finds a request there does not wait for it; this kernel cannot tell \
-    several requests of one connection from its beginning (6.3 and later can)";
-
 fn evaluate(window: &Window) -> Vec<Diagnosis> {
     let found = stall::per_database(window, RULE.id, |pair| match pair.end.model {
-        Model::Process => traced(window, pair).map(|stall| {
+        Model::Process => cost(window, pair).map(|stall| {
             let per_s = serving(pair) * started_per_s(pair);
             stall
                 .filter(|_| per_s >= MANY_CONNECTIONS_PER_S)
@@ -88,86 +75,12 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
 /// Why nothing is charged, where so many connect that it was found.
 fn why_unpriced(window: &Window, pair: &Pair) -> String {
     let priced = || if is_unsampled(pair) { NOT_SAMPLED } else { LITTLE }.to_owned();
-    traced(window, pair).why().unwrap_or_else(priced)
-}
-
-/// Whether it takes samples to tell, and too few were taken.
-fn is_unsampled(pair: &Pair) -> bool {
-    pair.end.model == Model::Loop && calling(pair).is_none()
+    cost(window, pair).why().unwrap_or_else(priced)
 }
 
 const NOT_SAMPLED: &str = "too little of it was sampled to tell";
 
 const LITTLE: &str = "what connections cost it is less than 2 % of its time";
-
-/// What connections cost, when it is worth a finding.
-fn traced(window: &Window, pair: &Pair) -> Reading<Option<Stall>> {
-    // Processes and threads have a beginning and an end for each client, a loop has not. What
-    // neighbours took of its waiting is no part of what its calls are charged.
-    if pair.end.model == Model::Loop {
-        return of_loop(window, pair);
-    }
-    let told = pair.activity.value().is_some_and(|activity| activity.requests_seen);
-    let filling = match pair.end.model {
-        Model::Thread if told => [COLD; 2],
-        // A thread that finds the next request there already serves several before it waits for one,
-        // and all of them would count as the way to the first.
-        Model::Thread if counted(pair).is_some_and(|c| c.each > MOST_TOLD) => {
-            return Reading::Absent(HIDDEN.to_owned());
-        }
-        // Who is not told may fill all of them.
-        _ => filling(pair).map_or([0.0, 1.0], |filling| [filling.of_first; 2]),
-    };
-    Stall::connecting(window, pair, filling, serving(pair)).map(|stall| {
-        let stall = stall?;
-        let left = (stall.share.mid - charged_elsewhere(window, pair, stall.share.mid)).max(0.0);
-        let part = if stall.share.mid > 0.0 { left / stall.share.mid } else { 0.0 };
-        let stall = stall.times(part);
-        // A process that finds each request there never waits for one: then nothing of it was charged.
-        let unseen = pair.end.model == Model::Process && !told;
-        let low = stall.share.low;
-        let stall = if unseen { stall.within(low, 1.0) } else { stall };
-        Some(stall).filter(|stall| stall.share.mid >= WORTH)
-    })
-}
-
-/// The same of an event loop.
-fn of_loop(window: &Window, pair: &Pair) -> Reading<Option<Stall>> {
-    // Without the counts that tell it may be none, or all that is left.
-    let own = own_work(pair).unwrap_or(Interval::new(0.0, 0.0, 1.0));
-    let calls = calling(pair);
-    let taken = calls.map(|calls| calls.plus(own).clamp(0.0, 1.0));
-    // Clients make as many system calls for it; what their own programs take nobody knows.
-    let of_calls =
-        calls.zip(taken).map_or(0.0, |(calls, taken)| calls.mid / taken.mid.max(f64::EPSILON));
-    Stall::calling(window, pair, taken).map(|stall| {
-        let stall = stall.filter(|stall| stall.share.mid >= WORTH)?;
-        let of_clients = stall.share.mid * of_calls;
-        Some(stall.of_both_ends(of_clients))
-    })
-}
-
-/// How many server processes, or threads, were started in the window.
-pub fn started(pair: &Pair) -> f64 {
-    pair.activity.value().map_or(0.0, |activity| activity.started as f64)
-}
-
-fn started_per_s(pair: &Pair) -> f64 {
-    let traced_s = pair.activity.value().map_or(pair.seconds, |activity| activity.window_s.0);
-    started(pair) / traced_s.max(f64::EPSILON)
-}
-
-/// How many of these serve nobody: workers of parallel queries, for the most part.
-pub fn workers_started(pair: &Pair) -> f64 {
-    started(pair) * (1.0 - serving(pair))
-}
-
-/// The part (0..1) of these that serves a client, as far as the server tells: workers of parallel queries
-/// are started like any other process.
-pub fn serving(pair: &Pair) -> f64 {
-    let sessions = pair.told_growth("sessions").into_value();
-    sessions.map_or(1.0, |sessions| (sessions / started(pair).max(1.0)).min(1.0))
-}
 
 fn of_processes(stall: &Stall, pair: &Pair, per_s: f64) -> Says {
     let filling = filling(pair).map(|filling| {
@@ -200,56 +113,8 @@ const SAMPLED: &str = "time on a CPU in system calls that begin, set up and end 
     and of its own program's as much as four commands for each, and waiting for one in proportion to the \
     machine's busy time, over active time";
 
-/// What other rules charge of the time that connections took: faults on small pages, and waiting
-/// for CPUs that neighbours had.
-fn charged_elsewhere(window: &Window, pair: &Pair, share: f64) -> f64 {
-    let contended = Stall::of(window, pair, |spent| spent.doing == Doing::Contended);
-    let contended = contended.into_value().flatten().map_or(0.0, |stall| stall.share.mid);
-    // What neighbours had of its waiting was not stolen.
-    let part = Demand::of(window, pair)
-        .into_value()
-        .map_or(0.0, |demand| (neighbours_part(window, pair, &demand) / demand.had()).min(1.0));
-    small_pages::share_of_faults(window, pair) + share * contended * part
-}
-
-/// What an engine calls its connections so far.
-const COUNTS: [(&str, &str); 2] =
-    [("mysql", "Connections"), ("redis", "total_connections_received")];
-
-/// Connections and requests of a window, when so many connect that somebody may suffer.
-fn counted(pair: &Pair) -> Option<Counted> {
-    let (_, connections) = COUNTS.iter().find(|(engine, _)| *engine == pair.end.engine)?;
-    let requests = request_count(&pair.end.engine)?;
-    // An engine that is not asked, or refuses, has said so with its settings already.
-    let grown = |name: &str| pair.told_growth(name).into_value();
-    let (connected, asked) = (grown(connections)?, grown(requests)?);
-    let per_s = connected / pair.seconds.max(f64::EPSILON);
-    if per_s < MANY_CONNECTIONS_PER_S {
-        return None;
-    }
-    Some(Counted { per_s, each: asked / connected, connections, requests })
-}
-
-/// What [`counted`] gives.
-struct Counted {
-    /// Connections each second.
-    per_s: f64,
-    /// Requests of each connection.
-    each: f64,
-    /// What the engine calls both.
-    connections: &'static str,
-    requests: &'static str,
-}
-
-/// The share of its time on CPU that a loop is charged for connections' system calls here, when it is.
-pub fn charged_to_loop(window: &Window, pair: &Pair) -> Option<Interval> {
-    counted(pair).filter(|_| pair.end.model == Model::Loop)?;
-    traced(window, pair).into_value().flatten()?;
-    calling(pair)
-}
-
 fn of_counts(window: &Window, pair: &Pair) -> Option<Says> {
-    let Counted { per_s, each, connections, requests } = counted(pair)?;
+    let Counts { per_s, each, connections, requests } = counts(pair)?;
     let summary = format!("{per_s:.0} connections a second, of {each:.1} requests each");
     let fix = "keep connections open: a pool in the application, or a proxy that pools".to_owned();
     let evidence = vec![
@@ -258,9 +123,9 @@ fn of_counts(window: &Window, pair: &Pair) -> Option<Says> {
     ];
     let remedy = Some("pooler");
     let often = each * WORTH_CONNECTIONS <= 1.0;
-    let traced = traced(window, pair);
-    let known = traced.is_present() && !is_unsampled(pair);
-    if let Some(stall) = traced.into_value().flatten() {
+    let cost = cost(window, pair);
+    let known = cost.is_present() && !is_unsampled(pair);
+    if let Some(stall) = cost.into_value().flatten() {
         let summary = format!("{summary}: {} of its time", percent(stall.share.mid));
         let method = if pair.end.model == Model::Loop { SAMPLED } else { METHOD }.to_owned();
         let words = Words { summary, fix, evidence, method, remedy };
@@ -284,10 +149,12 @@ fn of_counts(window: &Window, pair: &Pair) -> Option<Says> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::connections::charged_to_loop;
+    use crate::model::event_loop::own_work;
     use crate::test_window::{self, found, gaps};
     use std::collections::BTreeMap;
     use untax_core::Seconds;
-    use untax_core::activity::Call;
+    use untax_core::activity::{Call, Doing};
 
     #[test]
     fn new_processes_are_charged_for_their_beginning_and_end() {

@@ -1,20 +1,12 @@
 //! `small-pages`: the data of a database sits on base pages.
 
-mod walks;
-
-use crate::model::accounting::Demand;
-use crate::model::huge_pages::on_base_pages;
+use crate::model::base_pages::{Cost, Data};
 use crate::model::stall::IDLE_SHARE;
-use crate::rule::Rule;
-use untax_core::database::Model;
+use crate::rule::{Rule, TaxBase};
 use untax_core::finding::Says;
 use untax_core::host::tlb_reach;
-use untax_core::reading::Gap;
 use untax_core::window::Pair;
-use untax_core::{
-    Bytes, Database, Diagnosis, Evidence, Finding, Interval, Reading, Severity, Tax, Unmeasured,
-    Window,
-};
+use untax_core::{Bytes, Diagnosis, Evidence, Finding, Severity, Tax, Unmeasured, Window};
 
 pub const RULE: Rule = Rule {
     id: "small-pages",
@@ -48,149 +40,59 @@ pub const RULE: Rule = Rule {
     privilege: "root, or the database's own user: maps and status of its processes",
     minimum_kernel: "4.5 (RssShmem)",
     cost: "one status and one stat per process, maps of one process; no smaps",
+    tax_base: TaxBase::ActiveTime,
     evaluate,
 };
-
-/// Shared memory smaller than this gains nothing that could be told from noise: the second-level
-/// TLB of any current server processor reaches 4 to 12 MiB with 4 KiB pages.
-const WORTH_BYTES: Bytes = Bytes::from_mib(64);
-
-/// `fault_around_bytes` of mm/memory.c: a read fault on shared memory maps this much at once.
-const FAULT_AROUND: Bytes = Bytes(64 << 10);
-
-/// How far the estimate of the shared part of the faults may be off, down and up: `RssShmem`
-/// counts 64 KiB for a read fault, but 4 KiB for a write fault.
-const SHARED_FAULTS_OFF: (f64, f64) = (0.8, 1.25);
 
 fn evaluate(window: &Window) -> Vec<Diagnosis> {
     window.databases().flat_map(|pair| evaluate_one(window, &pair)).collect()
 }
 
-/// Redis takes no huge pages from a pool and MongoDB none either: `thp-mode` speaks for them.
-fn uses_pools(engine: &str) -> bool {
-    !matches!(engine, "redis" | "mongodb")
-}
-
 fn evaluate_one(window: &Window, pair: &Pair) -> Vec<Diagnosis> {
-    let database = pair.end;
-    if !uses_pools(&database.engine) {
-        return Vec::new();
-    }
-    let says = |says| Diagnosis { database: Some(database.id.clone()), says };
+    let says = |says| Diagnosis { database: Some(pair.end.id.clone()), says };
     let unmeasured =
         |why: String| says(Says::Unmeasured(Unmeasured { rule: RULE.id.to_owned(), why }));
-    let memory = &database.memory;
-    let (Some(bytes), Some(page), Some(base)) = (
-        memory.shared_bytes.value().copied(),
-        memory.page_size_bytes.value().copied(),
-        on_base_pages(&window.end.host, database),
-    ) else {
-        let why = memory.shared_bytes.why().or(memory.page_size_bytes.why()).unwrap_or_default();
-        return vec![unmeasured(format!("which pages the data is on is not known: {why}"))];
+    let data = match Data::of(window, pair) {
+        Ok(Some(data)) => data,
+        Ok(None) => return Vec::new(),
+        Err(why) => {
+            return vec![unmeasured(format!("which pages the data is on is not known: {why}"))];
+        }
     };
-    if !base || bytes < WORTH_BYTES {
-        return Vec::new();
-    }
     let cost = Cost::of(window, pair);
-    let mut gaps: Vec<Diagnosis> = cost.gaps().into_iter().map(unmeasured).collect();
-    gaps.insert(0, says(Says::Found(cost.finding(window, pair, bytes, page))));
-    gaps
+    let gaps = cost.gaps().into_iter().map(unmeasured);
+    let finding = says(Says::Found(finding(&cost, window, pair, &data)));
+    std::iter::once(finding).chain(gaps).collect()
 }
 
-/// The two parts of the tax in seconds on CPU, and what they are shares of.
-struct Cost {
-    demand: Reading<Demand>,
-    /// None for an engine of one process: it faults its memory in once, not for each client.
-    faults: Option<Reading<Part>>,
-    walks: Reading<Part>,
-}
-
-/// One part of the tax with its evidence.
-struct Part {
-    taken_s: Interval,
-    how: String,
-    evidence: Vec<Evidence>,
-}
-
-impl Cost {
-    fn of(window: &Window, pair: &Pair) -> Self {
-        Self {
-            demand: Demand::of(window, pair),
-            faults: (pair.end.model == Model::Process).then(|| fault_part(window, pair)),
-            walks: walks::part(window, pair),
-        }
-    }
-
-    fn gaps(&self) -> Vec<String> {
-        if let Some(why) = self.demand.why() {
-            return vec![format!("tax: {why}")];
-        }
-        let part = |name: &str, part: &Reading<Part>| Some(format!("{name}: {}", part.why()?));
-        let faults = self.faults.as_ref().and_then(|faults| part("minor faults", faults));
-        faults.into_iter().chain(part("page walks", &self.walks)).collect()
-    }
-
-    fn finding(self, window: &Window, pair: &Pair, bytes: Bytes, page: Bytes) -> Finding {
-        let all: Vec<Reading<Part>> = self.faults.into_iter().chain([self.walks]).collect();
-        let whole = all.iter().all(Reading::is_present);
-        let parts: Vec<Part> = all.into_iter().filter_map(Reading::into_value).collect();
-        let taken = parts.iter().map(|part| part.taken_s).reduce(Interval::plus);
-        let demand = self.demand.into_value();
-        let idle = demand.is_some_and(|demand| demand.on_cpu_s < IDLE_SHARE * pair.seconds);
-        let priced = demand.zip(taken);
-        let method = || {
-            let hows: Vec<&str> = parts.iter().map(|part| part.how.as_str()).collect();
-            let bound = if whole { "" } else { "; a lower bound, see unmeasured" };
-            let active =
-                if pair.activity.is_present() { "active time" } else { "time on CPU or runnable" };
-            format!("{}, over {active}{bound}", hows.join(" + "))
-        };
-        let tax = priced.map(|(demand, taken)| Tax::new(demand.share_of(taken), method()));
-        let gain = priced.map(|(demand, taken)| demand.gain_of(taken).into());
-        // What was measured first: a screen has room for the beginning alone.
-        let mut evidence: Vec<Evidence> =
-            parts.into_iter().flat_map(|part| part.evidence).collect();
-        evidence.extend(memory_evidence(pair, bytes, page));
-        evidence.extend(reach(window, page));
-        Finding {
-            rule: RULE.id.to_owned(),
-            severity: if idle { Severity::Info } else { severity(tax.as_ref(), bytes) },
-            summary: format!("{bytes} of data on pages of {page}"),
-            fix: fix(pair, bytes),
-            evidence,
-            tax,
-            gain,
-            remedy: Some("hugepage-pool".to_owned()),
-        }
-    }
-}
-
-/// The share of active time that this rule charges for faults of new server processes: what
-/// starting them costs is not to be charged for it again.
-pub fn share_of_faults(window: &Window, pair: &Pair) -> f64 {
-    let charged = charges(window, pair) && pair.end.model == Model::Process;
-    let part = || {
-        let demand = Demand::of(window, pair).into_value()?;
-        Some(demand.share_of(fault_part(window, pair).into_value()?.taken_s).mid)
+fn finding(cost: &Cost, window: &Window, pair: &Pair, data: &Data) -> Finding {
+    let &Data { bytes, page } = data;
+    let demand = cost.demand.value();
+    let idle = demand.is_some_and(|demand| demand.on_cpu_s < IDLE_SHARE * pair.seconds);
+    let priced = demand.zip(cost.taken_s());
+    let method = || {
+        let methods: Vec<&str> = cost.parts().map(|part| part.method.as_str()).collect();
+        let bound = if cost.is_whole() { "" } else { "; a lower bound, see unmeasured" };
+        let active =
+            if pair.activity.is_present() { "active time" } else { "time on CPU or runnable" };
+        format!("{}, over {active}{bound}", methods.join(" + "))
     };
-    if charged { part().unwrap_or(0.0) } else { 0.0 }
-}
-
-/// Whether this rule charges anything: what it only names is left to who else may.
-fn charges(window: &Window, pair: &Pair) -> bool {
-    let is_charge = |says: &Says| matches!(says, Says::Found(found) if found.tax.is_some());
-    evaluate_one(window, pair).iter().any(|diagnosis| is_charge(&diagnosis.says))
-}
-
-/// The time on CPU that this rule charges, s: what else makes a process find its memory in no cache is
-/// not to charge it again.
-pub fn charged_s(window: &Window, pair: &Pair) -> f64 {
-    if !charges(window, pair) {
-        return 0.0;
+    let tax = priced.map(|(demand, taken_s)| Tax::new(demand.share_of(taken_s), method()));
+    let gain = priced.map(|(demand, taken_s)| demand.gain_of(taken_s).into());
+    // What was measured first: a screen has room for the beginning alone.
+    let mut evidence: Vec<Evidence> = cost.parts().flat_map(|part| part.evidence.clone()).collect();
+    evidence.extend(memory_evidence(pair, bytes, page));
+    evidence.extend(reach(window, page));
+    Finding {
+        rule: RULE.id.to_owned(),
+        severity: if idle { Severity::Info } else { severity(tax.as_ref(), bytes) },
+        summary: format!("{bytes} of data on pages of {page}"),
+        fix: fix(pair, bytes),
+        evidence,
+        tax,
+        gain,
+        remedy: Some("hugepage-pool".to_owned()),
     }
-    let Cost { faults, walks, .. } = Cost::of(window, pair);
-    let parts = faults.into_iter().chain([walks]).filter_map(Reading::into_value);
-    parts.map(|part| part.taken_s.mid).sum()
 }
 
 fn severity(tax: Option<&Tax>, bytes: Bytes) -> Severity {
@@ -231,101 +133,11 @@ fn reach(window: &Window, page: Bytes) -> Option<Evidence> {
     Some(Evidence::new("TLB reach at that page size", reach.0, "bytes", "CPUID"))
 }
 
-/// What page faults on the shared memory took: sampled where stacks can be, otherwise calculated;
-/// and what unmapping it again took when processes ended.
-fn fault_part(window: &Window, pair: &Pair) -> Reading<Part> {
-    let part = || {
-        let faults = pair
-            .growth("minor faults", |d| d.counters.minor_faults.clone().map(|n| n as f64))
-            .into_result()?;
-        let shared = shared_share(window, pair).into_result()?;
-        let demand = Demand::of(window, pair).into_value();
-        let share = pair.activity.value().and_then(|activity| activity.share_faulting_on_data());
-        let sampled = share.zip(demand.map(|demand| demand.on_cpu_s));
-        let counted = fault_evidence(pair, faults, shared.mid);
-        let (faulting_s, how, evidence) = if let Some((share, on_cpu_s)) = sampled {
-            (share.scale(on_cpu_s), SAMPLED, [sampled_evidence(share), counted].concat())
-        } else {
-            let (faulting_s, penalty) = calculated(window, pair, faults, shared)?;
-            (faulting_s, CALCULATED, [counted, penalty].concat())
-        };
-        // What a process mapped is unmapped again when it ends: connections that stay never pay.
-        let unmap_ns = window.calibration.value().and_then(|calibration| calibration.unmap_ns);
-        let ended =
-            pair.growth("faults of ended processes", ended_faults).into_value().unwrap_or_default();
-        let unmapping_s = unmap_ns.unwrap_or(Interval::exact(0.0)).times(shared).scale(ended / 1e9);
-        Ok(Part { taken_s: faulting_s.plus(unmapping_s), how: how.to_owned(), evidence })
-    };
-    part().into()
-}
-
-const SAMPLED: &str = "sampled time in page faults on shared memory";
-const CALCULATED: &str = "minor faults on shared memory x calibrated penalty";
-
-/// Without samples: the faults, each at the penalty that was calibrated.
-fn calculated(
-    window: &Window,
-    pair: &Pair,
-    faults: f64,
-    shared: Interval,
-) -> Result<(Interval, Vec<Evidence>), Gap> {
-    let penalty = window.calibration.as_ref().map(|c| c.minor_fault_ns).into_result()?;
-    let system_s =
-        pair.growth("system time", |d| d.counters.system_s.clone().map(|s| s.0)).into_result()?;
-    // Faults are served in the kernel: they cannot have taken more than the system time.
-    let taken_s = shared.times(penalty).scale(faults / 1e9).clamp(0.0, system_s);
-    let evidence =
-        Evidence::new("penalty of one minor fault", penalty.mid / 1e9, "s", "calibrated here");
-    Ok((taken_s, vec![evidence]))
-}
-
-fn sampled_evidence(share: Interval) -> Vec<Evidence> {
-    let name = "page faults on shared memory, of its time on CPU";
-    vec![Evidence::new(name, share.mid, "share", "stacks, sampled")]
-}
-
-fn ended_faults(database: &Database) -> Reading<f64> {
-    let counters = &database.counters;
-    counters.minor_faults.as_ref().and_then(|all| {
-        counters.minor_faults_living.clone().map(|living| all.saturating_sub(living) as f64)
-    })
-}
-
-fn fault_evidence(pair: &Pair, faults: f64, shared: f64) -> Vec<Evidence> {
-    let per_second = faults / pair.seconds;
-    vec![
-        Evidence::new("minor faults", per_second, "1/s", "/proc/PID/stat, ended ones included"),
-        Evidence::new("of them on shared memory", shared, "share", "RssShmem of the processes"),
-    ]
-}
-
-/// The share of a database's minor faults that mapping the shared memory caused, over all samples
-/// of its processes: those inside the window saw clients that came and went.
-fn shared_share(window: &Window, pair: &Pair) -> Reading<Interval> {
-    let database = pair.end;
-    let at_end = || {
-        let mapped = database.memory.mapped_shared_bytes.clone().into_result()?;
-        Ok((mapped, database.counters.minor_faults_living.clone().into_result()?))
-    };
-    Reading::from(at_end()).and_then(|at_end| {
-        let inside = window.samples.iter().filter(|sample| sample.database == database.id);
-        let inside = inside.map(|sample| (sample.mapped_shared_bytes, sample.minor_faults));
-        let (mapped, faults) = inside
-            .chain([at_end])
-            .fold((0.0, 0.0), |(mapped, faults), (m, f)| (mapped + m.0 as f64, faults + f as f64));
-        if faults == 0.0 {
-            return Reading::Absent("its living processes had no minor faults".to_owned());
-        }
-        let shared = mapped / FAULT_AROUND.0 as f64 / faults;
-        let (down, up) = SHARED_FAULTS_OFF;
-        Reading::Present(Interval::new(shared * down, shared, shared * up).clamp(0.0, 1.0))
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::test_window::{self, found, postgres};
+    use untax_core::Reading;
     use untax_core::activity::{Doing, Sampled};
 
     #[test]
@@ -372,25 +184,6 @@ mod tests {
         // A quarter of 20 s, whatever faults were calibrated to cost.
         assert!((tax.share - 0.25).abs() < 1e-9, "{}", tax.share);
         assert!(tax.method.starts_with("sampled time in page faults"), "{}", tax.method);
-    }
-
-    #[test]
-    fn clients_that_came_and_went_are_known_from_samples() {
-        let mut window = postgres();
-        // At the end only processes without shared memory are left.
-        window.end.databases[0].memory.mapped_shared_bytes = Reading::Present(Bytes(0));
-        let share = |window: &Window| {
-            let pair = window.databases().next().unwrap();
-            shared_share(window, &pair).into_value().unwrap().mid
-        };
-        assert!(share(&window) < 1e-9);
-        window.samples = vec![untax_core::window::FaultSample {
-            database: "postgres:7".to_owned(),
-            mapped_shared_bytes: Bytes(3 << 36),
-            page_table_bytes: None,
-            minor_faults: 3 << 20,
-        }];
-        assert!((share(&window) - 0.75).abs() < 1e-9);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use crate::model::disk::{self, Charged};
 use crate::model::stall::{self, Words, percent};
 use crate::model::without_tax;
-use crate::rule::Rule;
+use crate::rule::{Rule, TaxBase};
 use untax_core::finding::Says;
 use untax_core::io::{Place, Role};
 use untax_core::window::Pair;
@@ -30,6 +30,7 @@ pub const RULE: Rule = Rule {
     privilege: "root for other users' processes",
     minimum_kernel: "2.6.26 (mountinfo)",
     cost: "mountinfo of one process for each database",
+    tax_base: TaxBase::ActiveTime,
     evaluate,
 };
 

@@ -2,7 +2,7 @@
 
 use crate::model::accounting::factor;
 use crate::model::stall::{self, Stall, percent};
-use crate::rule::Rule;
+use crate::rule::{Rule, TaxBase};
 use untax_core::activity::Doing;
 use untax_core::database::{Model, TcpCounts};
 use untax_core::finding::Says;
@@ -47,6 +47,7 @@ pub const RULE: Rule = Rule {
     minimum_kernel: "2.6; 5.15 to tell its connections from others (bpf_task_pt_regs)",
     cost: "two files for each database, one every 50 ms or more, and where anything was sent again \
            the list of sockets that listen",
+    tax_base: TaxBase::ActiveTimeAnd(stalled_s),
     evaluate,
 };
 
@@ -219,7 +220,7 @@ fn evidence(counts: &Counts, per_s: f64) -> Vec<Evidence> {
 }
 
 /// How long a server's threads waited for what was lost while they seemed idle, s.
-pub fn stalled_s(pair: &Pair) -> Option<f64> {
+fn stalled_s(pair: &Pair) -> Option<f64> {
     Some(Waits::of(pair)?.idle_stalled_s())
 }
 

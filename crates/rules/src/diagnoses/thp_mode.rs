@@ -1,6 +1,6 @@
 //! `thp-mode`: transparent huge pages set against what the engine wants.
 
-use crate::rule::Rule;
+use crate::rule::{Rule, TaxBase};
 use untax_core::finding::Says;
 use untax_core::host::Thp;
 use untax_core::{Database, Diagnosis, Evidence, Finding, Reading, Severity, Unmeasured, Window};
@@ -30,6 +30,7 @@ pub const RULE: Rule = Rule {
     privilege: "none",
     minimum_kernel: "2.6.38; 5.0 for THP_enabled",
     cost: "a few small files",
+    tax_base: TaxBase::ActiveTime,
     evaluate,
 };
 

@@ -1,11 +1,11 @@
 //! `too-many-connections`: many more connections are at work than there are CPUs.
 
-use crate::diagnoses::small_pages;
 use crate::model::accounting::Demand;
+use crate::model::base_pages;
 use crate::model::cpus;
 use crate::model::stall::{self, WORTH};
 use crate::model::without_tax;
-use crate::rule::Rule;
+use crate::rule::{Rule, TaxBase};
 use untax_core::activity::{Doing, Spent};
 use untax_core::database::Model;
 use untax_core::finding::Says;
@@ -47,6 +47,7 @@ pub const RULE: Rule = Rule {
     minimum_kernel: "5.15 (bpf_task_pt_regs)",
     cost: "part of the tracing of threads, which aims at 0.5 % of one CPU, 1 % in windows of 5 s; from 16 backends for each CPU on \
            some 150 small statements",
+    tax_base: TaxBase::ActiveTime,
     evaluate,
 };
 
@@ -153,7 +154,7 @@ impl Coldness {
         let user_s = (demand.on_cpu_s - system.into_result()?).max(0.0);
         let part = 1.0 - warm_ns / cold_ns;
         let each_s = requests * (cold_ns - warm_ns) / 1e9;
-        let charged_s = small_pages::charged_s(window, pair);
+        let charged_s = base_pages::charged_s(window, pair);
         let rest = |taken_s: f64| (taken_s - charged_s).max(0.0);
         let most_s = rest(demand.on_cpu_s * part);
         let taken_s = Interval::new(0.0, rest(each_s.min(user_s * part)), most_s);

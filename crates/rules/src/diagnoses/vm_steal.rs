@@ -3,7 +3,7 @@
 use crate::model::accounting::{Demand, factor};
 use crate::model::cpus;
 use crate::model::stall::{self, percent};
-use crate::rule::Rule;
+use crate::rule::{Rule, TaxBase};
 use untax_core::finding::Says;
 use untax_core::window::Pair;
 use untax_core::{Diagnosis, Evidence, Finding, Gain, Interval, Reading, Tax, Window};
@@ -29,6 +29,7 @@ pub const RULE: Rule = Rule {
     privilege: "none",
     minimum_kernel: "2.6.11",
     cost: "one file",
+    tax_base: TaxBase::ActiveTime,
     evaluate,
 };
 
@@ -83,7 +84,7 @@ fn evaluate_one(window: &Window, pair: &Pair) -> Reading<Option<Says>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::diagnoses::{cpu_contended, short_connections};
+    use crate::catalogue::find;
     use crate::test_window::{self, found};
     use untax_core::activity::Doing;
     use untax_core::window::Other;
@@ -144,7 +145,7 @@ mod tests {
         let alone = window(&[(Doing::OnCpu, 10.0)], 9.0);
         test_window::about(
             [0.9, 0.45, 0.5],
-            test_window::beside_steal(&short_connections::RULE, alone),
+            test_window::beside_steal(find("short-connections").unwrap(), alone),
         );
         let times = [(Doing::OnCpu, 2.0), (Doing::Contended, 8.0)];
         let mut beside = window(&times, 2.0);
@@ -159,8 +160,9 @@ mod tests {
             allowed_cpus: None,
         }];
         // Of 8 s they had half, and a quarter where as much was stolen.
-        let connecting = test_window::beside_steal(&short_connections::RULE, beside.clone());
-        let neighbours = test_window::beside_steal(&cpu_contended::RULE, beside);
+        let connecting =
+            test_window::beside_steal(find("short-connections").unwrap(), beside.clone());
+        let neighbours = test_window::beside_steal(find("cpu-contended").unwrap(), beside);
         test_window::about([0.6, 0.3, 0.5], connecting);
         test_window::about([0.4, 0.2, 0.5], neighbours);
     }

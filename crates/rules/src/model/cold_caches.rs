@@ -1,6 +1,6 @@
 //! How much of the first requests of a new server process fills its caches.
 
-use crate::diagnoses::short_connections::{serving, started};
+use crate::model::process_starts::{serving, started};
 use untax_core::activity::FIRST_REQUESTS;
 use untax_core::window::{Pair, request_count};
 

@@ -2,9 +2,9 @@
 
 mod gain;
 
-use crate::diagnoses::sandboxed_runtime::is_sandbox;
 use crate::model::accounting::Demand;
 use crate::model::clients::Clients;
+use crate::model::sandbox::is_sandbox;
 use untax_core::activity::{Doing, Part, Spent};
 use untax_core::database::Model;
 use untax_core::finding::Says;

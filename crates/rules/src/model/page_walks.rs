@@ -1,6 +1,6 @@
 //! Page walks: what touching data costs more on small pages.
 
-use super::Part;
+use crate::model::cpu_cost::CpuCost;
 use untax_core::calibration::{MAPPED_BY_BYTE, TouchPenalty};
 use untax_core::database::{Accesses, Model};
 use untax_core::window::Pair;
@@ -12,7 +12,7 @@ use untax_core::{Bytes, Calibration, Evidence, Reading, Window};
 const ADDRESS_SPACES: f64 = 6.0;
 
 /// What page walks took: the engine's accesses, each at the penalty that was calibrated.
-pub fn part(window: &Window, pair: &Pair) -> Reading<Part> {
+pub fn cost(window: &Window, pair: &Pair) -> Reading<CpuCost> {
     let part = || {
         let accesses = accesses(pair).into_result()?;
         let growth = pair
@@ -26,9 +26,9 @@ pub fn part(window: &Window, pair: &Pair) -> Reading<Part> {
             .and_then(|c| touch_penalty(c, working_set, turns))
             .into_result()?;
         let (each, extra) = (accesses.pages_each, penalty.extra_ns.clamp(0.0, f64::INFINITY));
-        Ok(Part {
+        Ok(CpuCost {
             taken_s: each.times(extra).scale(growth / 1e9),
-            how: format!("{} x pages touched x calibrated penalty", accesses.counter),
+            method: format!("{} x pages touched x calibrated penalty", accesses.counter),
             evidence: vec![
                 Evidence::new(
                     "accesses to cached data",

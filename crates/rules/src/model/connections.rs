@@ -1,0 +1,126 @@
+//! What clients that connect again and again cost a database.
+
+use crate::model::accounting::{Demand, neighbours_part};
+use crate::model::base_pages;
+use crate::model::cold_caches::filling;
+use crate::model::event_loop::{calling, own_work};
+use crate::model::process_starts::serving;
+use crate::model::stall::{Stall, WORTH};
+use untax_core::activity::{Doing, MANY_CONNECTIONS_PER_S};
+use untax_core::database::Model;
+use untax_core::window::{Pair, request_count};
+use untax_core::{Interval, Reading, Window};
+
+/// The part of the first three requests of a thread's new client that colder caches take: with it the
+/// tax is what the server's time on CPU for each connection says, with and without. Of MariaDB 10.11 that
+/// took 0.4 with one request and 0.2 with eight.
+const COLD: f64 = 0.3;
+
+/// Where requests are told by when they are waited for, the way to the first is not known of threads with
+/// more of them for each connection than this: one, and the word that ends the connection, which
+/// MariaDB counts too.
+const MOST_TOLD: f64 = 2.2;
+
+const HIDDEN: &str = "a thread that finds a request there does not wait for it; this kernel cannot tell \
+    several requests of one connection from its beginning (6.3 and later can)";
+
+/// What connections cost, when it is worth a finding.
+pub fn cost(window: &Window, pair: &Pair) -> Reading<Option<Stall>> {
+    // Processes and threads have a beginning and an end for each client, a loop has not. What
+    // neighbours took of its waiting is no part of what its calls are charged.
+    if pair.end.model == Model::Loop {
+        return of_loop(window, pair);
+    }
+    let told = pair.activity.value().is_some_and(|activity| activity.requests_seen);
+    let filling = match pair.end.model {
+        Model::Thread if told => [COLD; 2],
+        // A thread that finds the next request there already serves several before it waits for one,
+        // and all of them would count as the way to the first.
+        Model::Thread if counts(pair).is_some_and(|c| c.each > MOST_TOLD) => {
+            return Reading::Absent(HIDDEN.to_owned());
+        }
+        // Who is not told may fill all of them.
+        _ => filling(pair).map_or([0.0, 1.0], |filling| [filling.of_first; 2]),
+    };
+    Stall::connecting(window, pair, filling, serving(pair)).map(|stall| {
+        let stall = stall?;
+        let left = (stall.share.mid - charged_elsewhere(window, pair, stall.share.mid)).max(0.0);
+        let part = if stall.share.mid > 0.0 { left / stall.share.mid } else { 0.0 };
+        let stall = stall.times(part);
+        // A process that finds each request there never waits for one: then nothing of it was charged.
+        let unseen = pair.end.model == Model::Process && !told;
+        let low = stall.share.low;
+        let stall = if unseen { stall.within(low, 1.0) } else { stall };
+        Some(stall).filter(|stall| stall.share.mid >= WORTH)
+    })
+}
+
+/// The same of an event loop.
+fn of_loop(window: &Window, pair: &Pair) -> Reading<Option<Stall>> {
+    // Without the counts that tell it may be none, or all that is left.
+    let own = own_work(pair).unwrap_or(Interval::new(0.0, 0.0, 1.0));
+    let calls = calling(pair);
+    let taken = calls.map(|calls| calls.plus(own).clamp(0.0, 1.0));
+    // Clients make as many system calls for it; what their own programs take nobody knows.
+    let of_calls =
+        calls.zip(taken).map_or(0.0, |(calls, taken)| calls.mid / taken.mid.max(f64::EPSILON));
+    Stall::calling(window, pair, taken).map(|stall| {
+        let stall = stall.filter(|stall| stall.share.mid >= WORTH)?;
+        let of_clients = stall.share.mid * of_calls;
+        Some(stall.of_both_ends(of_clients))
+    })
+}
+
+/// Whether it takes samples to tell, and too few were taken.
+pub fn is_unsampled(pair: &Pair) -> bool {
+    pair.end.model == Model::Loop && calling(pair).is_none()
+}
+
+/// What other rules charge of the time that connections took: faults on small pages, and waiting
+/// for CPUs that neighbours had.
+fn charged_elsewhere(window: &Window, pair: &Pair, share: f64) -> f64 {
+    let contended = Stall::of(window, pair, |spent| spent.doing == Doing::Contended);
+    let contended = contended.into_value().flatten().map_or(0.0, |stall| stall.share.mid);
+    // What neighbours had of its waiting was not stolen.
+    let part = Demand::of(window, pair)
+        .into_value()
+        .map_or(0.0, |demand| (neighbours_part(window, pair, &demand) / demand.had()).min(1.0));
+    base_pages::share_of_faults(window, pair) + share * contended * part
+}
+
+/// What an engine calls its connections so far.
+const COUNTS: [(&str, &str); 2] =
+    [("mysql", "Connections"), ("redis", "total_connections_received")];
+
+/// Connections and requests of a window, when so many connect that somebody may suffer.
+pub fn counts(pair: &Pair) -> Option<Counts> {
+    let (_, connections) = COUNTS.iter().find(|(engine, _)| *engine == pair.end.engine)?;
+    let requests = request_count(&pair.end.engine)?;
+    // An engine that is not asked, or refuses, has said so with its settings already.
+    let grown = |name: &str| pair.told_growth(name).into_value();
+    let (connected, asked) = (grown(connections)?, grown(requests)?);
+    let per_s = connected / pair.seconds.max(f64::EPSILON);
+    if per_s < MANY_CONNECTIONS_PER_S {
+        return None;
+    }
+    Some(Counts { per_s, each: asked / connected, connections, requests })
+}
+
+/// Connections and requests of a window.
+pub struct Counts {
+    /// Connections each second.
+    pub per_s: f64,
+    /// Requests of each connection.
+    pub each: f64,
+    /// What the engine calls its count of connections.
+    pub connections: &'static str,
+    /// What the engine calls its count of requests.
+    pub requests: &'static str,
+}
+
+/// The share of its time on CPU that a loop is charged for connections' system calls here, when it is.
+pub fn charged_to_loop(window: &Window, pair: &Pair) -> Option<Interval> {
+    counts(pair).filter(|_| pair.end.model == Model::Loop)?;
+    cost(window, pair).into_value().flatten()?;
+    calling(pair)
+}
