@@ -15,10 +15,10 @@ use std::fs;
 use std::sync::atomic::AtomicBool;
 use support::limited::Limited;
 use support::{Untax, apply, database, plan, rules, settle, text};
+use untax_changes::{Tree, executor, target};
 use untax_core::plan::{Effect, Step, Target};
 use untax_core::receipt::Header;
 use untax_lab::{HugePages, Pgbench, Place, Postgres, Redis, Thp};
-use untax_remedies::{Tree, executor};
 
 const POOL: &str = "/proc/sys/vm/nr_hugepages";
 const THP: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
@@ -175,7 +175,7 @@ fn limits_on_dirty_pages_come_back_as_they_were() {
             remedy: "dirty-limits".to_owned(),
             summary: String::new(),
             databases: Vec::new(),
-            from: untax_remedies::target::read(&tree, &target).unwrap(),
+            from: target::read(&tree, &target).unwrap(),
             target,
             to: Some((128 << 20).to_string()),
             refresh: Vec::new(),

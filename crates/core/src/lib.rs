@@ -5,6 +5,7 @@
 
 pub mod activity;
 pub mod bench;
+pub mod boot;
 pub mod calibration;
 pub mod check;
 pub mod compare;

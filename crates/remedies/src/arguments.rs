@@ -5,18 +5,7 @@
 //! a word is replaced, never added beside one that is there.
 
 use untax_core::Bytes;
-
-/// The names of these words. `grubby` removes a word by its name.
-pub const NAMES: [&str; 3] = ["default_hugepagesz", "hugepagesz", "hugepages"];
-
-/// The words about huge pages among others, in their order.
-pub fn among<'a>(words: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
-    words.into_iter().filter(|word| NAMES.contains(&parts(word).0)).collect()
-}
-
-fn parts(word: &str) -> (&str, &str) {
-    word.split_once('=').unwrap_or((word, ""))
-}
+use untax_core::boot::parts;
 
 /// What the words about huge pages say.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -123,19 +112,14 @@ fn name(size: Bytes) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use untax_core::boot::huge_page_words;
 
     fn parsed(line: &str) -> Arguments {
-        Arguments::parse(&among(line.split(' ')))
+        Arguments::parse(&huge_page_words(line.split(' ')))
     }
 
     fn line(arguments: &Arguments) -> String {
         arguments.words().join(" ")
-    }
-
-    #[test]
-    fn only_words_about_huge_pages_are_looked_at() {
-        let line = "quiet hugepages=2 hugetlb_cma=1G transparent_hugepage=never hugepagesz=1G";
-        assert_eq!(among(line.split(' ')), ["hugepages=2", "hugepagesz=1G"]);
     }
 
     #[test]

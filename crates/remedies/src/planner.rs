@@ -1,6 +1,6 @@
 //! From a saved check to a plan. Pure: nothing is read and nothing is written.
 
-use crate::basis::basis;
+use crate::preconditions::basis;
 use crate::remedies::{Draft, REMEDIES, by_hand};
 use crate::{lint, sizing};
 use sha2::{Digest, Sha256};

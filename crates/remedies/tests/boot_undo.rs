@@ -12,11 +12,11 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use support::{host, plan, postgres, snapshot};
 use tempfile::TempDir;
+use untax_changes::{ExecutorError, Receipt, Tree, apply, undo};
 use untax_core::Bytes;
 use untax_core::Reading::Present;
 use untax_core::plan::Step;
 use untax_core::receipt::{Header, SCHEMA};
-use untax_remedies::{ExecutorError, Receipt, Tree, apply, undo};
 
 const ENTRIES: [&str; 2] = ["boot/loader/entries/a-6.12.conf", "boot/loader/entries/a-rescue.conf"];
 

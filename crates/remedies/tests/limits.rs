@@ -10,6 +10,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use support::{check, gap, host, postgres, shown, snapshot};
+use untax_changes::{ExecutorError, Tree, apply, undo};
 use untax_core::Reading::{Absent, Present};
 use untax_core::database::{Cgroup, CpuLimit, MemoryGroup};
 use untax_core::finding::Tax;
@@ -17,7 +18,7 @@ use untax_core::host::{CgroupLayout, CgroupMount, Cpu};
 use untax_core::plan::Plan;
 use untax_core::receipt::{Header, SCHEMA};
 use untax_core::{Bytes, Database, Seconds};
-use untax_remedies::{ExecutorError, Tree, Wish, apply, undo};
+use untax_remedies::Wish;
 
 const UNIT: &str = "/system.slice/system-postgresql.slice/postgresql@15-main.service";
 

@@ -9,11 +9,11 @@ use jiff::Timestamp;
 use serde::Serialize;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use untax_changes::executor::{self, Standing};
+use untax_changes::{Receipt, Tree};
 use untax_core::Plan;
 use untax_core::plan::Step;
 use untax_core::receipt::{Header, SCHEMA, Status};
-use untax_remedies::executor::{self, Standing};
-use untax_remedies::{Receipt, Tree};
 
 /// Arguments of `untax apply`.
 #[derive(Debug, clap::Args)]

@@ -5,9 +5,9 @@ use crate::state::State;
 use crate::{Outcome, Usage};
 use serde::Serialize;
 use std::path::Path;
+use untax_changes::executor;
+use untax_changes::{Receipt, Tree, Undone};
 use untax_core::receipt::Status;
-use untax_remedies::executor;
-use untax_remedies::{Receipt, Tree, Undone};
 
 /// Arguments of `untax undo`.
 #[derive(Debug, clap::Args)]

@@ -12,10 +12,11 @@
 use super::boot_loader::{self, Change};
 use super::hugepage_pool::targets;
 use super::{Draft, Remedy};
-use crate::arguments::{Arguments, among};
+use crate::arguments::Arguments;
 use crate::lint::POOL_SHARE;
 use crate::planner::Case;
 use crate::sizing::size_of;
+use untax_core::boot::huge_page_words;
 use untax_core::host::Kernel;
 use untax_core::plan::{Effect, Step, Target, Task, Warning};
 use untax_core::{Bytes, Database};
@@ -48,7 +49,7 @@ fn plan(case: &Case) -> Draft {
     };
     let Some(kernel) = case.snapshot.host.kernel.value() else { return Draft::default() };
     let words = match kernel.parameters.value() {
-        Some(parameters) => among(parameters.iter().map(String::as_str)),
+        Some(parameters) => huge_page_words(parameters.iter().map(String::as_str)),
         None => Vec::new(),
     };
     let before = Arguments::parse(&words);

@@ -17,9 +17,9 @@ use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, ExitCode, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
+use untax_changes::Receipt;
 use untax_core::Plan;
 use untax_core::receipt::Status;
-use untax_remedies::Receipt;
 
 /// The hidden subcommand that is the guard.
 pub const PART: &str = "__guard-verify";

@@ -8,12 +8,12 @@ use crate::state::State;
 use anyhow::{Context, bail};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use untax_changes::executor::Standing;
+use untax_changes::{Receipt, Tree, executor};
 use untax_core::plan::{Effect, Plan, Step};
 use untax_core::receipt::Status;
-use untax_remedies::executor::Standing;
 use untax_remedies::verify::Arms;
 use untax_remedies::workload::Rate;
-use untax_remedies::{Receipt, Tree, executor};
 
 /// What is tried of a plan.
 pub struct Tried {

@@ -3,7 +3,7 @@
 //! Before a step acts, its prior value is on disk. So whatever ends the executor, the receipt has
 //! all that undoing needs, and every do and undo may be repeated.
 
-use crate::receipts::{Deed, Receipt, ReceiptError};
+use crate::receipt::{Deed, Receipt, ReceiptError};
 use crate::target::{self, Added};
 use crate::tree::Tree;
 use rustix::fs::{FlockOperation, Mode, OFlags};

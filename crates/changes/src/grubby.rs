@@ -4,9 +4,9 @@
 //! `grub2-mkconfig` alone no longer changes them. `grubby` does on all of these, and for
 //! `--update-kernel=ALL` it also keeps what entries of later kernels are made from.
 
-use crate::arguments::{NAMES, among};
 use crate::tree::Tree;
 use std::io;
+use untax_core::boot::{HUGE_PAGE_NAMES, huge_page_words};
 
 /// Between the arguments of entries that differ: no word of a command line.
 const UNLIKE: &str = "; other entries: ";
@@ -27,8 +27,10 @@ pub fn read(tree: &Tree) -> io::Result<Option<String>> {
 /// Gives all entries these arguments in place of those about huge pages that they have.
 pub fn write(tree: &Tree, value: Option<&str>) -> io::Result<()> {
     // By name: `grubby` removes every word of that name before it adds new ones.
-    let mut words =
-        vec!["--update-kernel=ALL".to_owned(), format!("--remove-args={}", NAMES.join(" "))];
+    let mut words = vec![
+        "--update-kernel=ALL".to_owned(),
+        format!("--remove-args={}", HUGE_PAGE_NAMES.join(" ")),
+    ];
     words.extend(value.map(|value| format!("--args={value}")));
     run(tree, &words).map(|_| ())
 }
@@ -43,7 +45,7 @@ pub fn is_half_way(prior: Option<&str>, now: Option<&str>, to: Option<&str>) -> 
 /// The arguments about huge pages in a line of `grubby --info` such as `args="ro quiet"`.
 fn arguments(line: &str) -> Option<String> {
     let words = line.strip_prefix("args=")?.trim().trim_matches('"');
-    Some(among(words.split_ascii_whitespace()).join(" "))
+    Some(huge_page_words(words.split_ascii_whitespace()).join(" "))
 }
 
 fn run(tree: &Tree, words: &[String]) -> io::Result<String> {

@@ -1,6 +1,6 @@
 //! Whatever ends the executor, undo leaves the host as it was, byte for byte.
 //!
-//! `cargo test -p untax-remedies --test crash -- 200` kills it so often at random moments; without
+//! `cargo test -p untax-changes --test crash -- 200` kills it so often at random moments; without
 //! a number, a few times.
 
 #![expect(
@@ -20,10 +20,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
+use untax_changes::executor::{self, ExecutorError};
+use untax_changes::{Receipt, Tree};
 use untax_core::plan::{Effect, Step, Target};
 use untax_core::receipt::{Header, SCHEMA, Status};
-use untax_remedies::executor::{self, ExecutorError};
-use untax_remedies::{Receipt, Tree};
 
 /// How often a kill is tried unless the command line says otherwise.
 const KILLS: u32 = 20;
