@@ -13,7 +13,7 @@ use untax_core::{Diagnosis, Finding, Interval, Reading, Severity, Tax, Unmeasure
 /// Applies every rule to a window.
 pub fn check(window: &Window, run: String, own: Reading<OwnCost>) -> Check {
     let diagnoses: Vec<Diagnosis> = RULES.iter().flat_map(|rule| (rule.evaluate)(window)).collect();
-    let (findings, mut unmeasured) = said_of(None, &diagnoses);
+    let (findings, mut unmeasured) = findings_and_gaps(None, &diagnoses);
     unmeasured.extend(window.start.databases.iter().filter_map(|start| {
         let gone = !window.end.databases.iter().any(|end| start.is_same_instance(end));
         gone.then(|| Unmeasured {
@@ -30,16 +30,19 @@ pub fn check(window: &Window, run: String, own: Reading<OwnCost>) -> Check {
         host: window.end.host.clone(),
         calibration: window.calibration.clone(),
         io: window.io.clone(),
-        databases: window.databases().map(|pair| checked(window, &pair, &diagnoses)).collect(),
+        databases: window
+            .databases()
+            .map(|pair| check_database(window, &pair, &diagnoses))
+            .collect(),
         findings,
         unmeasured,
     }
 }
 
-fn checked(window: &Window, pair: &Pair, diagnoses: &[Diagnosis]) -> Checked {
+fn check_database(window: &Window, pair: &Pair, diagnoses: &[Diagnosis]) -> Checked {
     let database = pair.end;
-    let (mut findings, mut unmeasured) = said_of(Some(&database.id), diagnoses);
-    if let Some(active_s) = hardly_active(pair) {
+    let (mut findings, mut unmeasured) = findings_and_gaps(Some(&database.id), diagnoses);
+    if let Some(active_s) = active_s_if_idle(pair) {
         unmeasured.extend(without_taxes(&mut findings, active_s, pair));
     }
     Checked {
@@ -66,7 +69,10 @@ fn checked(window: &Window, pair: &Pair, diagnoses: &[Diagnosis]) -> Checked {
 }
 
 /// What the rules said of one database or of the host, the dearest findings first.
-fn said_of(database: Option<&str>, diagnoses: &[Diagnosis]) -> (Vec<Finding>, Vec<Unmeasured>) {
+fn findings_and_gaps(
+    database: Option<&str>,
+    diagnoses: &[Diagnosis],
+) -> (Vec<Finding>, Vec<Unmeasured>) {
     let mut findings = Vec::new();
     let mut unmeasured = Vec::new();
     for diagnosis in diagnoses.iter().filter(|d| d.database.as_deref() == database) {
@@ -82,7 +88,7 @@ fn said_of(database: Option<&str>, diagnoses: &[Diagnosis]) -> (Vec<Finding>, Ve
 }
 
 /// How long the threads were active, where that is too little to speak of shares of it.
-fn hardly_active(pair: &Pair) -> Option<f64> {
+fn active_s_if_idle(pair: &Pair) -> Option<f64> {
     let active_s = pair.activity.value()?.active(pair.end.model).0;
     (active_s < IDLE_SHARE * pair.seconds).then_some(active_s)
 }

@@ -69,11 +69,11 @@ fn evaluate_one(window: &Window, pair: &Pair) -> Vec<Diagnosis> {
     }
     let dropped = end.dropped.saturating_sub(start.dropped);
     let before = window.start.host.links.value();
-    said(id, &end, packets_per_s, dropped, &carrying(before, links))
+    finding_and_gap(id, &end, packets_per_s, dropped, &carrying_links(before, links))
 }
 
 /// The overlays that carried packets in the window.
-fn carrying(before: Option<&Links>, links: &Links) -> Vec<String> {
+fn carrying_links(before: Option<&Links>, links: &Links) -> Vec<String> {
     let grew = |overlay: &&untax_core::network::Overlay| {
         let mut before = before.into_iter().flat_map(|links| &links.overlays);
         let known = before.find(|known| known.name == overlay.name);
@@ -84,7 +84,7 @@ fn carrying(before: Option<&Links>, links: &Links) -> Vec<String> {
     links.overlays.iter().filter(grew).map(named).collect()
 }
 
-fn said(
+fn finding_and_gap(
     id: Option<&str>,
     way: &Way,
     packets_per_s: f64,
@@ -119,7 +119,7 @@ fn said(
         why: "the kernel counts the work of this path for nobody; compare the same load from the \
               host's network",
     };
-    without_tax::found(RULE.id, id, words)
+    without_tax::finding_and_gap(RULE.id, id, words)
 }
 
 #[cfg(test)]

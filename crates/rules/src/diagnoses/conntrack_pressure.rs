@@ -62,7 +62,7 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
     let mut all = Vec::new();
     let host = tables(&window.end);
     if let Some(end) = host {
-        all.extend(said(window, None, most, tables(&window.start), end));
+        all.extend(diagnose(window, None, most, tables(&window.start), end));
     }
     let untold = host.is_some_and(|table| table.refused.is_none());
     if untold {
@@ -76,7 +76,7 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
         match of(pair.end) {
             Reading::Present(end) => {
                 let start = pair.start.and_then(|start| of(start).into_value());
-                all.extend(said(window, Some(&pair), most, start, end));
+                all.extend(diagnose(window, Some(&pair), most, start, end));
             }
             Reading::Absent(_) if untold && is_apart(pair.end) => {
                 all.extend(without_tax::unmeasured(RULE.id, id, UNTOLD.to_owned()));
@@ -115,7 +115,7 @@ const FIX: &str = "a pool of connections; a larger nf_conntrack_max, or no track
 const FIX_OF_CLASHES: &str = "one request after the other from a socket (resolv.conf: single-request), or no \
                               tracking of that port; a larger table changes nothing";
 
-fn said(
+fn diagnose(
     window: &Window,
     pair: Option<&Pair>,
     most: u64,
@@ -178,7 +178,7 @@ fn said(
         why: "the client waits for what is dropped, not the database: a second for each first \
               packet at least",
     };
-    without_tax::found(RULE.id, pair.map(|pair| pair.end.id.as_str()), words)
+    without_tax::finding_and_gap(RULE.id, pair.map(|pair| pair.end.id.as_str()), words)
 }
 
 #[cfg(test)]

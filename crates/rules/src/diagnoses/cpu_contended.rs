@@ -53,14 +53,14 @@ fn evaluate_one(window: &Window, pair: &Pair) -> Reading<Option<Says>> {
             // Where each thread can have a CPU of its own, none waits but for these.
             let taken_s = part * demand.occupied_s();
             let taken = taken_s / pair.seconds;
-            let charged = if stall.fits(pair) { taken.min(1.0) } else { part };
-            let stall = stall.times(charged).freeing(taken_s, pair.end.model);
+            let charged = if stall.has_cpu_for_each_client(pair) { taken.min(1.0) } else { part };
+            let stall = stall.times(charged).with_freed_cpu_time(taken_s, pair.end.model);
             let share = stall.share;
             let stall = match pooler(window, pair) {
-                Some(_) => stall.only(Interval::new(0.0, share.mid, share.high)),
+                Some(_) => stall.with_share(Interval::new(0.0, share.mid, share.high)),
                 None => stall,
             };
-            (stall.share.mid >= WORTH).then(|| found(&stall, window, pair))
+            (stall.share.mid >= WORTH).then(|| finding(&stall, window, pair))
         })
     })
 }
@@ -76,7 +76,7 @@ fn pooler<'a>(window: &'a Window, pair: &Pair) -> Option<&'a Other> {
     clients.find(|client| POOLERS.contains(&client.name.as_str()))
 }
 
-fn found(stall: &Stall, window: &Window, pair: &Pair) -> Says {
+fn finding(stall: &Stall, window: &Window, pair: &Pair) -> Says {
     let neighbours = neighbours(window, pair);
     let cpus = |taken_s: f64| taken_s / pair.seconds.max(f64::EPSILON);
     let mut by_name: Vec<(&str, f64)> = Vec::new();

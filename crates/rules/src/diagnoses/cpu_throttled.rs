@@ -50,11 +50,11 @@ fn evaluate_one(window: &Window, pair: &Pair) -> Reading<Option<Says>> {
     Stall::of(window, pair, |spent| spent.doing == Doing::Throttled).and_then(|stall| {
         let Some(stall) = stall else { return Reading::Present(None) };
         if stall.share.mid > 0.0 {
-            return Reading::Present(Some(found(stall, queue(window, pair), pair, tightest)));
+            return Reading::Present(Some(finding(stall, queue(window, pair), pair, tightest)));
         }
         // Not only the tightest one stops: others have a part of the groups above.
         let limits = limits.value().into_iter().flat_map(|limits| limits.iter());
-        match limits.filter_map(|limit| stopped(pair, limit)).max_by(f64::total_cmp) {
+        match limits.filter_map(|limit| stopped_share(pair, limit)).max_by(f64::total_cmp) {
             Some(periods) if periods > 0.0 => Reading::Absent(format!(
                 "its control group was stopped in {periods:.0} periods, and tracing saw nothing of it: \
                  it looked elsewhere in time, others were stopped, or this kernel tells no such time"
@@ -64,10 +64,10 @@ fn evaluate_one(window: &Window, pair: &Pair) -> Reading<Option<Says>> {
     })
 }
 
-fn found(stall: Stall, queue: f64, pair: &Pair, tightest: Option<&CpuLimit>) -> Says {
+fn finding(stall: Stall, queue: f64, pair: &Pair, tightest: Option<&CpuLimit>) -> Says {
     // They queue for what the limit leaves them, as far as it is the limit that stops them.
     let part = stall.share.mid / (stall.share.mid + queue);
-    let stall = stall.ending(queue * part);
+    let stall = stall.with_ended_share(queue * part);
     let limit = tightest.map_or("a CPU limit".to_owned(), |limit| {
         format!("the limit of {:.2} CPUs of {}", limit.cpus, limit.cgroup)
     });
@@ -104,8 +104,8 @@ fn evidence(pair: &Pair, limit: &CpuLimit) -> Vec<Evidence> {
         Evidence::new("limit", limit.cpus, "CPUs", "cpu.max or cpu.cfs_quota_us of its group"),
         Evidence::new("period", limit.period_s.0, "s", "the same"),
     ];
-    let periods = counted(pair, limit, |limit| &limit.periods);
-    if let Some((periods, stopped)) = periods.zip(stopped(pair, limit)) {
+    let periods = counter_growth(pair, limit, |limit| &limit.periods);
+    if let Some((periods, stopped)) = periods.zip(stopped_share(pair, limit)) {
         evidence.push(Evidence::new("periods", periods, "count", "cpu.stat nr_periods"));
         evidence.push(Evidence::new("throttled", stopped, "count", "cpu.stat nr_throttled"));
     }
@@ -113,11 +113,15 @@ fn evidence(pair: &Pair, limit: &CpuLimit) -> Vec<Evidence> {
 }
 
 /// In how many periods of the window the limit stopped its group.
-fn stopped(pair: &Pair, limit: &CpuLimit) -> Option<f64> {
-    counted(pair, limit, |limit| &limit.throttled_periods)
+fn stopped_share(pair: &Pair, limit: &CpuLimit) -> Option<f64> {
+    counter_growth(pair, limit, |limit| &limit.throttled_periods)
 }
 
-fn counted(pair: &Pair, limit: &CpuLimit, read: fn(&CpuLimit) -> &Reading<u64>) -> Option<f64> {
+fn counter_growth(
+    pair: &Pair,
+    limit: &CpuLimit,
+    read: fn(&CpuLimit) -> &Reading<u64>,
+) -> Option<f64> {
     let grown = pair.growth("cpu.stat", |database| {
         let limits = database.cgroup.as_ref().and_then(|cgroup| cgroup.cpu.clone());
         limits.and_then(|limits| match limits.iter().find(|found| found.cgroup == limit.cgroup) {

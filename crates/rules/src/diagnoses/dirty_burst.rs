@@ -54,8 +54,10 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
             let io = window.io.value();
             let near = io.and_then(|io| io.dirty.value()).is_some_and(|d| fullness(d) >= NEAR);
             match stall {
-                Some(stall) if stall.share.mid >= WORTH => Some(costs(window, stall, pair, io)),
-                Some(_) if near => Some(near_it(io?)),
+                Some(stall) if stall.share.mid >= WORTH => {
+                    Some(costly_finding(window, stall, pair, io))
+                }
+                Some(_) if near => Some(near_limit_finding(io?)),
                 _ => None,
             }
         })
@@ -71,11 +73,11 @@ fn fullness(dirty: &Dirty) -> f64 {
     waiting.0 as f64 / dirty.threshold_bytes.0 as f64
 }
 
-fn costs(window: &Window, stall: Stall, pair: &Pair, io: Option<&Io>) -> Says {
-    let by_its_group = by_its_group(pair, io);
-    let too_small = io.and_then(|io| too_small(pair, io)).filter(|_| !by_its_group);
-    let early = too_small.map_or(0.0, |_| written_early(window, pair));
-    let stall = stall.ending(early);
+fn costly_finding(window: &Window, stall: Stall, pair: &Pair, io: Option<&Io>) -> Says {
+    let by_its_group = is_by_group(pair, io);
+    let too_small = io.and_then(|io| too_small_limit(pair, io)).filter(|_| !by_its_group);
+    let early = too_small.map_or(0.0, |_| early_part(window, pair));
+    let stall = stall.with_ended_share(early);
     let (fix, remedy) = match too_small {
         Some(threshold) => (
             format!("vm.dirty_bytes up to {ROOM}: its own bursts do not fit within {threshold}"),
@@ -100,7 +102,7 @@ fn costs(window: &Window, stall: Stall, pair: &Pair, io: Option<&Io>) -> Says {
 
 /// Whether it was held back by the threshold of a group with a memory limit, which v2 has in the same
 /// proportion to its memory as the machine's: that of the machine was far away.
-fn by_its_group(pair: &Pair, io: Option<&Io>) -> bool {
+fn is_by_group(pair: &Pair, io: Option<&Io>) -> bool {
     let far = io.and_then(|io| io.dirty.value()).is_some_and(|dirty| fullness(dirty) < FAR);
     let limited = pair.end.cgroup.value().is_some_and(|cgroup| {
         let is_v2 = !cgroup.paths.contains_key("memory");
@@ -118,24 +120,25 @@ const FIX_OF_GROUP: &str = "a larger memory limit, or less written at once by it
 
 /// The share of its active time in which a database waits for the disk to take temporary files: with
 /// room for them they are dropped before they are written.
-fn written_early(window: &Window, pair: &Pair) -> f64 {
-    let waiting = disk::waits(window, pair).into_value().flatten();
+fn early_part(window: &Window, pair: &Pair) -> f64 {
+    let waiting = disk::disk_stall(window, pair).into_value().flatten();
     let part = window.io.value().map_or(0.0, |io| {
-        let all = || disk::waited_for(io, &pair.end.id);
+        let all = || disk::awaited_requests(io, &pair.end.id);
         let is_early = |f: &&Flow| (f.role, f.direction) == (Role::Temp, Direction::Write);
-        disk::time_of(all().filter(is_early)) / disk::time_of(all()).max(f64::MIN_POSITIVE)
+        disk::device_time_s(all().filter(is_early))
+            / disk::device_time_s(all()).max(f64::MIN_POSITIVE)
     });
     waiting.map_or(0.0, |waiting| waiting.share.mid * part)
 }
 
 /// A threshold that leaves no room for a burst, where the database wrote the most itself.
-fn too_small(pair: &Pair, io: &Io) -> Option<Bytes> {
+fn too_small_limit(pair: &Pair, io: &Io) -> Option<Bytes> {
     let own = io.writers.value()?.first()?.database.as_ref() == Some(&pair.end.id);
     let threshold = io.dirty.value()?.threshold_bytes;
     (own && threshold < ROOM).then_some(threshold)
 }
 
-fn near_it(io: &Io) -> Says {
+fn near_limit_finding(io: &Io) -> Says {
     Says::Found(Finding {
         rule: RULE.id.to_owned(),
         severity: Severity::Info,

@@ -42,7 +42,7 @@ pub const RULE: Rule = Rule {
 
 fn evaluate(window: &Window) -> Vec<Diagnosis> {
     stall::per_database(window, RULE.id, |pair| {
-        let stall = disk::waits(window, pair);
+        let stall = disk::disk_stall(window, pair);
         stall.and_then(|stall| {
             let Some(mut stall) = stall.filter(|stall| stall.share.mid >= WORTH) else {
                 return Reading::Present(None);
@@ -51,10 +51,10 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
                 let waited = stall.share.mid;
                 stall.share = stall.share.times(charged.device);
                 let io = window.io.value()?;
-                let limit = held(window, pair);
+                let limit = reached_limit(window, pair);
                 if let Some(limit) = limit {
                     let factor = 1.0 / (ORDINARY_S * limit.per_s as f64);
-                    stall = stall.held(factor, disk_limit::waiting(window, pair));
+                    stall = stall.with_limit(factor, disk_limit::waiting(window, pair));
                 }
                 (stall.share.mid >= WORTH).then(|| {
                     let mut words = words(io, pair, waited, &charged);
@@ -68,10 +68,10 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
 
 /// The limit on requests that the database reached, if it is lower than what an ordinary disk does
 /// one by one.
-fn held<'a>(window: &Window, pair: &'a Pair) -> Option<&'a IoLimit> {
+fn reached_limit<'a>(window: &Window, pair: &'a Pair) -> Option<&'a IoLimit> {
     let reached = [Limited::Reads, Limited::Writes]
         .into_iter()
-        .filter_map(|what| disk_limit::reached(window, pair, what));
+        .filter_map(|what| disk_limit::reached_limit(window, pair, what));
     let slow = reached.filter(|limit| ORDINARY_S * (limit.per_s as f64) < 1.0);
     slow.min_by_key(|limit| limit.per_s)
 }

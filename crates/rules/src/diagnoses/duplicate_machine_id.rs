@@ -74,7 +74,7 @@ fn evaluate_one(window: &Window, pairs: &[Pair], pair: &Pair) -> Vec<Diagnosis> 
         remedy: Some("machine-id"),
         why: "an identity takes no time; what clashes because of it does",
     };
-    without_tax::found(RULE.id, id, words)
+    without_tax::finding_and_gap(RULE.id, id, words)
 }
 
 #[cfg(test)]

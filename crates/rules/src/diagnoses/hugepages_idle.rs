@@ -1,6 +1,6 @@
 //! `hugepages-idle`: memory reserved for huge pages that nobody uses.
 
-use crate::model::huge_pages::unpromised;
+use crate::model::huge_pages::unreserved_pages;
 use crate::rule::{Rule, TaxBase};
 use untax_core::finding::Says;
 use untax_core::host::Pool;
@@ -55,7 +55,7 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
 }
 
 fn idle_finding(window: &Window, pool: &Pool, memory: Option<Bytes>) -> Option<Finding> {
-    let idle_pages = unpromised(pool)?;
+    let idle_pages = unreserved_pages(pool)?;
     let idle = Bytes(idle_pages.saturating_mul(pool.size_bytes.0));
     let share = memory.map(|memory| idle.0 as f64 / memory.0.max(1) as f64);
     if idle < WORTH_BYTES || share.is_some_and(|share| share < WORTH_SHARE) {

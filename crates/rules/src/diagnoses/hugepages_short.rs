@@ -1,6 +1,6 @@
 //! `hugepages-short`: huge pages were asked for and are not there.
 
-use crate::model::huge_pages::{on_base_pages, pool, unpromised};
+use crate::model::huge_pages::{on_base_pages, pool, unreserved_pages};
 use crate::rule::{Rule, TaxBase};
 use untax_core::finding::Says;
 use untax_core::host::Pool;
@@ -51,7 +51,7 @@ fn evaluate_one(window: &Window, pair: &Pair) -> Option<Diagnosis> {
     if asked.asked == "try" && pool.total.value() == Some(&0) {
         return None;
     }
-    let (Some(&needed), Some(free)) = (asked.needed_pages.value(), unpromised(pool)) else {
+    let (Some(&needed), Some(free)) = (asked.needed_pages.value(), unreserved_pages(pool)) else {
         let why = asked.needed_pages.why().unwrap_or("the pool could not be read".to_owned());
         return says(Says::Unmeasured(Unmeasured { rule: RULE.id.to_owned(), why }));
     };
@@ -73,7 +73,7 @@ fn evaluate_one(window: &Window, pair: &Pair) -> Option<Diagnosis> {
     };
     says(Says::Found(Finding {
         rule: RULE.id.to_owned(),
-        severity: if asked.asked == "try" && of_others(pool, free) {
+        severity: if asked.asked == "try" && is_taken_by_others(pool, free) {
             Severity::Info
         } else {
             Severity::Medium
@@ -92,7 +92,7 @@ fn evaluate_one(window: &Window, pair: &Pair) -> Option<Diagnosis> {
 }
 
 /// Whether most of the pool is in use or promised: by others then, whom it may have been made for.
-fn of_others(pool: &Pool, free: u64) -> bool {
+fn is_taken_by_others(pool: &Pool, free: u64) -> bool {
     pool.total.value().is_some_and(|total| free < total / 2)
 }
 
@@ -101,7 +101,7 @@ fn boot_shortages(window: &Window) -> Vec<Diagnosis> {
     let host = &window.end.host;
     let Some(kernel) = host.kernel.value() else { return Vec::new() };
     let Some(parameters) = kernel.parameters.value() else { return Vec::new() };
-    asked_at_boot(parameters)
+    boot_pools(parameters)
         .into_iter()
         .filter_map(|(size, asked)| {
             let got = *pool(host, size)?.total.value()?;
@@ -131,7 +131,7 @@ fn boot_finding(size: Bytes, asked: u64, got: u64) -> Finding {
 
 /// The pools on a kernel command line: each `hugepagesz=` is followed by its `hugepages=`. A
 /// number per node (`0:8,1:8`) is summed; the default size is 2 MiB unless it says otherwise.
-fn asked_at_boot(parameters: &[String]) -> Vec<(Bytes, u64)> {
+fn boot_pools(parameters: &[String]) -> Vec<(Bytes, u64)> {
     let default = parameters
         .iter()
         .find_map(|parameter| size(parameter.strip_prefix("default_hugepagesz=")?))
@@ -207,8 +207,8 @@ mod tests {
                 .split(' ')
                 .map(str::to_owned)
                 .collect();
-        assert_eq!(asked_at_boot(&parameters), [(Bytes::GIB_1, 64), (Bytes::MIB_2, 16)]);
-        assert_eq!(asked_at_boot(&["hugepages=4".to_owned()]), [(Bytes::MIB_2, 4)]);
-        assert_eq!(asked_at_boot(&["hugepages=x".to_owned()]), []);
+        assert_eq!(boot_pools(&parameters), [(Bytes::GIB_1, 64), (Bytes::MIB_2, 16)]);
+        assert_eq!(boot_pools(&["hugepages=4".to_owned()]), [(Bytes::MIB_2, 4)]);
+        assert_eq!(boot_pools(&["hugepages=x".to_owned()]), []);
     }
 }

@@ -40,10 +40,11 @@ pub const RULE: Rule = Rule {
 
 fn evaluate(window: &Window) -> Vec<Diagnosis> {
     stall::per_database(window, RULE.id, |pair| {
-        memory_shortage::files(window, pair).map(|stall| {
+        memory_shortage::file_stall(window, pair).map(|stall| {
             let activity = pair.activity.value();
             let hung = activity.and_then(|a| a.share_hung(pair.end.model))?;
-            let stall = stall?.only(hung).times(1.0 - memory_shortage::reclaiming(window, pair));
+            let stall =
+                stall?.with_share(hung).times(1.0 - memory_shortage::reclaiming_part(window, pair));
             let longest = activity.map_or(0.0, |a| a.longest(Doing::Filesystem).0);
             if stall.share.mid < WORTH && longest < FAILS_S {
                 return None;

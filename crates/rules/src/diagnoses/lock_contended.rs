@@ -45,12 +45,13 @@ pub const RULE: Rule = Rule {
 
 fn evaluate(window: &Window) -> Vec<Diagnosis> {
     let found = stall::per_database(window, RULE.id, |pair| {
-        Stall::of(window, pair, |spent| stall::is_queued(spent, pair)).map(|stall| {
+        Stall::of(window, pair, |spent| stall::is_lock_wait(spent, pair)).map(|stall| {
             let stall = stall.map(|stall| without_others(stall, pair));
-            let running = running(window, pair);
+            let running = running_part(window, pair);
             let stall = stall.filter(|stall| stall.share.mid * running >= WORTH)?;
-            let mut evidence = pair.activity.value().map(|a| parts(a, pair)).unwrap_or_default();
-            evidence.extend(for_locks(pair).map(|part| {
+            let mut evidence =
+                pair.activity.value().map(|a| lock_evidence(a, pair)).unwrap_or_default();
+            evidence.extend(lock_part(pair).map(|part| {
                 Evidence::new(
                     "of waits for peers, for locks",
                     part.mid,
@@ -58,7 +59,7 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
                     "pg_stat_activity",
                 )
             }));
-            evidence.extend(scaling(window, pair).iter().flat_map(law));
+            evidence.extend(scaling(window, pair).iter().flat_map(law_evidence));
             Some(stall::finding(RULE.id, &stall, Words {
                 summary: format!(
                     "{} of its time waiting for locks of its own",
@@ -74,13 +75,13 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
             }))
         })
     });
-    let gaps = unfitted(window, &found);
+    let gaps = fit_gaps(window, &found);
     found.into_iter().chain(gaps).collect()
 }
 
 /// The part (0..1) of their time in which holders of locks run, as far as they wait for a CPU like all
 /// others: without the queue for the CPUs so much of the waiting for them would be left.
-fn running(window: &Window, pair: &Pair) -> f64 {
+fn running_part(window: &Window, pair: &Pair) -> f64 {
     let part = |demand: &Demand| demand.on_cpu_s / (demand.on_cpu_s + demand.contended_s);
     Demand::of(window, pair).value().map_or(1.0, part)
 }
@@ -88,19 +89,20 @@ fn running(window: &Window, pair: &Pair) -> f64 {
 /// Takes off what may be waits for workers of parallel queries, standbys, and those who read for others.
 fn without_others(stall: Stall, pair: &Pair) -> Stall {
     let all = stall.share.mid;
-    let is_peer = |spent: &Spent| spent.doing == Doing::PollPeer && stall::is_queued(spent, pair);
+    let is_peer =
+        |spent: &Spent| spent.doing == Doing::PollPeer && stall::is_lock_wait(spent, pair);
     let peers = pair.activity.value().and_then(|activity| activity.share(pair.end.model, is_peer));
-    let Some((part, peers)) = for_locks(pair).zip(peers).filter(|_| all > 0.0) else {
+    let Some((part, peers)) = lock_part(pair).zip(peers).filter(|_| all > 0.0) else {
         return stall;
     };
     let left = part.map(|part| 1.0 - peers.mid / all * (1.0 - part));
     let share = stall.share.times(left);
-    stall.only(share)
+    stall.with_share(share)
 }
 
 /// The part (0..1) of waits for other processes that is for locks; `None` where it is all. Of a few
 /// processes that were asked twice, one more of either kind could have been met.
-fn for_locks(pair: &Pair) -> Option<Interval> {
+fn lock_part(pair: &Pair) -> Option<Interval> {
     let workers_per_s = workers_started(pair) / pair.seconds.max(f64::EPSILON);
     let seen = |name: &str| -> f64 {
         let ends = [pair.start, Some(pair.end)].into_iter().flatten();
@@ -120,7 +122,7 @@ fn for_locks(pair: &Pair) -> Option<Interval> {
 const WORTH_WORKERS_PER_S: f64 = 1.0;
 
 /// Why those that were found have no fit of how they scale.
-fn unfitted(window: &Window, found: &[Diagnosis]) -> Vec<Diagnosis> {
+fn fit_gaps(window: &Window, found: &[Diagnosis]) -> Vec<Diagnosis> {
     let is_found = |pair: &Pair| {
         let id = Some(&pair.end.id);
         found.iter().any(|d| d.database.as_ref() == id && matches!(d.says, Says::Found(_)))
@@ -147,7 +149,7 @@ fn scaling(window: &Window, pair: &Pair) -> Result<Scalability, String> {
 }
 
 /// The fitted law as evidence.
-fn law(scaling: &Scalability) -> Vec<Evidence> {
+fn law_evidence(scaling: &Scalability) -> Vec<Evidence> {
     let source = "universal scalability law over the windows watched";
     let bounds = |name: &str, of: Interval| {
         let name = format!("{name} ({:.4} … {:.4})", of.low, of.high);
@@ -163,7 +165,7 @@ fn law(scaling: &Scalability) -> Vec<Evidence> {
 }
 
 /// Which locks: the parts, in seconds.
-fn parts(activity: &Activity, pair: &Pair) -> Vec<Evidence> {
+fn lock_evidence(activity: &Activity, pair: &Pair) -> Vec<Evidence> {
     let part = |doing| {
         let counts = |s: &Spent| s.doing == doing && s.part(pair.end.model) == Part::Lock;
         activity.sum(counts).0

@@ -76,10 +76,10 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
         if let (Some(why), false) = (tables.why(), seen.transfers()) {
             return Reading::Absent(why);
         }
-        Reading::Present(seen.spills().then(|| found(window, pair, &seen)))
+        Reading::Present(seen.spills().then(|| finding(window, pair, &seen)))
     });
-    let why = |pair: &Pair| unknown(window, pair).unwrap_or_else(|| LITTLE.to_owned());
-    without_tax::explained(window, found, why)
+    let why = |pair: &Pair| why_unknown(window, pair).unwrap_or_else(|| LITTLE.to_owned());
+    without_tax::with_reasons(window, found, why)
 }
 
 const LITTLE: &str = "what they cost it is less than 2 % of its time";
@@ -123,33 +123,33 @@ impl Seen {
 /// How many pages of temporary tables were read and written: MariaDB, once it has made such a table.
 fn pages(pair: &Pair) -> Option<f64> {
     let made = pair.end.counters.told(MADE).into_value()?;
-    let pages = grown(pair, ["Aria_pagecache_reads", "Aria_pagecache_writes"]).into_value()?;
+    let pages = growth(pair, ["Aria_pagecache_reads", "Aria_pagecache_writes"]).into_value()?;
     Some(pages).filter(|pages| made > 0.0 && *pages > 0.0)
 }
 
 /// By how much two counts of the server grew together.
-fn grown(pair: &Pair, [one, other]: [&str; 2]) -> Reading<f64> {
+fn growth(pair: &Pair, [one, other]: [&str; 2]) -> Reading<f64> {
     pair.told_growth(one).and_then(|one| pair.told_growth(other).map(|other| one + other))
 }
 
 /// Waiting for temporary files, and computing for them, when it is worth a finding.
-fn priced(window: &Window, pair: &Pair) -> Option<Stall> {
-    let waiting = disk::priced(window, pair, |charged| charged.temporary);
-    let computing = computing(window, pair).into_value().flatten();
+fn charged_stall(window: &Window, pair: &Pair) -> Option<Stall> {
+    let waiting = disk::charged_stall(window, pair, |charged| charged.temporary);
+    let computing = cpu_stall(window, pair).into_value().flatten();
     let stall = match (computing, waiting) {
-        (Some(computing), Some(waiting)) => computing.and(waiting.share),
+        (Some(computing), Some(waiting)) => computing.plus_share(waiting.share),
         (one, other) => one.or(other)?,
     };
     Some(stall).filter(|stall| stall.share.mid >= WORTH)
 }
 
 /// Why it is not known what they cost; `None` where it is.
-fn unknown(window: &Window, pair: &Pair) -> Option<String> {
-    disk::unknown(window, pair).or_else(|| computing(window, pair).why())
+fn why_unknown(window: &Window, pair: &Pair) -> Option<String> {
+    disk::why_unknown(window, pair).or_else(|| cpu_stall(window, pair).why())
 }
 
 /// Time on CPU for pages of temporary tables, when there are such pages.
-fn computing(window: &Window, pair: &Pair) -> Reading<Option<Stall>> {
+fn cpu_stall(window: &Window, pair: &Pair) -> Reading<Option<Stall>> {
     let Some(temporary) = pages(pair) else { return Reading::Present(None) };
     pair.activity.clone().and_then(|activity| {
         let Some(calls) = activity.share_calling(Call::Pages) else {
@@ -157,16 +157,16 @@ fn computing(window: &Window, pair: &Pair) -> Reading<Option<Stall>> {
         };
         // What a memory limit makes it read again is charged to that.
         let charged = Charged::of(window, pair).into_value();
-        let again = charged.map(|charged| memory_shortage::reading_again(pair, charged.again));
+        let again = charged.map(|charged| memory_shortage::reread_share(pair, charged.again));
         let calls = calls.minus(again.unwrap_or(Interval::exact(0.0))).clamp(0.0, 1.0);
-        let other = grown(pair, ["Innodb_data_reads", "Innodb_data_writes"]);
+        let other = growth(pair, ["Innodb_data_reads", "Innodb_data_writes"]);
         let computes = |part| matches!(part, Part::OnCpu | Part::Contended);
         other.and_then(|other| {
-            Stall::calling(window, pair, Some(calls)).map(|stall| {
+            Stall::of_calls(window, pair, Some(calls)).map(|stall| {
                 let stall = stall?.times(OVER_CALLS * temporary / (temporary + other));
                 let model = pair.end.model;
                 let all = activity.share(model, |spent| computes(spent.part(model)))?;
-                Some(stall.within(0.0, all.high))
+                Some(stall.with_bounds(0.0, all.high))
             })
         })
     })
@@ -174,7 +174,7 @@ fn computing(window: &Window, pair: &Pair) -> Reading<Option<Stall>> {
 
 const NOT_SAMPLED: &str = "its system calls were not sampled, or too few of them";
 
-fn found(window: &Window, pair: &Pair, seen: &Seen) -> Says {
+fn finding(window: &Window, pair: &Pair, seen: &Seen) -> Says {
     let Seen { rate, pages, bytes } = *seen;
     let mut evidence = Vec::new();
     let status = "SHOW GLOBAL STATUS, Created_tmp_disk_tables";
@@ -189,7 +189,7 @@ fn found(window: &Window, pair: &Pair, seen: &Seen) -> Says {
     }
     let amount = seen.summary();
     let fix = "raise tmp_table_size, or give the queries an index; tmpdir on another disk";
-    match priced(window, pair) {
+    match charged_stall(window, pair) {
         Some(stall) => {
             let words = Words {
                 summary: format!("{amount}: {} of its time", percent(stall.share.mid)),
@@ -206,7 +206,7 @@ fn found(window: &Window, pair: &Pair, seen: &Seen) -> Says {
         None => Says::Found(Finding {
             rule: RULE.id.to_owned(),
             severity: Severity::Info,
-            summary: match unknown(window, pair) {
+            summary: match why_unknown(window, pair) {
                 Some(_) => format!("{amount}; what they cost is not measured"),
                 None => format!("{amount}; hardly any waiting for them"),
             },

@@ -41,15 +41,16 @@ pub const RULE: Rule = Rule {
 
 fn evaluate(window: &Window) -> Vec<Diagnosis> {
     stall::per_database(window, RULE.id, |pair| {
-        memory_shortage::waits(window, pair).and_then(|stall| {
+        memory_shortage::shortage_stall(window, pair).and_then(|stall| {
             let Some(stall) = stall.filter(|stall| stall.share.mid >= WORTH) else {
                 return Reading::Present(None);
             };
             window.groups.as_ref().map(|_| {
                 let neighbours = neighbours(window, pair)?;
-                let stall =
-                    stall.times(neighbours.part).leaving(computing_s(window, pair, &neighbours));
-                (stall.share.mid >= WORTH).then(|| found(&stall, &neighbours, pair))
+                let stall = stall
+                    .times(neighbours.part)
+                    .with_neighbours_cpu_time(neighbours_cpu_s(window, pair, &neighbours));
+                (stall.share.mid >= WORTH).then(|| finding(&stall, &neighbours, pair))
             })
         })
     })
@@ -57,11 +58,13 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
 
 /// For how long these neighbours had CPUs: waiting for them is charged to `cpu-contended`, and ends
 /// with them.
-fn computing_s(window: &Window, pair: &Pair, neighbours: &Neighbours) -> f64 {
-    accounting::taken_in(window, pair, |group| neighbours.groups.iter().any(|g| g.cgroup == group))
+fn neighbours_cpu_s(window: &Window, pair: &Pair, neighbours: &Neighbours) -> f64 {
+    accounting::cpu_s_in_groups(window, pair, |group| {
+        neighbours.groups.iter().any(|g| g.cgroup == group)
+    })
 }
 
-fn found(stall: &Stall, neighbours: &Neighbours, pair: &Pair) -> Says {
+fn finding(stall: &Stall, neighbours: &Neighbours, pair: &Pair) -> Says {
     let first = neighbours.groups.first().map_or("", |group| group.cgroup.as_str());
     let place = match neighbours.limited {
         Some(group) => format!("below the limit of {group}"),

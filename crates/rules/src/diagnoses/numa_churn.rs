@@ -58,13 +58,13 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
     let counted = of_databases.iter().all(|(_, rates)| rates.is_present());
     let mut all: Vec<Diagnosis> = of_databases
         .into_iter()
-        .filter_map(|(pair, rates)| Some(said(Some(&pair.end.id), &rates.into_value()?)))
+        .filter_map(|(pair, rates)| Some(finding_and_gap(Some(&pair.end.id), &rates.into_value()?)))
         .flatten()
         .collect();
     if !counted {
         let machine = of_machine(window);
         all.extend(match &machine {
-            Reading::Present(rates) => said(None, rates),
+            Reading::Present(rates) => finding_and_gap(None, rates),
             gap => without_tax::unmeasured(RULE.id, None, gap.why().unwrap_or_default()),
         });
     }
@@ -108,7 +108,7 @@ fn of_machine(window: &Window) -> Reading<Rates> {
     })
 }
 
-fn said(database: Option<&str>, rates: &Rates) -> Vec<Diagnosis> {
+fn finding_and_gap(database: Option<&str>, rates: &Rates) -> Vec<Diagnosis> {
     let Rates { faults_per_s, moved_per_s, source } = *rates;
     if moved_per_s < WORTH_MOVED_PER_S && faults_per_s < WORTH_FAULTS_PER_S {
         return Vec::new();
@@ -130,7 +130,7 @@ fn said(database: Option<&str>, rates: &Rates) -> Vec<Diagnosis> {
         remedy: Some("numa-balancing"),
         why: "the kernel counts these faults and copies, not their time",
     };
-    without_tax::found(RULE.id, database, words)
+    without_tax::finding_and_gap(RULE.id, database, words)
 }
 
 #[cfg(test)]

@@ -68,7 +68,7 @@ fn evaluate_one(nodes: &[NumaNode], pair: &Pair) -> Vec<Diagnosis> {
     let id = Some(pair.end.id.as_str());
     let seen = pair.end.placement.as_ref().and_then(|placement| {
         let memory = placement.memory.as_ref();
-        memory.and_then(|memory| running(nodes, pair).map(|cpus| (placement, memory, cpus)))
+        memory.and_then(|memory| cpu_shares(nodes, pair).map(|cpus| (placement, memory, cpus)))
     });
     let why = seen.why().unwrap_or_default();
     let Some((placement, memory, cpus)) = seen.into_value() else {
@@ -119,7 +119,7 @@ fn evaluate_one(nodes: &[NumaNode], pair: &Pair) -> Vec<Diagnosis> {
         why: "what an access to another node costs here needs hardware counters or a calibration \
               on several nodes",
     };
-    without_tax::found(RULE.id, id, words)
+    without_tax::finding_and_gap(RULE.id, id, words)
 }
 
 fn evidence(placement: &Placement, cpus: &Shares, memory: &Shares, remote: f64) -> Vec<Evidence> {
@@ -136,7 +136,7 @@ fn evidence(placement: &Placement, cpus: &Shares, memory: &Shares, remote: f64) 
 }
 
 /// Where its threads ran: the node that they may run on, or what of their time was on each.
-fn running(nodes: &[NumaNode], pair: &Pair) -> Reading<Shares> {
+fn cpu_shares(nodes: &[NumaNode], pair: &Pair) -> Reading<Shares> {
     let placement = |database: &untax_core::Database| database.placement.clone();
     placement(pair.end).and_then(|end| {
         let allowed = pair.end.allowed_cpus.value();

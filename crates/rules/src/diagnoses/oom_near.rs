@@ -57,7 +57,7 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
         groups.and_then(|groups| {
             // Of several that are as bad, the nearest is the last one here.
             let found = groups.iter().enumerate().rev();
-            let found = found.filter_map(|(above, group)| of_group(pair, group, above > 0));
+            let found = found.filter_map(|(above, group)| group_finding(pair, group, above > 0));
             let worst = found.max_by_key(|finding| finding.severity);
             match worst {
                 Some(finding) => Reading::Present(Some(Says::Found(finding))),
@@ -66,7 +66,7 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
             }
         })
     });
-    without_tax::explained(window, found, |_| NO_TIME.to_owned())
+    without_tax::with_reasons(window, found, |_| NO_TIME.to_owned())
 }
 
 const NO_TIME: &str =
@@ -82,7 +82,7 @@ fn gap(group: &MemoryGroup) -> Option<Reading<Option<Says>>> {
 }
 
 /// Of a group that is `above` the nearest one with a limit others are members, most likely.
-fn of_group(pair: &Pair, group: &MemoryGroup, above: bool) -> Option<Finding> {
+fn group_finding(pair: &Pair, group: &MemoryGroup, above: bool) -> Option<Finding> {
     let (limit, used) = (group.max_bytes.value()?.0 as f64, group.unreclaimable()?.0 as f64);
     let left = (limit - used).max(0.0);
     let grown = growth(pair, group);
@@ -92,7 +92,7 @@ fn of_group(pair: &Pair, group: &MemoryGroup, above: bool) -> Option<Finding> {
     if left >= TIGHT * limit && lasts_s >= SOON_S {
         return None;
     }
-    let fills = unfilled(pair, group).filter(|fills| left - fills >= TIGHT * limit);
+    let fills = unfilled_bytes(pair, group).filter(|fills| left - fills >= TIGHT * limit);
     let limit_of = if above { "that group's limit" } else { "its limit" };
     let when = if lasts_s < SOON_S {
         format!("{lasts_s:.0} s from {limit_of} at this speed")
@@ -149,13 +149,14 @@ const FIX_ABOVE: &str =
 
 /// What the shared memory of its processes may still grow by until it is as full as it was made, where
 /// that is most of what grows; huge pages are no memory of the group.
-fn unfilled(pair: &Pair, group: &MemoryGroup) -> Option<f64> {
+fn unfilled_bytes(pair: &Pair, group: &MemoryGroup) -> Option<f64> {
     let memory = &pair.end.memory;
     let has_huge_pages = memory.hugetlb_bytes.value()?.0 > 0;
     if pair.end.model != Model::Process || has_huge_pages {
         return None;
     }
-    let (now, before) = (group.shmem_bytes.value()?.0, before(pair, group)?.shmem_bytes.value()?.0);
+    let (now, before) =
+        (group.shmem_bytes.value()?.0, earlier_group(pair, group)?.shmem_bytes.value()?.0);
     let fills = now.saturating_sub(before) as f64 >= MOSTLY * growth(pair, group)?;
     let left = memory.shared_bytes.value()?.0.saturating_sub(now);
     (fills && left > 0).then_some(left as f64)
@@ -166,11 +167,11 @@ const MOSTLY: f64 = 0.9;
 
 /// How much more of the group's memory could not be freed at the end of the window.
 fn growth(pair: &Pair, group: &MemoryGroup) -> Option<f64> {
-    Some(group.unreclaimable()?.0 as f64 - before(pair, group)?.unreclaimable()?.0 as f64)
+    Some(group.unreclaimable()?.0 as f64 - earlier_group(pair, group)?.unreclaimable()?.0 as f64)
 }
 
 /// The group at the start of the window.
-fn before<'a>(pair: &Pair<'a>, group: &MemoryGroup) -> Option<&'a MemoryGroup> {
+fn earlier_group<'a>(pair: &Pair<'a>, group: &MemoryGroup) -> Option<&'a MemoryGroup> {
     let start = pair.start.filter(|_| pair.seconds > 0.0)?;
     let start: &Reading<Vec<MemoryGroup>> = &start.cgroup.value()?.memory;
     start.value()?.iter().find(|found| found.cgroup == group.cgroup)

@@ -61,42 +61,42 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
             return Reading::Present(None);
         }
         pair.told_growth("wal_bytes").map(|bytes| {
-            let images = full_page_images::of_log(pair)?;
+            let images = full_page_images::share_of_log(pair)?;
             let rate = bytes / pair.seconds;
-            (images >= MOSTLY && rate >= WORTH_BYTES_S).then(|| found(window, pair, images, rate))
+            (images >= MOSTLY && rate >= WORTH_BYTES_S).then(|| finding(window, pair, images, rate))
         })
     });
-    without_tax::explained(window, found, |pair| why_unpriced(window, pair))
+    without_tax::with_reasons(window, found, |pair| why_unpriced(window, pair))
 }
 
 /// Why nothing is charged, where so much of the log is images.
 fn why_unpriced(window: &Window, pair: &Pair) -> String {
-    let why = full_page_images::compressed(pair).then(|| COMPRESSED.to_owned());
-    why.or_else(|| disk::unknown(window, pair)).unwrap_or_else(|| LITTLE.to_owned())
+    let why = full_page_images::are_compressed(pair).then(|| COMPRESSED.to_owned());
+    why.or_else(|| disk::why_unknown(window, pair)).unwrap_or_else(|| LITTLE.to_owned())
 }
 
 const COMPRESSED: &str = "images are compressed, and the server does not say how much";
 
 const LITTLE: &str = "waiting for them takes less than 2 % of its time";
 
-fn found(window: &Window, pair: &Pair, images: f64, rate: f64) -> Says {
+fn finding(window: &Window, pair: &Pair, images: f64, rate: f64) -> Says {
     let mut evidence = evidence(window, pair);
     evidence.insert(0, Evidence::new("log", rate, "bytes/s", "pg_stat_wal.wal_bytes"));
     evidence.insert(0, Evidence::new("images of the log", images, "share", "pg_stat_wal.wal_fpi"));
     let fix = "a larger max_wal_size and checkpoint_timeout";
     let what = format!("{} of the log is images of whole pages", percent(images));
-    let (what, fix) = if full_page_images::compressed(pair) {
+    let (what, fix) = if full_page_images::are_compressed(pair) {
         (format!("at most {what}, which are compressed"), fix.to_owned())
     } else {
         (what, format!("wal_compression = lz4; {fix}"))
     };
-    match disk::priced(window, pair, |charged| charged.images) {
+    match disk::charged_stall(window, pair, |charged| charged.images) {
         Some(stall) => {
-            let limited = held(window, pair);
+            let limited = limited_log(window, pair);
             let stall = match limited {
                 Some(Held { limit, factor, waiting }) => {
                     evidence.push(disk_limit::evidence(limit));
-                    stall.held(factor, waiting)
+                    stall.with_limit(factor, waiting)
                 }
                 None => stall,
             };
@@ -135,11 +135,11 @@ struct Held<'a> {
 }
 
 /// The limit, if one was reached, and what there is below it without images.
-fn held<'a>(window: &'a Window, pair: &'a Pair) -> Option<Held<'a>> {
+fn limited_log<'a>(window: &'a Window, pair: &'a Pair) -> Option<Held<'a>> {
     let (io, limit) =
-        window.io.value().zip(disk_limit::reached(window, pair, Limited::WrittenBytes))?;
-    let freed = full_page_images::freed(io, pair, limit);
-    let held = 1.0 - full_page_images::of_device(io, pair, limit);
+        window.io.value().zip(disk_limit::reached_limit(window, pair, Limited::WrittenBytes))?;
+    let freed = full_page_images::freed_share(io, pair, limit);
+    let held = 1.0 - full_page_images::device_part(io, pair, limit);
     let waiting = disk_limit::waiting(window, pair) * held;
     (freed > 0.0).then(|| Held { limit, factor: factor(freed), waiting })
 }

@@ -44,17 +44,17 @@ pub const RULE: Rule = Rule {
 
 fn evaluate(window: &Window) -> Vec<Diagnosis> {
     stall::per_database(window, RULE.id, |pair| {
-        memory_shortage::waits(window, pair).map(|stall| {
+        memory_shortage::shortage_stall(window, pair).map(|stall| {
             // What others made it free is charged to them.
             let own = neighbours(window, pair).map_or(1.0, |others| 1.0 - others.part);
             let stall = stall?.times(own);
-            (stall.share.mid >= WORTH).then(|| found(window, &stall, pair))
+            (stall.share.mid >= WORTH).then(|| finding(window, &stall, pair))
         })
     })
 }
 
-fn found(window: &Window, stall: &Stall, pair: &Pair) -> Says {
-    let limiting = memory_shortage::limiting(window, pair).into_value();
+fn finding(window: &Window, stall: &Stall, pair: &Pair) -> Says {
+    let limiting = memory_shortage::limiting_group(window, pair).into_value();
     let (place, fix, remedy) = match limiting {
         Some(Some(group)) => {
             let fix = "raise its memory limit, or give the database less to fill it with";

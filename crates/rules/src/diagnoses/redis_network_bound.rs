@@ -64,7 +64,7 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
                     if is_busy && saving_s > LITTLE * demand.on_cpu_s {
                         return Reading::Absent(SAVES.to_owned());
                     }
-                    let found = is_busy.then(|| found(window, pair, &demand, system_s));
+                    let found = is_busy.then(|| finding(window, pair, &demand, system_s));
                     Reading::Present(found.flatten())
                 }),
             }
@@ -91,7 +91,7 @@ const SAVES: &str = "a process of it that saves, or its background threads, used
 /// This part of its time on CPU blurs nothing.
 const LITTLE: f64 = 0.05;
 
-fn found(window: &Window, pair: &Pair, demand: &Demand, system_s: f64) -> Option<Says> {
+fn finding(window: &Window, pair: &Pair, demand: &Demand, system_s: f64) -> Option<Says> {
     let in_clock_ticks = 0.01 / pair.seconds.max(0.01);
     // What frees memory is told apart.
     let activity = pair.activity.value();
@@ -106,7 +106,7 @@ fn found(window: &Window, pair: &Pair, demand: &Demand, system_s: f64) -> Option
     }
     let counts = Counts::of(pair);
     // Without counts it may take none of its own program's time, or all.
-    let reading = counts.as_ref().map_or(Interval::new(0.0, 0.0, 1.0), Counts::reading);
+    let reading = counts.as_ref().map_or(Interval::new(0.0, 0.0, 1.0), Counts::reading_part);
     let reading = reading.scale(1.0 - (system_s / on_cpu_s).min(1.0));
     let taken = kernel.plus(reading).clamp(0.0, 1.0);
     // What was stolen of it comes back with it, and is the tax of another rule.
@@ -133,7 +133,7 @@ fn found(window: &Window, pair: &Pair, demand: &Demand, system_s: f64) -> Option
         fix: fix(batches, threads),
         evidence,
         tax: Some(Tax::new(
-            share.scale(demand.had()),
+            share.scale(demand.unstolen_part()),
             "time in the kernel, counted in clock ticks, less what connections are charged and what \
              freed memory, and its own program's part for each read, over active time",
         )),

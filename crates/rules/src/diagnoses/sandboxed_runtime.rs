@@ -49,10 +49,10 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
     let mut all: Vec<Diagnosis> = Vec::new();
     for pair in window.databases() {
         if let Some((runtime, source)) = sandbox(window, &pair) {
-            all.extend(said(window, &pair, runtime, &source));
+            all.extend(diagnose(window, &pair, runtime, &source));
         }
     }
-    all.extend(unseen(window));
+    all.extend(unchecked_sandboxes(window));
     all
 }
 
@@ -78,7 +78,7 @@ const LEAST_S: f64 = 0.1;
 
 /// What a sandbox took of the time on CPU, seen from the host: its share, that of the database's own
 /// program, and the part (0..1) of both that was not stolen. `None` where that is not known.
-fn priced(window: &Window, pair: &Pair) -> Option<(Interval, f64, f64)> {
+fn tax_parts(window: &Window, pair: &Pair) -> Option<(Interval, f64, f64)> {
     let programs_s = |snapshot: &Snapshot| {
         snapshot.sandboxes.iter().find(|sandbox| sandbox.pid == pair.end.pid)?.programs_s
     };
@@ -90,13 +90,13 @@ fn priced(window: &Window, pair: &Pair) -> Option<(Interval, f64, f64)> {
     let taken = |n: usize| sandbox - (own * KERNEL[n]).min(sandbox * OF_SANDBOX[n]);
     let [mid, low] = [taken(0), taken(1)];
     let active = all_s >= IDLE_SHARE * pair.seconds && own_s >= LEAST_S;
-    active.then_some((Interval::new(low, mid, 1.0), own, demand.had()))
+    active.then_some((Interval::new(low, mid, 1.0), own, demand.unstolen_part()))
 }
 
-fn said(window: &Window, pair: &Pair, runtime: &str, source: &str) -> Vec<Diagnosis> {
+fn diagnose(window: &Window, pair: &Pair, runtime: &str, source: &str) -> Vec<Diagnosis> {
     let fix = "a runtime without a sandbox for a database that is trusted; see untax explain";
     let sandbox = Evidence::new("sandbox", runtime, "", source);
-    if let Some((taken, own, had)) = priced(window, pair) {
+    if let Some((taken, own, had)) = tax_parts(window, pair) {
         let own = Evidence::new("its own program", own, "share of time on CPU", "/proc/PID/stat");
         // What was stolen of it comes back with it, and is the tax of another rule.
         let (share, gain) = (taken.scale(had), Gain::from(taken.map(factor)));
@@ -125,14 +125,14 @@ fn said(window: &Window, pair: &Pair, runtime: &str, source: &str) -> Vec<Diagno
         remedy: Some("runtime-class"),
         why: "only the same load outside of the sandbox shows what it costs here",
     };
-    without_tax::found(RULE.id, Some(&pair.end.id), words)
+    without_tax::finding_and_gap(RULE.id, Some(&pair.end.id), words)
 }
 
 const METHOD: &str = "time on CPU of the sandbox's processes that is neither the database's own \
     program nor what a kernel is supposed to take for it, over their time on CPU, less what was stolen";
 
 /// Sandboxes of this host that were not checked themselves.
-fn unseen(window: &Window) -> Option<Diagnosis> {
+fn unchecked_sandboxes(window: &Window) -> Option<Diagnosis> {
     let checked = |pid: u32| window.end.databases.iter().any(|database| database.pid == pid);
     let unseen: Vec<_> = window.end.sandboxes.iter().filter(|s| !checked(s.pid)).collect();
     if unseen.is_empty() {

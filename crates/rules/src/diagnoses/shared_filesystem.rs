@@ -2,7 +2,7 @@
 
 use crate::model::accounting;
 use crate::model::disk::{self, Charged};
-use crate::model::disk_neighbours::crowd;
+use crate::model::disk_neighbours::occupied_part;
 use crate::model::file_waits::FileWaits;
 use crate::model::stall::{self, Stall, WORTH, Words, percent};
 use crate::rule::{Rule, TaxBase};
@@ -47,24 +47,24 @@ pub const RULE: Rule = Rule {
 fn evaluate(window: &Window) -> Vec<Diagnosis> {
     stall::per_database(window, RULE.id, |pair| {
         window.io.as_ref().and_then(|io| {
-            let shared = with_databases(io, &pair.end.id);
-            costly(window, io, pair).map(|costly| match costly {
-                Some(stall) => Some(costs(&stall, io, pair)),
-                None => (!shared.is_empty()).then(|| worth_knowing(io, pair, &shared)),
+            let shared = shared_devices(io, &pair.end.id);
+            charged_stall(window, io, pair).map(|costly| match costly {
+                Some(stall) => Some(costly_finding(&stall, io, pair)),
+                None => (!shared.is_empty()).then(|| shared_finding(io, pair, &shared)),
             })
         })
     })
 }
 
 /// What it waits for others, for the disk and for the filesystem's journal, where that is worth a finding.
-fn costly(window: &Window, io: &Io, pair: &Pair) -> Reading<Option<Stall>> {
-    disk::waits(window, pair).and_then(|waits| {
+fn charged_stall(window: &Window, io: &Io, pair: &Pair) -> Reading<Option<Stall>> {
+    disk::disk_stall(window, pair).and_then(|waits| {
         Charged::of(window, pair).and_then(|parts| {
             Behind::of(window, io, pair, &parts).map(|behind| {
                 let mut stall = waits?;
                 stall.share = stall.share.times(parts.neighbours);
-                let stall = stall.and(behind.journal).ending(behind.hangs);
-                let stall = stall.leaving(computing_s(window, io, pair));
+                let stall = stall.plus_share(behind.journal).with_ended_share(behind.hangs);
+                let stall = stall.with_neighbours_cpu_time(neighbours_cpu_s(window, io, pair));
                 (stall.share.mid >= WORTH).then_some(stall)
             })
         })
@@ -86,8 +86,8 @@ impl Behind {
             if files.working.mid >= WORTH && disk::is_hidden(io, &pair.end.id) {
                 return Reading::Absent(disk::STRANGERS.to_owned());
             }
-            let crowd = crowd(io, &pair.end.id);
-            let above = disk::above(disk::ALONE_S, parts.request_s + files.commit_s);
+            let crowd = occupied_part(io, &pair.end.id);
+            let above = disk::part_above(disk::ALONE_S, parts.request_s + files.commit_s);
             let most = if crowd > 0.0 { files.working.high } else { 0.0 };
             Reading::Present(Self {
                 journal: Interval::new(0.0, files.working.mid * above * crowd, most),
@@ -102,7 +102,7 @@ const LITTLE: f64 = 10.0;
 
 /// How long those that write much had CPUs, who need none without their files. Workers of the kernel write
 /// for many, in the group at the top, and another database does more than write.
-fn computing_s(window: &Window, io: &Io, pair: &Pair) -> f64 {
+fn neighbours_cpu_s(window: &Window, io: &Io, pair: &Pair) -> f64 {
     let mut written: BTreeMap<&str, f64> = BTreeMap::new();
     let writers = io.writers.value().into_iter().flatten();
     for writer in writers.filter(|writer| writer.database.is_none() && writer.cgroup != "/") {
@@ -110,11 +110,11 @@ fn computing_s(window: &Window, io: &Io, pair: &Pair) -> f64 {
     }
     let all: f64 = written.values().sum();
     let much = |group: &str| written.get(group).is_some_and(|bytes| bytes * LITTLE >= all);
-    accounting::taken_in(window, pair, much)
+    accounting::cpu_s_in_groups(window, pair, much)
 }
 
 /// Other databases that wrote to a filesystem on which this one keeps its log or data.
-fn with_databases<'a>(io: &'a Io, database: &str) -> BTreeSet<&'a str> {
+fn shared_devices<'a>(io: &'a Io, database: &str) -> BTreeSet<&'a str> {
     let numbers = |id: &str| {
         let places = io.places_of(id).filter(|place| place.role != Role::Temp);
         let known = places.filter_map(|place| place.filesystem.value().map(|f| f.number.clone()));
@@ -129,7 +129,7 @@ fn with_databases<'a>(io: &'a Io, database: &str) -> BTreeSet<&'a str> {
         .collect()
 }
 
-fn costs(stall: &Stall, io: &Io, pair: &Pair) -> Says {
+fn costly_finding(stall: &Stall, io: &Io, pair: &Pair) -> Says {
     let names = disk::devices_of(io, &pair.end.id);
     let words = Words {
         summary: format!(
@@ -137,7 +137,7 @@ fn costs(stall: &Stall, io: &Io, pair: &Pair) -> Says {
             percent(stall.share.mid),
             names.join(" and ")
         ),
-        fix: format!("a disk of its own for the log; limit {}", who(io, &pair.end.id)),
+        fix: format!("a disk of its own for the log; limit {}", neighbours_names(io, &pair.end.id)),
         evidence: evidence(io, pair),
         method: "time waiting for block devices and the journal, traced, x part above 0.1 ms for each of its \
                  requests x chance to meet the device busy with others, over active time"
@@ -147,7 +147,7 @@ fn costs(stall: &Stall, io: &Io, pair: &Pair) -> Says {
     stall::finding(RULE.id, stall, words)
 }
 
-fn worth_knowing(io: &Io, pair: &Pair, shared: &BTreeSet<&str>) -> Says {
+fn shared_finding(io: &Io, pair: &Pair, shared: &BTreeSet<&str>) -> Says {
     let with: Vec<&str> = shared.iter().copied().collect();
     Says::Found(Finding {
         rule: RULE.id.to_owned(),
@@ -163,7 +163,7 @@ fn worth_knowing(io: &Io, pair: &Pair, shared: &BTreeSet<&str>) -> Says {
 
 /// The largest writer that is not this database, in words, where others write to its disks more than
 /// they read.
-fn who(io: &Io, database: &str) -> String {
+fn neighbours_names(io: &Io, database: &str) -> String {
     let here = disk::devices_of(io, database);
     let of_others = |direction| {
         let is_theirs = |flow: &&Flow| {
@@ -171,7 +171,7 @@ fn who(io: &Io, database: &str) -> String {
                 flow.database.as_deref() != Some(database) && flow.role != Role::Filesystem;
             strange && flow.direction == direction && here.contains(&flow.device.as_str())
         };
-        disk::time_of(io.flows.value().into_iter().flatten().filter(is_theirs))
+        disk::device_time_s(io.flows.value().into_iter().flatten().filter(is_theirs))
     };
     if of_others(Direction::Read) > of_others(Direction::Write) {
         return "those that read from it (a backup, a scan)".to_owned();
@@ -189,7 +189,7 @@ fn evidence(io: &Io, pair: &Pair) -> Vec<Evidence> {
     let mut evidence = disk::evidence(io, id);
     evidence.push(Evidence::new(
         "chance to meet the disk busy with others",
-        crowd(io, id),
+        occupied_part(io, id),
         "share",
         "/proc/diskstats, block requests traced",
     ));

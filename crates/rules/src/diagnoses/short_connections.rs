@@ -1,8 +1,8 @@
 //! `short-connections`: clients connect anew for a few requests.
 
-use crate::model::cold_caches::filling;
+use crate::model::cold_caches::catalog_share;
 use crate::model::connections::{Counts, cost, counts, is_unsampled};
-use crate::model::process_starts::{serving, started_per_s};
+use crate::model::process_starts::{serving_part, started_per_s};
 use crate::model::stall::{self, Stall, Words, percent};
 use crate::model::without_tax;
 use crate::rule::{Rule, TaxBase};
@@ -62,14 +62,14 @@ const WORTH_CONNECTIONS: f64 = 0.1;
 fn evaluate(window: &Window) -> Vec<Diagnosis> {
     let found = stall::per_database(window, RULE.id, |pair| match pair.end.model {
         Model::Process => cost(window, pair).map(|stall| {
-            let per_s = serving(pair) * started_per_s(pair);
+            let per_s = serving_part(pair) * started_per_s(pair);
             stall
                 .filter(|_| per_s >= MANY_CONNECTIONS_PER_S)
                 .map(|stall| of_processes(&stall, pair, per_s))
         }),
         _ => Reading::Present(of_counts(window, pair)),
     });
-    without_tax::explained(window, found, |pair| why_unpriced(window, pair))
+    without_tax::with_reasons(window, found, |pair| why_unpriced(window, pair))
 }
 
 /// Why nothing is charged, where so many connect that it was found.
@@ -83,7 +83,7 @@ const NOT_SAMPLED: &str = "too little of it was sampled to tell";
 const LITTLE: &str = "what connections cost it is less than 2 % of its time";
 
 fn of_processes(stall: &Stall, pair: &Pair, per_s: f64) -> Says {
-    let filling = filling(pair).map(|filling| {
+    let filling = catalog_share(pair).map(|filling| {
         Evidence::new("accesses to catalogs", filling.of_all, "share", "pg_stat_get_blocks_fetched")
     });
     let started = Evidence::new("processes started", per_s, "1/s", "scheduler's events");
@@ -150,7 +150,7 @@ fn of_counts(window: &Window, pair: &Pair) -> Option<Says> {
 mod tests {
     use super::*;
     use crate::model::connections::charged_to_loop;
-    use crate::model::event_loop::own_work;
+    use crate::model::event_loop::connection_own_share;
     use crate::test_window::{self, found, gaps};
     use std::collections::BTreeMap;
     use untax_core::Seconds;
@@ -299,7 +299,7 @@ mod tests {
             counters.on_cpu_s = Reading::Present(Seconds(8.0 * by));
             counters.system_s = Reading::Present(Seconds(6.0 * by));
         }
-        let own = own_work(&window.databases().next().unwrap()).unwrap();
+        let own = connection_own_share(&window.databases().next().unwrap()).unwrap();
         // A quarter of its time is its own; 4 x 1 of 4 x 1 + (1.2 + 1) x 2 of that.
         assert!((own.mid - 0.25 * 4.0 / 8.4).abs() < 1e-9 && own.low.abs() < 1e-9);
         assert!((own.high - 0.25 * 7.0 / 11.4).abs() < 1e-9);

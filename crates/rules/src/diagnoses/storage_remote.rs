@@ -37,24 +37,24 @@ pub const RULE: Rule = Rule {
 fn evaluate(window: &Window) -> Vec<Diagnosis> {
     let found = stall::per_database(window, RULE.id, |pair| {
         window.io.as_ref().map(|io| {
-            let far = far(io, &pair.end.id);
-            (!far.is_empty()).then(|| found(window, pair, &far))
+            let far = remote_places(io, &pair.end.id);
+            (!far.is_empty()).then(|| finding(window, pair, &far))
         })
     });
-    without_tax::explained(window, found, |pair| why_unpriced(window, pair))
+    without_tax::with_reasons(window, found, |pair| why_unpriced(window, pair))
 }
 
 /// The places of a database behind a network, but for its temporary files.
-fn far<'a>(io: &'a Io, database: &'a str) -> Vec<&'a Place> {
+fn remote_places<'a>(io: &'a Io, database: &'a str) -> Vec<&'a Place> {
     let places = io.places_of(database).filter(|place| place.role != Role::Temp);
     places.filter(|place| network(place).is_some()).collect()
 }
 
 /// Why nothing is charged for them.
 fn why_unpriced(window: &Window, pair: &Pair) -> String {
-    let far = window.io.value().map(|io| far(io, &pair.end.id));
+    let far = window.io.value().map(|io| remote_places(io, &pair.end.id));
     let why = far.filter(|far| is_blockless(far)).map(|_| BLOCKLESS.to_owned());
-    why.or_else(|| disk::unknown(window, pair)).unwrap_or_else(|| INACTIVE.to_owned())
+    why.or_else(|| disk::why_unknown(window, pair)).unwrap_or_else(|| INACTIVE.to_owned())
 }
 
 const BLOCKLESS: &str = "its filesystem has no block device whose requests could be traced";
@@ -70,7 +70,7 @@ fn network(place: &Place) -> Option<&str> {
     place.filesystem.value()?.network.as_deref()
 }
 
-fn found(window: &Window, pair: &Pair, far: &[&Place]) -> Says {
+fn finding(window: &Window, pair: &Pair, far: &[&Place]) -> Says {
     let named: Vec<String> = far
         .iter()
         .filter_map(|place| Some(format!("{} on {}", place.role.name(), network(place)?)))
@@ -85,7 +85,7 @@ fn found(window: &Window, pair: &Pair, far: &[&Place]) -> Says {
     evidence
         .extend(window.io.value().map(|io| disk::evidence(io, &pair.end.id)).unwrap_or_default());
     let fix = "local storage for the log, or a faster class of network storage".to_owned();
-    let stall = disk::waits(window, pair).into_value().flatten();
+    let stall = disk::disk_stall(window, pair).into_value().flatten();
     let charged = Charged::of(window, pair).into_value().filter(|_| !is_blockless(far));
     let (Some(mut stall), Some(charged)) = (stall, charged) else {
         return Says::Found(Finding {

@@ -71,7 +71,7 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
         if pair.start.is_none() {
             return Reading::Present(None);
         }
-        grown(pair).map(|counts| found(window, pair, &counts))
+        growth(pair).map(|counts| finding(window, pair, &counts))
     })
 }
 
@@ -85,7 +85,7 @@ struct Counts {
 
 impl Counts {
     /// What the database sent again, segments; all, where it is not known who did.
-    fn again(&self) -> f64 {
+    fn resent(&self) -> f64 {
         let all = self.all.retransmitted_segments;
         self.own.map_or(all, |own| own.min(all)) as f64
     }
@@ -96,17 +96,17 @@ impl Counts {
         again / (sent as f64).max(1.0)
     }
 
-    fn lost(&self) -> f64 {
-        self.part_of_all(self.again())
+    fn lost_share(&self) -> f64 {
+        self.part_of_all(self.resent())
     }
 
     /// The database's part of what was sent again.
     fn own_part(&self) -> f64 {
-        self.again() / (self.all.retransmitted_segments as f64).max(1.0)
+        self.resent() / (self.all.retransmitted_segments as f64).max(1.0)
     }
 
     /// Whether others lost much there too.
-    fn shared(&self) -> bool {
+    fn is_shared(&self) -> bool {
         self.own.is_some() && self.own_part() < MOSTLY
     }
 
@@ -115,14 +115,14 @@ impl Counts {
     fn timeouts(&self) -> [f64; 2] {
         let all = self.all.timeouts as f64;
         let likely = all * self.own_part();
-        [likely, all.min(self.again()).max(likely)]
+        [likely, all.min(self.resent()).max(likely)]
     }
 }
 
 /// What is most of something: who opens connections is none of them, but is counted.
 const MOSTLY: f64 = 0.95;
 
-fn grown(pair: &Pair) -> Reading<Counts> {
+fn growth(pair: &Pair) -> Reading<Counts> {
     let Some(start) = pair.start else {
         return Reading::Absent("the database was started during the window".to_owned());
     };
@@ -141,22 +141,22 @@ fn grown(pair: &Pair) -> Reading<Counts> {
     })
 }
 
-fn found(window: &Window, pair: &Pair, counts: &Counts) -> Option<Says> {
+fn finding(window: &Window, pair: &Pair, counts: &Counts) -> Option<Says> {
     let all = counts.all.retransmitted_segments as f64;
     let is_notable = |again| again >= WORTH_COUNT && counts.part_of_all(again) >= WORTH_LOST;
-    let priced = priced(window, pair, counts).filter(|_| counts.again() >= WORTH_COUNT);
+    let priced = tax_and_gain(window, pair, counts).filter(|_| counts.resent() >= WORTH_COUNT);
     let tax = priced.as_ref().map_or(0.0, |(tax, _)| tax.share);
     // Few among many of others may be all of the few that it sends.
-    let is_own = is_notable(counts.again()) || counts.own.is_some() && tax >= stall::WORTH;
-    match (is_own, is_notable(all - counts.again())) {
-        (true, _) => Some(loses(pair, counts, priced)),
-        (false, true) => Some(others_lose(counts)),
+    let is_own = is_notable(counts.resent()) || counts.own.is_some() && tax >= stall::WORTH;
+    match (is_own, is_notable(all - counts.resent())) {
+        (true, _) => Some(own_losses(pair, counts, priced)),
+        (false, true) => Some(others_losses(counts)),
         (false, false) => None,
     }
 }
 
-fn loses(pair: &Pair, counts: &Counts, priced: Option<(Tax, Gain)>) -> Says {
-    let (again, lost) = (counts.again(), counts.lost());
+fn own_losses(pair: &Pair, counts: &Counts, priced: Option<(Tax, Gain)>) -> Says {
+    let (again, lost) = (counts.resent(), counts.lost_share());
     let per_s = again / pair.seconds.max(f64::EPSILON);
     let by_tax = stall::severity(priced.as_ref().map_or(0.0, |(tax, _)| tax.share));
     let by_loss = match lost {
@@ -164,7 +164,7 @@ fn loses(pair: &Pair, counts: &Counts, priced: Option<(Tax, Gain)>) -> Says {
         _ => Severity::Info,
     };
     let of =
-        if counts.shared() { "its network's segments are its own and" } else { "its segments" };
+        if counts.is_shared() { "its network's segments are its own and" } else { "its segments" };
     Says::Found(Finding {
         rule: RULE.id.to_owned(),
         severity: by_tax.max(by_loss),
@@ -178,7 +178,7 @@ fn loses(pair: &Pair, counts: &Counts, priced: Option<(Tax, Gain)>) -> Says {
 }
 
 /// Worth knowing: they may be those of a proxy between it and its clients.
-fn others_lose(counts: &Counts) -> Says {
+fn others_losses(counts: &Counts) -> Says {
     let lost = counts.part_of_all(counts.all.retransmitted_segments as f64);
     Says::Found(Finding {
         rule: RULE.id.to_owned(),
@@ -208,7 +208,12 @@ fn evidence(counts: &Counts, per_s: f64) -> Vec<Evidence> {
     let counted = [
         Evidence::new("sent again", per_s, "1/s", source),
         Evidence::new("time-outs", all.timeouts, "count", "TCPTimeouts of its network, netstat"),
-        Evidence::new("lost", counts.lost(), "share", "sent again over OutSegs + RetransSegs"),
+        Evidence::new(
+            "lost",
+            counts.lost_share(),
+            "share",
+            "sent again over OutSegs + RetransSegs",
+        ),
         Evidence::new(
             "not accepted",
             all.listen_overflows,
@@ -239,7 +244,7 @@ struct Waits {
 impl Waits {
     fn of(pair: &Pair) -> Option<Self> {
         let activity = pair.activity.value()?;
-        let [timeouts, most] = grown(pair).value()?.timeouts().map(|n| n * LEAST_TIMEOUT_S);
+        let [timeouts, most] = growth(pair).value()?.timeouts().map(|n| n * LEAST_TIMEOUT_S);
         let serving = |doings: &[Doing]| {
             activity.sum(|s| s.serves(pair.end.model) && doings.contains(&s.doing)).0
         };
@@ -271,7 +276,7 @@ fn clients_of_thread(pair: &Pair) -> f64 {
 }
 
 /// The tax and the gain of waiting for what was lost, which is that part of what was sent.
-fn priced(window: &Window, pair: &Pair, counts: &Counts) -> Option<(Tax, Gain)> {
+fn tax_and_gain(window: &Window, pair: &Pair, counts: &Counts) -> Option<(Tax, Gain)> {
     let (activity, waits) = (pair.activity.value()?, Waits::of(pair)?);
     let active_s = activity.active(pair.end.model).0;
     if waits.stalled_s() <= 0.0 {
@@ -296,9 +301,9 @@ fn priced(window: &Window, pair: &Pair, counts: &Counts) -> Option<(Tax, Gain)> 
     let room = stall.map_or(f64::INFINITY, |stall| stall.room()).max(1.0);
     // Without losses the link carries others in place of what is sent again then.
     // What others send beside it tells nothing of that.
-    let free = free(window, pair, still_s / clients_s, clients_s / pair.seconds)
-        .filter(|_| !counts.shared())
-        .map(|free| free / (1.0 - counts.lost().min(MOST_LOST)));
+    let free = unstalled_factor(window, pair, still_s / clients_s, clients_s / pair.seconds)
+        .filter(|_| !counts.is_shared())
+        .map(|free| free / (1.0 - counts.lost_share().min(MOST_LOST)));
     // After each, what may be on the way grows again from one segment: that may cost as much once more.
     let without = free.map_or(in_loop(still_s), |free| free.min(in_loop(2.0 * still_s)));
     let twice = if free.is_some() { (2.0 * share).min(1.0) } else { share };
@@ -319,7 +324,7 @@ fn clients_s(pair: &Pair, activity: &Activity, threads_s: f64, still_s: f64) -> 
 
 /// How many times as much as on average is sent while none of so many clients stands still, each of
 /// which does so for that part of its time: the link, and all else that is left, allows it.
-fn free(window: &Window, pair: &Pair, stalled: f64, clients: f64) -> Option<f64> {
+fn unstalled_factor(window: &Window, pair: &Pair, stalled: f64, clients: f64) -> Option<f64> {
     let sent = window.sent.iter().find(|sent| sent.database == pair.end.id)?;
     let moments = &sent.segments_per_s;
     // The median of the moments in which none does.

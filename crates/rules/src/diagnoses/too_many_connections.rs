@@ -67,13 +67,13 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
         }
         let traced = pair.activity.clone();
         let cpus = cpus::count(&window.end.host, pair.end);
-        traced.and_then(|activity| cpus.map(|cpus| found(window, pair, activity, cpus)))
+        traced.and_then(|activity| cpus.map(|cpus| finding(window, pair, activity, cpus)))
     });
     let why = |pair: &Pair| Reading::from(Coldness::of(window, pair)).why().unwrap_or_default();
-    without_tax::explained(window, found, why)
+    without_tax::with_reasons(window, found, why)
 }
 
-fn found(window: &Window, pair: &Pair, activity: &Activity, cpus: f64) -> Option<Says> {
+fn finding(window: &Window, pair: &Pair, activity: &Activity, cpus: f64) -> Option<Says> {
     let serving = |counts: fn(Doing) -> bool| {
         let counts = |spent: &Spent| spent.serves(pair.end.model) && counts(spent.doing);
         activity.sum(counts).0 / activity.window_s.0.max(f64::EPSILON)

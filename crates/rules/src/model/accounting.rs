@@ -31,8 +31,8 @@ impl Demand {
     pub fn of(window: &Window, pair: &Pair) -> Reading<Self> {
         let demand = || {
             let [on_cpu_s, contended_s, active_s] = match pair.activity.value() {
-                Some(activity) => traced(activity, pair.end.model),
-                None => counted(pair).into_result()?,
+                Some(activity) => traced_times(activity, pair.end.model),
+                None => counted_times(pair).into_result()?,
             };
             let [start, end] = cpus::times(window, pair).into_result()?;
             let stolen_s = (end.steal_s - start.steal_s).0.max(0.0);
@@ -57,8 +57,9 @@ impl Demand {
         self.busy_s + self.stolen_s
     }
 
-    /// The part (0..1) of that which this machine had: the hypervisor took the rest, which `vm-steal` charges.
-    pub fn had(&self) -> f64 {
+    /// The part (0..1) of the occupied time that this machine had. The hypervisor took the rest, which
+    /// `vm-steal` charges.
+    pub fn unstolen_part(&self) -> f64 {
         self.busy_s / self.occupied_s()
     }
 
@@ -66,7 +67,7 @@ impl Demand {
     /// for a CPU is charged to what occupied the CPUs, in proportion: of every second that one was
     /// occupied, `taken_s / occupied_s` was this cause, but for what the hypervisor took of it.
     pub fn share_of(&self, taken_s: Interval) -> Interval {
-        taken_s.map(|taken| self.had() * self.share_of_cpus(taken))
+        taken_s.map(|taken| self.unstolen_part() * self.share_of_cpus(taken))
     }
 
     fn share_of_cpus(&self, taken_s: f64) -> f64 {
@@ -104,14 +105,15 @@ pub fn others<'a>(window: &'a Window, pair: &Pair) -> impl Iterator<Item = &'a O
 pub fn neighbours<'a>(window: &'a Window, pair: &Pair) -> Vec<(&'a Other, f64)> {
     let clients = pair.activity.value().map_or(&[][..], |activity| &activity.clients);
     let neighbours = others(window, pair).filter(|other| !clients.contains(&other.pid));
-    let taken = neighbours.map(|other| (other, other.cpu_s.0 * cpus::shared(window, pair, other)));
+    let taken =
+        neighbours.map(|other| (other, other.cpu_s.0 * cpus::overlap_part(window, pair, other)));
     let mut taken: Vec<(&Other, f64)> = taken.filter(|(_, taken_s)| *taken_s > 0.0).collect();
     taken.sort_by(|a, b| b.1.total_cmp(&a.1));
     taken
 }
 
 /// How long those of its neighbours had CPUs (s) that are in such control groups.
-pub fn taken_in(window: &Window, pair: &Pair, is_of: impl Fn(&str) -> bool) -> f64 {
+pub fn cpu_s_in_groups(window: &Window, pair: &Pair, is_of: impl Fn(&str) -> bool) -> f64 {
     let neighbours = neighbours(window, pair);
     let of = neighbours.iter().filter(|(other, _)| other.cgroup.value().is_some_and(|g| is_of(g)));
     of.map(|(_, taken_s)| taken_s).sum()
@@ -122,8 +124,8 @@ pub fn neighbours_part(window: &Window, pair: &Pair, demand: &Demand) -> f64 {
     let taken_s: f64 = neighbours(window, pair).iter().map(|(_, taken_s)| taken_s).sum();
     // Where it is on few CPUs of many, who may use all is elsewhere, most likely. What the trace has
     // on a CPU holds what was stolen of it.
-    let ran_s = demand.on_cpu_s * demand.had();
-    let is_pinned = cpus::part(window, pair) < 1.0;
+    let ran_s = demand.on_cpu_s * demand.unstolen_part();
+    let is_pinned = cpus::own_part(window, pair) < 1.0;
     let most_s = if is_pinned { (demand.busy_s - ran_s).max(0.0) } else { f64::INFINITY };
     (taken_s.min(most_s) / demand.occupied_s()).min(1.0)
 }
@@ -137,12 +139,12 @@ pub fn factor(share: f64) -> f64 {
     1.0 / (1.0 - share.clamp(0.0, MOST_SAVED))
 }
 
-fn traced(activity: &Activity, model: Model) -> [f64; 3] {
+fn traced_times(activity: &Activity, model: Model) -> [f64; 3] {
     let on_cpu_s = activity.doing(&[Doing::OnCpu, Doing::ReclaimOnCpu]).0;
     [on_cpu_s, activity.part(Part::Contended, model).0, activity.active(model).0]
 }
 
-fn counted(pair: &Pair) -> Reading<[f64; 3]> {
+fn counted_times(pair: &Pair) -> Reading<[f64; 3]> {
     on_cpu(pair)
         .and_then(|on_cpu| runnable(pair).map(|runnable| [on_cpu, runnable, on_cpu + runnable]))
 }

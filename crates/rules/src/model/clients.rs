@@ -28,7 +28,7 @@ impl Clients {
         let is_client = |other: &&Other| activity.clients.contains(&other.pid);
         let clients = || others(window, pair).filter(is_client);
         let cpu_s = clients().map(|other| other.cpu_s.0).fold(0.0, f64::add);
-        let here = |other: &Other| other.cpu_s.0 * cpus::shared(window, pair, other);
+        let here = |other: &Other| other.cpu_s.0 * cpus::overlap_part(window, pair, other);
         let here_s = clients().map(here).fold(0.0, f64::add);
         let busiest_s = clients().map(|other| other.cpu_s.0).fold(0.0, f64::max);
         // Those that have others ask, or ask now and then, take nothing off them.

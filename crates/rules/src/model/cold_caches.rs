@@ -1,12 +1,12 @@
 //! How much of the first requests of a new server process fills its caches.
 
-use crate::model::process_starts::{serving, started};
+use crate::model::process_starts::{serving_part, started};
 use untax_core::activity::FIRST_REQUESTS;
 use untax_core::window::{Pair, request_count};
 
 /// The part (0..1) of a PostgreSQL's accesses to blocks that are to catalogs and not to users'
 /// tables: a new process reads them to fill its caches, and an old one hardly ever does.
-pub struct Filling {
+pub struct CatalogShare {
     /// Of all of its requests.
     pub of_all: f64,
     /// Of those of a process's first requests, which make nearly all of these.
@@ -14,16 +14,16 @@ pub struct Filling {
 }
 
 /// `None` when the tables of more than one database were accessed.
-pub fn filling(pair: &Pair) -> Option<Filling> {
+pub fn catalog_share(pair: &Pair) -> Option<CatalogShare> {
     let grown = |name: &str| pair.told_growth(name).into_value();
     let (busiest, tables) = (grown("accesses_of_busiest")?, grown("accesses_of_tables")?);
     let all = grown("accesses_of_all")?;
     let alone = busiest > 0.0 && busiest >= ALONE * all;
     let catalogs = (busiest - tables).max(0.0);
     let requests = request_count(&pair.end.engine).and_then(grown).unwrap_or(0.0);
-    let first = (FIRST_REQUESTS * serving(pair) * started(pair) / requests.max(1.0)).min(1.0);
+    let first = (FIRST_REQUESTS * serving_part(pair) * started(pair) / requests.max(1.0)).min(1.0);
     let part = |tables: f64| catalogs / (catalogs + tables).max(f64::MIN_POSITIVE);
-    alone.then(|| Filling { of_all: part(tables), of_first: part(tables * first) })
+    alone.then(|| CatalogShare { of_all: part(tables), of_first: part(tables * first) })
 }
 
 /// From this part of all accesses on, one database is taken for the only one.
@@ -49,7 +49,7 @@ mod tests {
         test_window::trace(&mut window, &[(Doing::OnCpu, 10.0)]);
         let Reading::Present(activities) = &mut window.activity else { unreachable!() };
         activities[0].started = 200;
-        let filling = filling(&window.databases().next().unwrap()).unwrap();
+        let filling = catalog_share(&window.databases().next().unwrap()).unwrap();
         assert!((filling.of_all - 0.2).abs() < 1e-9);
         // 4 of 200: 200 of the catalogs beside 800 / 50.
         assert!((filling.of_first - 200.0 / 216.0).abs() < 1e-9);

@@ -2,9 +2,9 @@
 
 use crate::model::accounting::{Demand, neighbours_part};
 use crate::model::base_pages;
-use crate::model::cold_caches::filling;
-use crate::model::event_loop::{calling, own_work};
-use crate::model::process_starts::serving;
+use crate::model::cold_caches::catalog_share;
+use crate::model::event_loop::{connection_call_share, connection_own_share};
+use crate::model::process_starts::serving_part;
 use crate::model::stall::{Stall, WORTH};
 use untax_core::activity::{Doing, MANY_CONNECTIONS_PER_S};
 use untax_core::database::Model;
@@ -40,9 +40,9 @@ pub fn cost(window: &Window, pair: &Pair) -> Reading<Option<Stall>> {
             return Reading::Absent(HIDDEN.to_owned());
         }
         // Who is not told may fill all of them.
-        _ => filling(pair).map_or([0.0, 1.0], |filling| [filling.of_first; 2]),
+        _ => catalog_share(pair).map_or([0.0, 1.0], |filling| [filling.of_first; 2]),
     };
-    Stall::connecting(window, pair, filling, serving(pair)).map(|stall| {
+    Stall::of_connections(window, pair, filling, serving_part(pair)).map(|stall| {
         let stall = stall?;
         let left = (stall.share.mid - charged_elsewhere(window, pair, stall.share.mid)).max(0.0);
         let part = if stall.share.mid > 0.0 { left / stall.share.mid } else { 0.0 };
@@ -50,7 +50,7 @@ pub fn cost(window: &Window, pair: &Pair) -> Reading<Option<Stall>> {
         // A process that finds each request there never waits for one: then nothing of it was charged.
         let unseen = pair.end.model == Model::Process && !told;
         let low = stall.share.low;
-        let stall = if unseen { stall.within(low, 1.0) } else { stall };
+        let stall = if unseen { stall.with_bounds(low, 1.0) } else { stall };
         Some(stall).filter(|stall| stall.share.mid >= WORTH)
     })
 }
@@ -58,22 +58,22 @@ pub fn cost(window: &Window, pair: &Pair) -> Reading<Option<Stall>> {
 /// The same of an event loop.
 fn of_loop(window: &Window, pair: &Pair) -> Reading<Option<Stall>> {
     // Without the counts that tell it may be none, or all that is left.
-    let own = own_work(pair).unwrap_or(Interval::new(0.0, 0.0, 1.0));
-    let calls = calling(pair);
+    let own = connection_own_share(pair).unwrap_or(Interval::new(0.0, 0.0, 1.0));
+    let calls = connection_call_share(pair);
     let taken = calls.map(|calls| calls.plus(own).clamp(0.0, 1.0));
     // Clients make as many system calls for it; what their own programs take nobody knows.
     let of_calls =
         calls.zip(taken).map_or(0.0, |(calls, taken)| calls.mid / taken.mid.max(f64::EPSILON));
-    Stall::calling(window, pair, taken).map(|stall| {
+    Stall::of_calls(window, pair, taken).map(|stall| {
         let stall = stall.filter(|stall| stall.share.mid >= WORTH)?;
         let of_clients = stall.share.mid * of_calls;
-        Some(stall.of_both_ends(of_clients))
+        Some(stall.with_clients_part(of_clients))
     })
 }
 
 /// Whether it takes samples to tell, and too few were taken.
 pub fn is_unsampled(pair: &Pair) -> bool {
-    pair.end.model == Model::Loop && calling(pair).is_none()
+    pair.end.model == Model::Loop && connection_call_share(pair).is_none()
 }
 
 /// What other rules charge of the time that connections took: faults on small pages, and waiting
@@ -82,9 +82,9 @@ fn charged_elsewhere(window: &Window, pair: &Pair, share: f64) -> f64 {
     let contended = Stall::of(window, pair, |spent| spent.doing == Doing::Contended);
     let contended = contended.into_value().flatten().map_or(0.0, |stall| stall.share.mid);
     // What neighbours had of its waiting was not stolen.
-    let part = Demand::of(window, pair)
-        .into_value()
-        .map_or(0.0, |demand| (neighbours_part(window, pair, &demand) / demand.had()).min(1.0));
+    let part = Demand::of(window, pair).into_value().map_or(0.0, |demand| {
+        (neighbours_part(window, pair, &demand) / demand.unstolen_part()).min(1.0)
+    });
     base_pages::share_of_faults(window, pair) + share * contended * part
 }
 
@@ -122,5 +122,5 @@ pub struct Counts {
 pub fn charged_to_loop(window: &Window, pair: &Pair) -> Option<Interval> {
     counts(pair).filter(|_| pair.end.model == Model::Loop)?;
     cost(window, pair).into_value().flatten()?;
-    calling(pair)
+    connection_call_share(pair)
 }

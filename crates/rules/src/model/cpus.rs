@@ -9,7 +9,7 @@ use untax_core::{Database, Reading, Seconds, Window};
 const MOST: u32 = 8192;
 
 /// The CPUs of this host that a list names; all where there is none.
-fn online(host: &HostFacts, list: Option<&str>) -> Option<BTreeSet<u32>> {
+fn online_cpus(host: &HostFacts, list: Option<&str>) -> Option<BTreeSet<u32>> {
     let all: BTreeSet<u32> = host.each_cpu_time.value()?.iter().map(|(cpu, _)| *cpu).collect();
     // A list may name CPUs that are not there, however many.
     let named = |list| cpus(list).take_while(|cpu| *cpu <= MOST).filter(|cpu| all.contains(cpu));
@@ -17,15 +17,15 @@ fn online(host: &HostFacts, list: Option<&str>) -> Option<BTreeSet<u32>> {
 }
 
 /// The CPUs that a database may use, where these are not all.
-fn own(host: &HostFacts, database: &Database) -> Option<BTreeSet<u32>> {
-    let own = online(host, Some(database.allowed_cpus.value()?))?;
+fn own_cpus(host: &HostFacts, database: &Database) -> Option<BTreeSet<u32>> {
+    let own = online_cpus(host, Some(database.allowed_cpus.value()?))?;
     (!own.is_empty() && own.len() < host.each_cpu_time.value()?.len()).then_some(own)
 }
 
 /// The part (0..1) of the machine's CPUs that a database may use.
-pub fn part(window: &Window, pair: &Pair) -> f64 {
+pub fn own_part(window: &Window, pair: &Pair) -> f64 {
     let host = &window.end.host;
-    let parts = own(host, pair.end).zip(online(host, None));
+    let parts = own_cpus(host, pair.end).zip(online_cpus(host, None));
     parts.map_or(1.0, |(own, all)| own.len() as f64 / all.len() as f64)
 }
 
@@ -33,15 +33,15 @@ pub fn part(window: &Window, pair: &Pair) -> f64 {
 /// machine where it may use all, or they came or went meanwhile.
 pub fn times(window: &Window, pair: &Pair) -> Reading<[CpuTime; 2]> {
     let hosts = [&window.start.host, &window.end.host];
-    if let Some([start, end]) = of_own(hosts, pair.end) {
+    if let Some([start, end]) = own_times(hosts, pair.end) {
         return Reading::Present([start, end]);
     }
     let [start, end] = hosts.map(|host| host.cpu_time.clone());
     start.and_then(|start| end.map(|end| [start, end]))
 }
 
-fn of_own(hosts: [&HostFacts; 2], database: &Database) -> Option<[CpuTime; 2]> {
-    let own = own(hosts[1], database)?;
+fn own_times(hosts: [&HostFacts; 2], database: &Database) -> Option<[CpuTime; 2]> {
+    let own = own_cpus(hosts[1], database)?;
     let [start, end] = hosts.map(|host| {
         let each = host.each_cpu_time.value()?.iter().filter(|(cpu, _)| own.contains(cpu));
         let times: Vec<CpuTime> = each.map(|(_, time)| *time).collect();
@@ -60,7 +60,7 @@ fn of_own(hosts: [&HostFacts; 2], database: &Database) -> Option<[CpuTime; 2]> {
 /// How many CPUs a database can have: those that it may use, or what a limit leaves of them; one at
 /// least.
 pub fn count(host: &HostFacts, database: &Database) -> Reading<f64> {
-    let own = own(host, database).map(|own| own.len() as f64);
+    let own = own_cpus(host, database).map(|own| own.len() as f64);
     let all = || host.cpu.as_ref().map(|cpu| f64::from(cpu.logical));
     let limits = database.cgroup.value().and_then(|cgroup| cgroup.cpu.value());
     let least = limits.into_iter().flatten().map(|limit| limit.cpus).fold(f64::INFINITY, f64::min);
@@ -69,9 +69,9 @@ pub fn count(host: &HostFacts, database: &Database) -> Reading<f64> {
 
 /// The part (0..1) of another process's time that it spends on CPUs that the database may use, if it
 /// is on all alike that it may use itself.
-pub fn shared(window: &Window, pair: &Pair, other: &Other) -> f64 {
+pub fn overlap_part(window: &Window, pair: &Pair, other: &Other) -> f64 {
     let host = &window.end.host;
-    let sets = own(host, pair.end).zip(online(host, other.allowed_cpus.as_deref()));
+    let sets = own_cpus(host, pair.end).zip(online_cpus(host, other.allowed_cpus.as_deref()));
     match sets {
         Some((own, others)) if !others.is_empty() => {
             own.intersection(&others).count() as f64 / others.len() as f64
@@ -114,7 +114,7 @@ mod tests {
         };
         assert_eq!(grown(&window), [Seconds(10.0); 2]);
         assert_eq!(count(&window.end.host, &window.end.databases[0]), Present(2.0));
-        assert!((part(&window, &window.databases().next().unwrap()) - 0.5).abs() < 1e-9);
+        assert!((own_part(&window, &window.databases().next().unwrap()) - 0.5).abs() < 1e-9);
         // One of them was offline at first: what it counted since the machine started is no window's.
         if let Present(each) = &mut window.start.host.each_cpu_time {
             each.retain(|(cpu, _)| *cpu != 1);
@@ -142,7 +142,7 @@ mod tests {
                 waited_s: None,
                 allowed_cpus: allowed.map(str::to_owned),
             };
-            shared(&window, &pair, &other)
+            overlap_part(&window, &pair, &other)
         };
         // In percent.
         let parts = ["2-3", "1-3", "0", "nonsense"].map(|list| (part(Some(list)) * 100.0) as u32);

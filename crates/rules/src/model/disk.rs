@@ -6,7 +6,7 @@
 //! works for others too takes longer than one that is alone: what they add is the neighbours' from there on.
 
 use crate::model::disk_limit;
-use crate::model::disk_neighbours::crowd;
+use crate::model::disk_neighbours::occupied_part;
 use crate::model::file_waits::FileWaits;
 use crate::model::full_page_images;
 use crate::model::memory_shortage;
@@ -58,33 +58,37 @@ pub struct Charged {
 }
 
 /// The waiting for block devices.
-pub fn waits(window: &Window, pair: &Pair) -> Reading<Option<Stall>> {
+pub fn disk_stall(window: &Window, pair: &Pair) -> Reading<Option<Stall>> {
     Stall::of(window, pair, |spent| spent.held_by(Doing::Disk, pair.end.model))
 }
 
 /// The waiting for block devices that is charged to one of these, when it is known and worth a
 /// finding.
-pub fn priced(window: &Window, pair: &Pair, part: fn(&Charged) -> Interval) -> Option<Stall> {
-    let waiting = waits(window, pair).into_value().flatten();
+pub fn charged_stall(
+    window: &Window,
+    pair: &Pair,
+    part: fn(&Charged) -> Interval,
+) -> Option<Stall> {
+    let waiting = disk_stall(window, pair).into_value().flatten();
     let (mut stall, charged) = waiting.zip(Charged::of(window, pair).into_value())?;
     stall.share = stall.share.times(part(&charged));
     Some(stall).filter(|stall| stall.share.mid >= WORTH)
 }
 
 /// Why it is not known what the waiting for block devices is charged to; `None` where it is.
-pub fn unknown(window: &Window, pair: &Pair) -> Option<String> {
-    waits(window, pair).why().or_else(|| Charged::of(window, pair).why())
+pub fn why_unknown(window: &Window, pair: &Pair) -> Option<String> {
+    disk_stall(window, pair).why().or_else(|| Charged::of(window, pair).why())
 }
 
 /// The device time of requests: from making to completion, summed.
-pub fn time_of<'a>(flows: impl Iterator<Item = &'a Flow>) -> f64 {
+pub fn device_time_s<'a>(flows: impl Iterator<Item = &'a Flow>) -> f64 {
     flows.map(|f| f.requests as f64 * (f.latency.mean_s.0 + f.queued_s.0)).fold(0.0, |a, b| a + b)
 }
 
 /// The requests of one database that its threads wait for. Changed data is written back behind
 /// their backs, but for when nothing else gets through: then they wait behind it, as below a limit on
 /// requests. Nobody waits for a discard.
-pub fn waited_for<'a>(io: &'a Io, database: &'a str) -> impl Iterator<Item = &'a Flow> {
+pub fn awaited_requests<'a>(io: &'a Io, database: &'a str) -> impl Iterator<Item = &'a Flow> {
     let written_back = |flow: &Flow| (flow.role, flow.direction) == (Role::Data, Direction::Write);
     let moved = |flow: &&Flow| flow.direction != Direction::Discard;
     let behind_them = io.flows_of(database).filter(moved).all(written_back);
@@ -120,7 +124,7 @@ impl Charged {
         let io = window.io.as_ref();
         io.and_then(|io| {
             io.flows.as_ref().and_then(|_| {
-                let waiting = || waits(window, pair).into_value().flatten();
+                let waiting = || disk_stall(window, pair).into_value().flatten();
                 if is_known(io, &pair.end.id)
                     || waiting().is_none_or(|stall| stall.share.mid < WORTH)
                 {
@@ -134,38 +138,42 @@ impl Charged {
 
     fn divide(window: &Window, io: &Io, pair: &Pair) -> Self {
         let id = pair.end.id.as_str();
-        let all = time_of(waited_for(io, id));
+        let all = device_time_s(awaited_requests(io, id));
         let share = |part: f64| if all > 0.0 { (part / all).clamp(0.0, 1.0) } else { 0.0 };
-        let of_role = |role| time_of(waited_for(io, id).filter(move |flow| flow.role == role));
+        let of_role =
+            |role| device_time_s(awaited_requests(io, id).filter(move |flow| flow.role == role));
         let temporary = if pair.end.engine == "mysql" { share(of_role(Role::Temp)) } else { 0.0 };
         let log = share(of_role(Role::Log));
-        let images = log * full_page_images::of_log(pair).unwrap_or(0.0);
+        let images = log * full_page_images::share_of_log(pair).unwrap_or(0.0);
         let (read_s, read_bytes) = reads(io, id, temporary > 0.0);
         // Without a count it may be none of the reads, or all.
-        let again = match memory_shortage::read_again(window, pair).value() {
+        let again = match memory_shortage::reread_bytes(window, pair).value() {
             Some(bytes) => Interval::exact((bytes / read_bytes.max(1.0)).min(1.0)),
             None => Interval::new(0.0, 0.0, 1.0),
         };
         let evicted = again.scale(share(read_s));
-        let count: u64 = waited_for(io, id).map(|flow| flow.requests).sum();
-        let request_s = waited(io, pair).unwrap_or(all) / count.max(1) as f64;
-        let slow = above(ORDINARY_S, request_s);
+        let count: u64 = awaited_requests(io, id).map(|flow| flow.requests).sum();
+        let request_s = waited_s(io, pair).unwrap_or(all) / count.max(1) as f64;
+        let slow = part_above(ORDINARY_S, request_s);
         // Of each request as much as its bytes took, but for what an ordinary disk takes anyway; where
         // a limit on bytes is what everything waits for, as much as their part of these.
-        let moved = match disk_limit::reached(window, pair, Limited::WrittenBytes) {
-            Some(limit) => full_page_images::freed(io, pair, limit)
+        let moved = match disk_limit::reached_limit(window, pair, Limited::WrittenBytes) {
+            Some(limit) => full_page_images::freed_share(io, pair, limit)
                 .min((1.0 - temporary - evicted.mid).max(0.0)),
-            None => log * full_page_images::of_written(io, pair) * moving(io, pair).min(slow),
+            None => {
+                log * full_page_images::share_of_log_writes(io, pair)
+                    * transfer_part(io, pair).min(slow)
+            }
         };
         let kept = 1.0 - temporary - evicted.mid;
-        let near = 1.0 - far(io, id, waited(io, pair));
+        let near = 1.0 - remote_part(io, id, waited_s(io, pair));
         let rest = (kept * slow - moved).max(0.0);
         let remote = rest * (1.0 - near);
-        let crowd = crowd(io, id);
+        let crowd = occupied_part(io, id);
         // Who commits waits for the log and then for the filesystem, and for both once.
         let commit_s = FileWaits::of(window, io, pair).value().map_or(0.0, |waits| waits.commit_s);
-        let late =
-            log * above(ALONE_S, request_s + commit_s) + (1.0 - log) * above(ALONE_S, request_s);
+        let late = log * part_above(ALONE_S, request_s + commit_s)
+            + (1.0 - log) * part_above(ALONE_S, request_s);
         let crowded = (kept * late - moved).max(0.0) * near;
         let neighbours = crowded * crowd;
         let device = rest * near * (1.0 - crowd);
@@ -185,13 +193,13 @@ impl Charged {
 }
 
 /// The part (0..1) of a wait of `taken_s` that is above that of an ordinary disk.
-pub fn above(ordinary_s: f64, taken_s: f64) -> f64 {
+pub fn part_above(ordinary_s: f64, taken_s: f64) -> f64 {
     if taken_s > 0.0 { 1.0 - (ordinary_s / taken_s).min(1.0) } else { 0.0 }
 }
 
 /// Whether the requests that a database waits for are known as its own.
 fn is_known(io: &Io, database: &str) -> bool {
-    !is_hidden(io, database) && waited_for(io, database).next().is_some()
+    !is_hidden(io, database) && awaited_requests(io, database).next().is_some()
 }
 
 /// Whether a database's requests are not known as its own, or not all of them: its filesystem hides whose
@@ -209,21 +217,21 @@ pub fn is_hidden(io: &Io, database: &str) -> bool {
         let is_here = here.contains(&flow.device.as_str());
         is_here && flow.database.is_none() && flow.direction == Direction::Write
     };
-    let strangers = time_of(io.flows.value().into_iter().flatten().filter(strange));
+    let strangers = device_time_s(io.flows.value().into_iter().flatten().filter(strange));
     copied
-        && strangers >= time_of(waited_for(io, database))
+        && strangers >= device_time_s(awaited_requests(io, database))
         && log_writes(io, database).next().is_none()
 }
 
 /// The part (0..1) of the time of a database's requests that is of places behind a network. Where a
 /// filesystem of the network has no requests that could be seen, it is what those that were seen do not
 /// explain of the time that threads waited (s).
-fn far(io: &Io, database: &str, waited: Option<f64>) -> f64 {
+fn remote_part(io: &Io, database: &str, waited: Option<f64>) -> f64 {
     let places = io.places_of(database).filter(|place| place.role != Role::Temp);
     let far = places.filter_map(|p| p.filesystem.value().filter(|f| f.network.is_some()));
     let devices: Option<Vec<&str>> = far.map(|filesystem| filesystem.device.as_deref()).collect();
     let Some(devices) = devices else {
-        let seen = time_of(waited_for(io, database));
+        let seen = device_time_s(awaited_requests(io, database));
         return waited.filter(|waited| *waited > 0.0).map_or(1.0, |w| 1.0 - (seen / w).min(1.0));
     };
     // A device that is made of others has no requests of its own: theirs count.
@@ -232,8 +240,8 @@ fn far(io: &Io, database: &str, waited: Option<f64>) -> f64 {
         devices.contains(&flow.device.as_str())
             || (!devices.is_empty() && matches!(behind, Some(Behind::Network(_))))
     };
-    let all = time_of(waited_for(io, database));
-    if all > 0.0 { time_of(waited_for(io, database).filter(is_far)) / all } else { 0.0 }
+    let all = device_time_s(awaited_requests(io, database));
+    if all > 0.0 { device_time_s(awaited_requests(io, database).filter(is_far)) / all } else { 0.0 }
 }
 
 /// What a database's reads took of its devices, s, and how much they read, bytes; those of temporary
@@ -242,21 +250,21 @@ fn reads(io: &Io, database: &str, without_temporary: bool) -> (f64, f64) {
     let counts = |flow: &&Flow| {
         flow.direction == Direction::Read && !(without_temporary && flow.role == Role::Temp)
     };
-    let reads = || waited_for(io, database).filter(counts);
-    (time_of(reads()), reads().map(|flow| flow.bytes.0 as f64).sum())
+    let reads = || awaited_requests(io, database).filter(counts);
+    (device_time_s(reads()), reads().map(|flow| flow.bytes.0 as f64).sum())
 }
 
 /// The writes to a database's log.
 pub fn log_writes<'a>(io: &'a Io, database: &'a str) -> impl Iterator<Item = &'a Flow> {
-    waited_for(io, database)
+    awaited_requests(io, database)
         .filter(|flow| (flow.role, flow.direction) == (Role::Log, Direction::Write))
 }
 
 /// The part (0..1) of the waiting in which the log's bytes were moved, at the pace of the log's
 /// busiest quarter of a second: the device can do that, or more.
-fn moving(io: &Io, pair: &Pair) -> f64 {
+fn transfer_part(io: &Io, pair: &Pair) -> f64 {
     let burst = log_writes(io, &pair.end.id).map(|flow| flow.burst).fold(1.0, f64::max);
-    match waited(io, pair) {
+    match waited_s(io, pair) {
         Some(waited) if waited > 0.0 => (io.window_s.0 / burst / waited).min(1.0),
         _ => 0.0,
     }
@@ -264,7 +272,7 @@ fn moving(io: &Io, pair: &Pair) -> f64 {
 
 /// How long the database's threads waited for block devices themselves while requests were counted, but
 /// for processes that nobody waits for: what these write back is not among the requests either.
-pub fn waited(io: &Io, pair: &Pair) -> Option<f64> {
+pub fn waited_s(io: &Io, pair: &Pair) -> Option<f64> {
     let activity = pair.activity.value()?;
     let model = pair.end.model;
     let waits = |s: &Spent| s.part(model) == Part::Disk && !s.in_background(model);
@@ -274,7 +282,8 @@ pub fn waited(io: &Io, pair: &Pair) -> Option<f64> {
 
 /// The devices that a database waits for.
 pub fn devices_of<'a>(io: &'a Io, database: &'a str) -> Vec<&'a str> {
-    let mut names: Vec<&str> = waited_for(io, database).map(|flow| flow.device.as_str()).collect();
+    let mut names: Vec<&str> =
+        awaited_requests(io, database).map(|flow| flow.device.as_str()).collect();
     names.sort_unstable();
     names.dedup();
     names
@@ -282,8 +291,10 @@ pub fn devices_of<'a>(io: &'a Io, database: &'a str) -> Vec<&'a str> {
 
 /// The largest flows of a database as evidence: how many, how fast, how slow.
 pub fn evidence(io: &Io, database: &str) -> Vec<Evidence> {
-    let mut flows: Vec<&Flow> = waited_for(io, database).collect();
-    flows.sort_by(|a, b| time_of([*b].into_iter()).total_cmp(&time_of([*a].into_iter())));
+    let mut flows: Vec<&Flow> = awaited_requests(io, database).collect();
+    flows.sort_by(|a, b| {
+        device_time_s([*b].into_iter()).total_cmp(&device_time_s([*a].into_iter()))
+    });
     let seconds = io.window_s.0.max(f64::MIN_POSITIVE);
     let of = |flow: &&Flow| {
         let what = format!("{} {}", flow.role.name(), flow.direction.name());
@@ -351,7 +362,10 @@ mod tests {
         assert!(charged.device.high < 1e-9, "no slower than others under load");
         let all = vec![write(None, Role::Filesystem), write(None, Role::Other), log];
         let io = io(all).into_value().unwrap();
-        assert!((crowd(&io, "postgres:7") - 0.8 / 3.0).abs() < 1e-9, "the journal is no other's");
+        assert!(
+            (occupied_part(&io, "postgres:7") - 0.8 / 3.0).abs() < 1e-9,
+            "the journal is no other's"
+        );
     }
 
     /// The log on `vda`, and data on `vdb`, of which each request took `data_s`.
@@ -377,7 +391,7 @@ mod tests {
         }
         let mut counted = |second: Role| {
             io.places[1].role = second;
-            let waited = waited_for(&io, "postgres:7");
+            let waited = awaited_requests(&io, "postgres:7");
             waited.map(|flow| (flow.role, flow.device.clone())).collect::<Vec<_>>()
         };
         let of = |role, device: &str| (role, device.to_owned());
@@ -390,13 +404,13 @@ mod tests {
     #[test]
     fn a_far_disk_is_charged_for_its_own_requests() {
         let mut io = on_two_disks(0.001);
-        assert!(far(&io, "postgres:7", None).abs() < 1e-9);
+        assert!(remote_part(&io, "postgres:7", None).abs() < 1e-9);
         let mut network = |device: Option<&str>| {
             if let Reading::Present(filesystem) = &mut io.places[0].filesystem {
                 filesystem.network = Some("iSCSI".to_owned());
                 filesystem.device = device.map(str::to_owned);
             }
-            [None, Some(5.0), Some(3.0)].map(|waited_s| far(&io, "postgres:7", waited_s))
+            [None, Some(5.0), Some(3.0)].map(|waited_s| remote_part(&io, "postgres:7", waited_s))
         };
         assert!(network(Some("vdb")).iter().all(|part| (part - 0.25).abs() < 1e-9));
         // Nobody sees its requests; those of the disk of the log and the other took 4 s.

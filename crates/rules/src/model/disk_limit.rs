@@ -13,20 +13,21 @@ use untax_core::{Evidence, Io, Window};
 const REACHED: f64 = 0.8;
 
 /// The limit that a database reached, if any did, of those of one kind. The tightest one counts.
-pub fn reached<'a>(window: &Window, pair: &'a Pair, what: Limited) -> Option<&'a IoLimit> {
+pub fn reached_limit<'a>(window: &Window, pair: &'a Pair, what: Limited) -> Option<&'a IoLimit> {
     let io = window.io.value()?;
     let groups = pair.end.cgroup.value()?;
     let is_reached = |limit: &&IoLimit| {
-        let asked = asked(io, pair, limit) / io.window_s.0.max(f64::MIN_POSITIVE);
+        let asked = asked_amount(io, pair, limit) / io.window_s.0.max(f64::MIN_POSITIVE);
         limit.what == what && asked >= REACHED * limit.per_s as f64
     };
     groups.io.value()?.iter().filter(is_reached).min_by_key(|limit| limit.per_s)
 }
 
 /// What was asked of a limit in the window: requests, or bytes.
-pub fn asked(io: &Io, pair: &Pair, limit: &IoLimit) -> f64 {
-    let requests = |direction| below(io, pair, limit, direction).map(|f| f.requests).sum::<u64>();
-    let bytes = |direction| below(io, pair, limit, direction).map(|f| f.bytes.0).sum::<u64>();
+pub fn asked_amount(io: &Io, pair: &Pair, limit: &IoLimit) -> f64 {
+    let requests =
+        |direction| flows_below(io, pair, limit, direction).map(|f| f.requests).sum::<u64>();
+    let bytes = |direction| flows_below(io, pair, limit, direction).map(|f| f.bytes.0).sum::<u64>();
     let asked = match limit.what {
         Limited::Reads => requests(Direction::Read),
         Limited::Writes => requests(Direction::Write) + requests(Direction::Flush),
@@ -38,7 +39,7 @@ pub fn asked(io: &Io, pair: &Pair, limit: &IoLimit) -> f64 {
 
 /// The database's requests of one direction on the device of a limit. Nobody makes those that empty
 /// the device's cache, so they count with who writes there.
-pub fn below<'a>(
+pub fn flows_below<'a>(
     io: &'a Io,
     pair: &'a Pair,
     limit: &'a IoLimit,
@@ -57,7 +58,7 @@ pub fn below<'a>(
 pub fn waiting(window: &Window, pair: &Pair) -> f64 {
     let filesystem =
         Stall::of(window, pair, |spent| spent.held_by(Doing::Filesystem, pair.end.model));
-    let all = [disk::waits(window, pair), filesystem];
+    let all = [disk::disk_stall(window, pair), filesystem];
     let shares = all.into_iter().filter_map(|stall| Some(stall.into_value()??.share.mid));
     shares.fold(0.0, |sum, share| sum + share).min(1.0)
 }

@@ -1,6 +1,6 @@
 //! How much others are in a database's way on its disks.
 
-use crate::model::disk::{devices_of, time_of, waited_for};
+use crate::model::disk::{awaited_requests, device_time_s, devices_of};
 use untax_core::Io;
 use untax_core::io::{Direction, Flow, Role};
 
@@ -8,17 +8,20 @@ use untax_core::io::{Direction, Flow, Role};
 /// how busy it was, times the others' part of what occupied it; of several devices the mean, by the time
 /// that it waited for each. A device that went, with its counters, was busy for as long as its requests
 /// took one after the other, at most.
-pub fn crowd(io: &Io, database: &str) -> f64 {
-    let waits = |name: &str| time_of(waited_for(io, database).filter(|flow| flow.device == name));
-    let crowds =
-        devices_of(io, database).into_iter().map(|name| waits(name) * on(io, database, name));
-    let all = time_of(waited_for(io, database));
+pub fn occupied_part(io: &Io, database: &str) -> f64 {
+    let waits = |name: &str| {
+        device_time_s(awaited_requests(io, database).filter(|flow| flow.device == name))
+    };
+    let crowds = devices_of(io, database)
+        .into_iter()
+        .map(|name| waits(name) * occupied_part_of(io, database, name));
+    let all = device_time_s(awaited_requests(io, database));
     if all > 0.0 { crowds.sum::<f64>() / all } else { 0.0 }
 }
 
 /// The same of one device. What occupied it is told by how long reads and writes took, and of these by
 /// the model: a small write behind large ones takes as long as they do.
-fn on(io: &Io, database: &str, device: &str) -> f64 {
+fn occupied_part_of(io: &Io, database: &str, device: &str) -> f64 {
     let here = |direction: Direction| {
         let all = io.flows.value().into_iter().flatten();
         all.filter(move |flow| flow.device == device && flow.direction == direction)
@@ -29,11 +32,11 @@ fn on(io: &Io, database: &str, device: &str) -> f64 {
     let theirs_s = |direction: Direction| {
         let occupied: f64 = here(direction).map(occupies_s).sum();
         let part: f64 = here(direction).filter(others).map(occupies_s).sum();
-        if occupied > 0.0 { time_of(here(direction)) * part / occupied } else { 0.0 }
+        if occupied > 0.0 { device_time_s(here(direction)) * part / occupied } else { 0.0 }
     };
     // Flushes are made on nobody's behalf, the database's own too.
     let moved = [Direction::Read, Direction::Write];
-    let all_s: f64 = moved.map(|direction| time_of(here(direction))).iter().sum();
+    let all_s: f64 = moved.map(|direction| device_time_s(here(direction))).iter().sum();
     let counted = io.device(device).and_then(|device| device.counted.value());
     let busy = counted.map_or_else(|| (all_s / io.window_s.0).min(1.0), |counted| counted.busy);
     if all_s > 0.0 { busy * moved.map(theirs_s).iter().sum::<f64>() / all_s } else { 0.0 }
@@ -72,20 +75,21 @@ mod tests {
     #[test]
     fn only_a_busy_device_is_crowded() {
         let mut io = beside(|_| {});
-        assert!((crowd(&io, "postgres:7") - 0.75 * 0.8).abs() < 1e-9);
+        assert!((occupied_part(&io, "postgres:7") - 0.75 * 0.8).abs() < 1e-9);
         if let Reading::Present(counted) = &mut io.devices[0].counted {
             counted.busy = 0.01;
         }
-        assert!(crowd(&io, "postgres:7") < 0.01);
+        assert!(occupied_part(&io, "postgres:7") < 0.01);
         // Nobody counts: its requests took 2 s of 10, of which 1.5 were others'.
         io.devices.clear();
-        assert!((crowd(&io, "postgres:7") - 0.75 * 0.2).abs() < 1e-9);
+        assert!((occupied_part(&io, "postgres:7") - 0.75 * 0.2).abs() < 1e-9);
     }
 
     #[test]
     fn large_requests_occupy_it_for_longer_than_small_ones() {
         let by_size = |bytes| beside(|others| others.bytes = Bytes(bytes * others.requests));
-        let chances = [4096, 65_536, 1 << 20].map(|bytes| crowd(&by_size(bytes), "postgres:7"));
+        let chances =
+            [4096, 65_536, 1 << 20].map(|bytes| occupied_part(&by_size(bytes), "postgres:7"));
         assert!(chances.is_sorted() && chances[2] > 0.8 * 0.99, "{chances:?}");
         assert!(chances[0] > 0.5, "a request is more than its bytes: {chances:?}");
     }
@@ -99,6 +103,6 @@ mod tests {
         let mut io = io(vec![log, data, others]).into_value().unwrap();
         let vdb = Device { name: "vdb".to_owned(), ..io.devices[0].clone() };
         io.devices.push(vdb);
-        assert!((crowd(&io, "postgres:7") - 0.25 * 0.8 * 0.9).abs() < 1e-9);
+        assert!((occupied_part(&io, "postgres:7") - 0.25 * 0.8 * 0.9).abs() < 1e-9);
     }
 }

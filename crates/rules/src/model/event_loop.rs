@@ -40,12 +40,12 @@ impl Counts {
     }
 
     /// The part (0..1) of its own program's time that goes into connections.
-    pub fn connecting(&self) -> Interval {
+    pub fn connecting_part(&self) -> Interval {
         self.part(CONNECTION.map(|each| self.connections * each), READ.map(|r| r * self.reads()))
     }
 
     /// The part (0..1) that goes into reading.
-    pub fn reading(&self) -> Interval {
+    pub fn reading_part(&self) -> Interval {
         let connecting = CONNECTION.map(|each| self.connections * each);
         self.part(READ.map(|each| self.reads() * each), connecting)
     }
@@ -65,7 +65,7 @@ impl Counts {
 
 /// The share of its time on a CPU that a loop spends in system calls for connections: those that
 /// begin, set up and end them, that read that one has ended, and that learn of either.
-pub fn calling(pair: &Pair) -> Option<Interval> {
+pub fn connection_call_share(pair: &Pair) -> Option<Interval> {
     let activity = pair.activity.value()?;
     let grown = |name: &str| pair.told_growth(name).into_value();
     let connections = grown("total_connections_received");
@@ -82,12 +82,12 @@ pub fn calling(pair: &Pair) -> Option<Interval> {
 }
 
 /// The share of its time on a CPU that a loop executes its own program to begin and end connections.
-pub fn own_work(pair: &Pair) -> Option<Interval> {
+pub fn connection_own_share(pair: &Pair) -> Option<Interval> {
     let on_cpu = pair.growth("time on CPU", |d| d.counters.on_cpu_s.clone().map(|s| s.0));
     let system = pair.growth("time in the kernel", |d| d.counters.system_s.clone().map(|s| s.0));
     let (on_cpu_s, system_s) = (on_cpu.into_value()?, system.into_value()?);
     let own = (1.0 - system_s / on_cpu_s).clamp(0.0, 1.0);
-    let connecting = Counts::of(pair)?.connecting();
+    let connecting = Counts::of(pair)?.connecting_part();
     (on_cpu_s > 0.0).then(|| connecting.scale(own))
 }
 
@@ -99,7 +99,7 @@ mod tests {
     fn parts_go_by_counts() {
         let counts = Counts { connections: 1.0, reads: Some(1.0), commands: 16.0 };
         assert!((counts.commands_of_read().unwrap() - 16.0).abs() < 1e-9);
-        let (connecting, reading) = (counts.connecting(), counts.reading());
+        let (connecting, reading) = (counts.connecting_part(), counts.reading_part());
         assert!((connecting.mid - 4.0 / 21.2).abs() < 1e-9 && connecting.low.abs() < 1e-9);
         assert!((connecting.high - 7.0 / 24.2).abs() < 1e-9);
         assert!((reading.mid - 1.2 / 21.2).abs() < 1e-9);
@@ -108,7 +108,7 @@ mod tests {
     #[test]
     fn who_does_not_count_reads_is_taken_to_read_each_command_alone() {
         let counts = Counts { connections: 0.0, reads: None, commands: 10.0 };
-        assert!((counts.reading().mid - 1.2 / 2.2).abs() < 1e-9);
+        assert!((counts.reading_part().mid - 1.2 / 2.2).abs() < 1e-9);
         assert!(counts.commands_of_read().is_none());
     }
 }

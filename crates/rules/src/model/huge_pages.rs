@@ -10,7 +10,7 @@ pub fn pool(host: &HostFacts, size: Bytes) -> Option<&Pool> {
 }
 
 /// Pages that a new mapping could get: free ones that nobody was promised.
-pub fn unpromised(pool: &Pool) -> Option<u64> {
+pub fn unreserved_pages(pool: &Pool) -> Option<u64> {
     Some(pool.free.value()?.saturating_sub(*pool.reserved.value()?))
 }
 

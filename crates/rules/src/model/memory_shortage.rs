@@ -12,30 +12,31 @@ use untax_core::{Bytes, Interval, Reading, Window};
 
 /// Time spent in reclaim, reading again what a limit had evicted, on a CPU and waiting for disks, and
 /// waiting for threads that reclaim with a lock held, a file's or the database's own.
-pub fn waits(window: &Window, pair: &Pair) -> Reading<Option<Stall>> {
+pub fn shortage_stall(window: &Window, pair: &Pair) -> Reading<Option<Stall>> {
     let charged = Charged::of(window, pair).into_value();
-    let waiting = disk::waits(window, pair).into_value().flatten();
+    let waiting = disk::disk_stall(window, pair).into_value().flatten();
     let evicted = waiting.zip(charged).map(|(waiting, c)| waiting.share.times(c.evicted));
-    let files = files(window, pair).into_value().flatten();
-    let locked = files.map(|files| files.share.scale(reclaiming(window, pair)));
-    let queued = queued(window, pair).into_value().flatten().map(|queued| queued.share);
+    let files = file_stall(window, pair).into_value().flatten();
+    let locked = files.map(|files| files.share.scale(reclaiming_part(window, pair)));
+    let queued = lock_stall(window, pair).into_value().flatten().map(|queued| queued.share);
     let more = || evicted.into_iter().chain(locked).chain(queued);
     let read = charged.map(|charged| {
-        let all = reading_again(pair, charged.again).plus(completing(window, pair, charged.again));
+        let all =
+            reread_share(pair, charged.again).plus(completing_share(window, pair, charged.again));
         // Where reading was not sampled it may be any part already, with this in it.
         all.clamp(0.0, charged.again.high)
     });
-    reclaim(window, pair).and_then(|stall| {
-        let Some(stall) = stall.map(|stall| more().fold(stall, Stall::and)) else {
+    reclaim_stall(window, pair).and_then(|stall| {
+        let Some(stall) = stall.map(|stall| more().fold(stall, Stall::plus_share)) else {
             return Reading::Present(None);
         };
         let workers_s = charged.and_then(|charged| workers_s(window, pair, charged.again));
         let stall = match workers_s {
-            Some(taken_s) => stall.working(taken_s),
+            Some(taken_s) => stall.with_worker_time(taken_s),
             None => stall,
         };
         match read {
-            Some(read) => stall.sampled(read).map(Some),
+            Some(read) => stall.with_cpu_share(read).map(Some),
             None => Reading::Present(Some(stall)),
         }
     })
@@ -43,7 +44,7 @@ pub fn waits(window: &Window, pair: &Pair) -> Reading<Option<Stall>> {
 
 /// The part of the time on CPU that reads again what a limit had evicted, which is `again` of what is
 /// read. Where too little was sampled to tell what reading takes, it may be any part.
-pub fn reading_again(pair: &Pair, again: Interval) -> Interval {
+pub fn reread_share(pair: &Pair, again: Interval) -> Interval {
     let reading = pair.activity.value().and_then(|activity| activity.share_reading());
     reading.unwrap_or(Interval::new(0.0, 0.0, 1.0)).times(again)
 }
@@ -54,27 +55,27 @@ const MOST_COMPLETING: f64 = 0.1;
 
 /// The part of the time on CPU that its threads were interrupted as requests were done for what was moved
 /// again. Where that was not sampled, or too little was, it may be none or as much as was seen anywhere.
-fn completing(window: &Window, pair: &Pair, again: Interval) -> Interval {
+fn completing_share(window: &Window, pair: &Pair, again: Interval) -> Interval {
     let completing = pair.activity.value().and_then(|activity| activity.share_completing());
     let completing = completing.unwrap_or(Interval::new(0.0, 0.0, MOST_COMPLETING));
-    moved_again(window, pair, again).map_or(Interval::exact(0.0), |moved| completing.times(moved))
+    repeated_part(window, pair, again).map_or(Interval::exact(0.0), |moved| completing.times(moved))
 }
 
 /// What the kernel's workers took of the CPUs to read again what had been evicted, and to write what was
 /// to be.
 fn workers_s(window: &Window, pair: &Pair, again: Interval) -> Option<Interval> {
     let taken_s = window.kernel_workers_s.map_or_else(
-        || Interval::new(0.0, 0.0, nobody_s(window, pair)),
+        || Interval::new(0.0, 0.0, unattributed_s(window, pair)),
         // Wherever they are: no more than their part is on the database's CPUs.
-        |taken_s| Interval::exact(taken_s.0 * cpus::part(window, pair)),
+        |taken_s| Interval::exact(taken_s.0 * cpus::own_part(window, pair)),
     );
-    Some(moved_again(window, pair, again)?.times(taken_s))
+    Some(repeated_part(window, pair, again)?.times(taken_s))
 }
 
 /// The part of what the database's devices moved that is for a limit: what was read again, which is
 /// `again` of what was read, and written before. A page that was changed is written before it goes, so of
 /// the data written as much may be for that as was read again. None where nothing was.
-fn moved_again(window: &Window, pair: &Pair, again: Interval) -> Option<Interval> {
+fn repeated_part(window: &Window, pair: &Pair, again: Interval) -> Option<Interval> {
     let io = window.io.value()?;
     let devices = disk::devices_of(io, &pair.end.id);
     let flows = || {
@@ -95,15 +96,15 @@ fn moved_again(window: &Window, pair: &Pair, again: Interval) -> Option<Interval
 
 /// What neither the database nor another process that was seen took of the CPUs: where workers of the
 /// kernel are not seen, it may be theirs.
-fn nobody_s(window: &Window, pair: &Pair) -> f64 {
-    let here_s = |other: &Other| other.cpu_s.0 * cpus::shared(window, pair, other);
+fn unattributed_s(window: &Window, pair: &Pair) -> f64 {
+    let here_s = |other: &Other| other.cpu_s.0 * cpus::overlap_part(window, pair, other);
     let others_s: f64 = others(window, pair).map(here_s).sum();
     let demand = Demand::of(window, pair).into_value();
     demand.map_or(0.0, |demand| (demand.busy_s - demand.on_cpu_s - others_s).max(0.0))
 }
 
 /// Freeing memory on a CPU, with its part of waiting for one, and asleep.
-fn reclaim(window: &Window, pair: &Pair) -> Reading<Option<Stall>> {
+fn reclaim_stall(window: &Window, pair: &Pair) -> Reading<Option<Stall>> {
     let model = pair.end.model;
     let asleep = Stall::of(window, pair, |spent| counts(spent, pair, Doing::ReclaimStalled));
     let on_cpu = pair.activity.value().and_then(|activity| {
@@ -111,13 +112,13 @@ fn reclaim(window: &Window, pair: &Pair) -> Reading<Option<Stall>> {
         Some(share.scale(activity.active(model).0))
     });
     asleep.and_then(|stall| match stall.zip(on_cpu) {
-        Some((stall, on_cpu_s)) => stall.computing(on_cpu_s).map(Some),
+        Some((stall, on_cpu_s)) => stall.with_cpu_time(on_cpu_s).map(Some),
         None => Reading::Present(None),
     })
 }
 
 /// Waiting for locks that threads hold meanwhile.
-fn queued(window: &Window, pair: &Pair) -> Reading<Option<Stall>> {
+fn lock_stall(window: &Window, pair: &Pair) -> Reading<Option<Stall>> {
     Stall::of(window, pair, |spent| counts(spent, pair, Doing::FutexReclaim))
 }
 
@@ -127,18 +128,18 @@ fn counts(spent: &Spent, pair: &Pair, doing: Doing) -> bool {
 }
 
 /// Waiting inside file calls, and behind threads that do.
-pub fn files(window: &Window, pair: &Pair) -> Reading<Option<Stall>> {
+pub fn file_stall(window: &Window, pair: &Pair) -> Reading<Option<Stall>> {
     Stall::of(window, pair, |spent| spent.held_by(Doing::Filesystem, pair.end.model))
 }
 
 /// The part (0..1) of waits inside file calls that is for threads that reclaim, where a limit of
 /// memory is met: a thread that writes has the file's lock, and while it reclaims all others may
 /// wait for it, but for no longer.
-pub fn reclaiming(window: &Window, pair: &Pair) -> f64 {
+pub fn reclaiming_part(window: &Window, pair: &Pair) -> f64 {
     let part = || {
-        limiting(window, pair).into_value()??;
-        let reclaim = reclaim(window, pair).into_value().flatten()?.share.mid;
-        let files = files(window, pair).into_value().flatten()?.share.mid;
+        limiting_group(window, pair).into_value()??;
+        let reclaim = reclaim_stall(window, pair).into_value().flatten()?.share.mid;
+        let files = file_stall(window, pair).into_value().flatten()?.share.mid;
         let others = (pair.activity.value()?.awake() - 1.0).max(0.0);
         (reclaim >= WORTH && files > 0.0).then(|| (reclaim * others / files).min(1.0))
     };
@@ -148,9 +149,10 @@ pub fn reclaiming(window: &Window, pair: &Pair) -> f64 {
 /// How many bytes a database read again soon after they had been evicted, when the limit of its
 /// group or of one above was met; without one its data are simply larger than memory, and this is
 /// none of them.
-pub fn read_again(window: &Window, pair: &Pair) -> Reading<f64> {
+pub fn reread_bytes(window: &Window, pair: &Pair) -> Reading<f64> {
     window.groups.as_ref().and_then(|groups| {
-        let Some(own) = own_group(pair).filter(|own| limited(groups, own).is_some()) else {
+        let Some(own) = own_group(pair).filter(|own| nearest_met_limit(groups, own).is_some())
+        else {
             return Reading::Present(0.0);
         };
         let page = window.end.host.base_page_bytes.value().copied().unwrap_or(Bytes::KIB_4);
@@ -163,13 +165,13 @@ pub fn read_again(window: &Window, pair: &Pair) -> Reading<f64> {
 }
 
 /// The nearest group whose limit was in a database's way; none where it was the machine that was short.
-pub fn limiting<'a>(window: &'a Window, pair: &Pair) -> Reading<Option<&'a str>> {
+pub fn limiting_group<'a>(window: &'a Window, pair: &Pair) -> Reading<Option<&'a str>> {
     let groups = pair.end.cgroup.as_ref().and_then(|_| window.groups.as_ref());
-    groups.map(|groups| limited(groups, own_group(pair)?))
+    groups.map(|groups| nearest_met_limit(groups, own_group(pair)?))
 }
 
 /// The nearest group whose limit was in the way.
-fn limited<'a>(groups: &'a [GroupMemory], own: &str) -> Option<&'a str> {
+fn nearest_met_limit<'a>(groups: &'a [GroupMemory], own: &str) -> Option<&'a str> {
     let met = |path: &str| groups.iter().find(|group| group.cgroup == path && group.at_limit > 0);
     lineage(own).find_map(met).map(|group| group.cgroup.as_str())
 }
@@ -188,7 +190,7 @@ pub struct Neighbours<'a> {
 pub fn neighbours<'a>(window: &'a Window, pair: &Pair) -> Option<Neighbours<'a>> {
     let groups = window.groups.value()?;
     let own = own_group(pair)?;
-    let limited = limited(groups, own);
+    let limited = nearest_met_limit(groups, own);
     if limited == Some(own) || (limited.is_none() && !machine_stalled(window)) {
         return None;
     }

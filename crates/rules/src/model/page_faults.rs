@@ -28,7 +28,7 @@ pub fn cost(window: &Window, pair: &Pair) -> Reading<CpuCost> {
         let (faulting_s, method, evidence) = if let Some((share, on_cpu_s)) = sampled {
             (share.scale(on_cpu_s), SAMPLED, [sampled_evidence(share), counted].concat())
         } else {
-            let (faulting_s, penalty) = calculated(window, pair, faults, shared)?;
+            let (faulting_s, penalty) = calculated_time(window, pair, faults, shared)?;
             (faulting_s, CALCULATED, [counted, penalty].concat())
         };
         // What a process mapped is unmapped again when it ends: connections that stay never pay.
@@ -45,7 +45,7 @@ const SAMPLED: &str = "sampled time in page faults on shared memory";
 const CALCULATED: &str = "minor faults on shared memory x calibrated penalty";
 
 /// Without samples: the faults, each at the penalty that was calibrated.
-fn calculated(
+fn calculated_time(
     window: &Window,
     pair: &Pair,
     faults: f64,

@@ -11,7 +11,7 @@ pub fn pressure(window: &Window, pair: &Pair) -> Reading<Pressure> {
     if pair.seconds <= 0.0 {
         return Reading::Absent("the check had no window; use --window 10s".to_owned());
     }
-    if let Some((start, end)) = own(pair) {
+    if let Some((start, end)) = own_group(pair) {
         let scope = format!("group {}", end.cgroup);
         return Reading::Present(between(scope, &start.stalls, &end.stalls, pair.seconds));
     }
@@ -19,7 +19,7 @@ pub fn pressure(window: &Window, pair: &Pair) -> Reading<Pressure> {
     end.and_then(|end| start.map(|start| between("machine".to_owned(), start, end, pair.seconds)))
 }
 
-fn own<'a>(pair: &Pair<'a>) -> Option<(&'a GroupStalls, &'a GroupStalls)> {
+fn own_group<'a>(pair: &Pair<'a>) -> Option<(&'a GroupStalls, &'a GroupStalls)> {
     let start = pair.start?.cgroup.value()?.pressure.value()?;
     let end = pair.end.cgroup.value()?.pressure.value()?;
     (start.cgroup == end.cgroup).then_some((start, end))
@@ -28,8 +28,8 @@ fn own<'a>(pair: &Pair<'a>) -> Option<(&'a GroupStalls, &'a GroupStalls)> {
 fn between(scope: String, start: &Stalls, end: &Stalls, seconds: f64) -> Pressure {
     let [cpu, io, memory] =
         [(&start.cpu, &end.cpu), (&start.io, &end.io), (&start.memory, &end.memory)];
-    let some = |of| grown(of, seconds, |stalled| Reading::Present(stalled.some_s));
-    let full = |of| grown(of, seconds, |stalled| stalled.full_s.clone());
+    let some = |of| growth_share(of, seconds, |stalled| Reading::Present(stalled.some_s));
+    let full = |of| growth_share(of, seconds, |stalled| stalled.full_s.clone());
     Pressure {
         scope,
         cpu_some: some(cpu),
@@ -41,7 +41,7 @@ fn between(scope: String, start: &Stalls, end: &Stalls, seconds: f64) -> Pressur
     }
 }
 
-fn grown(
+fn growth_share(
     (start, end): (&Reading<Stalled>, &Reading<Stalled>),
     seconds: f64,
     read: impl Fn(&Stalled) -> Reading<Seconds>,

@@ -15,12 +15,12 @@ pub fn started_per_s(pair: &Pair) -> f64 {
 
 /// How many of these serve nobody: workers of parallel queries, for the most part.
 pub fn workers_started(pair: &Pair) -> f64 {
-    started(pair) * (1.0 - serving(pair))
+    started(pair) * (1.0 - serving_part(pair))
 }
 
 /// The part (0..1) of these that serves a client, as far as the server tells: workers of parallel queries
 /// are started like any other process.
-pub fn serving(pair: &Pair) -> f64 {
+pub fn serving_part(pair: &Pair) -> f64 {
     let sessions = pair.told_growth("sessions").into_value();
     sessions.map_or(1.0, |sessions| (sessions / started(pair).max(1.0)).min(1.0))
 }

@@ -17,16 +17,16 @@ use untax_core::{
 /// machine cannot tell it from noise either (1.4 to 2 points between quartiles on dedicated ones).
 pub const WORTH: f64 = 0.02;
 
-/// From these shares on a cause is not small any more, and the first thing to mend.
+/// The shares of active time from which a finding has severity medium and high.
 const MEDIUM: f64 = 0.05;
 const HIGH: f64 = 0.2;
 
-/// By how much more processor time a request may take when nobody keeps its server from a CPU: less work has piled up each time that it is
-/// woken. The lab saw factors of 1.0 to 1.7.
+/// The most that a request's time on CPU grows by when neighbours no longer hold CPUs: threads are woken
+/// more often, for less work each time. The lab saw factors of 1.0 to 1.7.
 const MORE_WAKEUPS: f64 = 2.0;
 
-/// Threads are told by their time: so many for each CPU count as no more than there are CPUs.
-const FEW: f64 = 1.1;
+/// Up to this many runnable threads for each CPU count as uncontended.
+const UNCONTENDED_THREADS_PER_CPU: f64 = 1.1;
 
 /// A database that is active for less of the window than this, all threads together, has no time
 /// to lose.
@@ -63,8 +63,8 @@ pub struct Stall {
 }
 
 impl Stall {
-    /// The share of active time that `counts`, or why it is not known; `None` inside when the
-    /// database was never active.
+    /// The share of active time for which `counts` is true, or why it is not known; `None` inside when
+    /// the database was never active.
     pub fn of(
         window: &Window,
         pair: &Pair,
@@ -78,9 +78,10 @@ impl Stall {
         pair.activity.clone().map(|activity| {
             let share = activity.share(pair.end.model, &counts)?;
             let idle_between = idle_between(pair, activity);
-            let aside = |spent: &Spent| spent.in_background(pair.end.model) && waits(spent, pair);
+            let aside =
+                |spent: &Spent| spent.in_background(pair.end.model) && is_blocked(spent, pair);
             let background = activity.share(pair.end.model, aside).map_or(0.0, |share| share.mid);
-            let behind = |spent: &Spent| is_queued(spent, pair) && !counts(spent);
+            let behind = |spent: &Spent| is_lock_wait(spent, pair) && !counts(spent);
             let queued = activity.share(pair.end.model, behind).map_or(0.0, |share| share.mid);
             let idle = activity.active(pair.end.model).0 < IDLE_SHARE * pair.seconds;
             Some(Self {
@@ -102,10 +103,10 @@ impl Stall {
         })
     }
 
-    /// What connections took beside what they were for. `filling` is the part (0..1) of their first
-    /// requests that filled the caches of new processes: as is likely, and at most. `serving` is the part
-    /// of what was started that serves clients.
-    pub fn connecting(
+    /// The time that new connections took beside their requests. `filling` is the part (0..1) of their
+    /// first requests that fills the caches of new processes: the likely part and the largest possible
+    /// one. `serving` is the part (0..1) of started processes that serves clients.
+    pub fn of_connections(
         window: &Window,
         pair: &Pair,
         filling: [f64; 2],
@@ -115,53 +116,54 @@ impl Stall {
         Self::of(window, pair, |_| false).and_then(|stall| {
             pair.activity.clone().map(|activity| {
                 let part = activity.part_connecting(filling)?.scale(serving);
-                // Who computes for long waits for a CPU as seldom as who computes for a moment: all of
-                // the waiting is for what is computed, there and by clients.
+                // A long computation waits for a CPU as seldom as a short one, so waiting for CPUs is
+                // charged in proportion to time on CPU.
                 let wants =
                     |spent: &Spent| matches!(spent.part(model), Part::OnCpu | Part::Contended);
                 let stall = stall?;
                 let taken = part.scale(activity.share(model, wants)?.mid);
-                // What was stolen of it comes back with it, and is the tax of another rule.
-                let share = taken.scale(stall.demand.value().map_or(1.0, Demand::had));
+                // `vm-steal` charges the stolen part of it, which ends with this cause too.
+                let share = taken.scale(stall.demand.value().map_or(1.0, Demand::unstolen_part));
                 let ends_too = taken.mid - share.mid;
                 let saved_s = activity.part(Part::OnCpu, model).0 * part.mid;
                 let saved_most_s = saved_s;
                 let freed_s = stall.clients.here_s * part.mid;
                 let stall = Self { share, ends_too, freed_s, saved_s, saved_most_s, ..stall };
-                Some(stall.of_both_ends(part.mid))
+                Some(stall.with_clients_part(part.mid))
             })
         })
     }
 
-    /// The same: clients connect for that part of their time, and for that part of the time in between
-    /// the server waits for them.
-    pub fn of_both_ends(mut self, part: f64) -> Self {
+    /// Lets clients save that part (0..1) of their time on CPU with the cause, and the server that part of
+    /// its waiting for them.
+    pub fn with_clients_part(mut self, part: f64) -> Self {
         self.clients.cpu_s *= 1.0 - part;
         self.clients.here_s *= 1.0 - part;
         self.idle_without = self.idle_between * (1.0 - part);
         self
     }
 
-    /// What was sampled on a CPU, and its part of waiting for one; `None` inside when too little was.
-    pub fn calling(
+    /// The share `sampled` of time on CPU, with its part of waiting for a CPU; `None` inside when there
+    /// were too few samples.
+    pub fn of_calls(
         window: &Window,
         pair: &Pair,
         sampled: Option<Interval>,
     ) -> Reading<Option<Self>> {
         Self::of(window, pair, |_| false).and_then(|stall| match stall.zip(sampled) {
-            Some((stall, sampled)) => stall.sampled(sampled).map(Some),
+            Some((stall, sampled)) => stall.with_cpu_share(sampled).map(Some),
             None => Reading::Present(None),
         })
     }
 
-    /// The same waiting, and that share of the database's time on a CPU.
-    pub fn sampled(self, share: Interval) -> Reading<Self> {
+    /// Adds that share of the database's time on CPU.
+    pub fn with_cpu_share(self, share: Interval) -> Reading<Self> {
         let taken_s = self.demand.as_ref().map(|demand| share.scale(demand.on_cpu_s));
-        taken_s.and_then(|taken_s| self.computing(taken_s))
+        taken_s.and_then(|taken_s| self.with_cpu_time(taken_s))
     }
 
-    /// The same waiting, and so many seconds on a CPU with their part of waiting for one.
-    pub fn computing(mut self, taken_s: Interval) -> Reading<Self> {
+    /// Adds so many seconds on CPU, with their part of waiting for a CPU.
+    pub fn with_cpu_time(mut self, taken_s: Interval) -> Reading<Self> {
         if taken_s.high <= 0.0 {
             return Reading::Present(self);
         }
@@ -173,29 +175,30 @@ impl Stall {
         })
     }
 
-    /// The same waiting, and that for CPUs which workers of the kernel had meanwhile for the cause.
-    pub fn working(mut self, taken_s: Interval) -> Self {
+    /// Adds the waiting for CPUs while workers of the kernel used them for the cause, for `taken_s` seconds.
+    pub fn with_worker_time(mut self, taken_s: Interval) -> Self {
         self.share = self.share.plus(self.waited_for(taken_s)).clamp(0.0, 1.0);
         self.freed_s += taken_s.mid;
         self
     }
 
-    /// The share of active time in which it waited for CPUs that others had for so long. As many threads
-    /// as there are CPUs, or fewer, never wait for each other.
+    /// The share of active time in which the database waited for CPUs that others had for `taken_s`
+    /// seconds. Where its threads are no more than the CPUs, they never wait for each other, so all of the
+    /// waiting is for others.
     fn waited_for(&self, taken_s: Interval) -> Interval {
         let Some(demand) = self.demand.value() else { return Interval::exact(0.0) };
         let all = demand.waited_for(taken_s);
         let threads_s = (1.0 - self.background + self.idle_between) * demand.active_s;
         let cpus_s = demand.capacity_s + demand.stolen_s;
         let others_s = demand.occupied_s() - self.own_s(demand, 0.0);
-        if threads_s > FEW * cpus_s || others_s <= 0.0 {
+        if threads_s > UNCONTENDED_THREADS_PER_CPU * cpus_s || others_s <= 0.0 {
             return all;
         }
         let waits = demand.contended_s / demand.active_s;
         all.map(|share| (share * demand.occupied_s() / others_s).min(waits))
     }
 
-    /// The same waiting, of which only a part is charged to the cause.
+    /// Charges the cause with only that part (0..1) of the waiting.
     pub fn times(mut self, part: f64) -> Self {
         self.share = self.share.map(|share| share * part);
         self.ends_too *= part;
@@ -205,9 +208,8 @@ impl Stall {
         self
     }
 
-    /// The same time, all of it on a CPU and waiting for one, of which less is known: these are the
-    /// bounds of its share.
-    pub fn within(mut self, low: f64, high: f64) -> Self {
+    /// Sets the bounds of the share, where the stall is time on CPU and waiting for one.
+    pub fn with_bounds(mut self, low: f64, high: f64) -> Self {
         let share = self.share.clamp(low, high);
         self.saved_s *= if self.share.mid > 0.0 { share.mid / self.share.mid } else { 1.0 };
         self.saved_most_s = self.saved_s * if share.mid > 0.0 { high / share.mid } else { 1.0 };
@@ -215,40 +217,40 @@ impl Stall {
         self
     }
 
-    /// The same waiting, of which that share of active time is charged to the cause.
-    pub fn only(mut self, share: Interval) -> Self {
+    /// Charges the cause with that share of active time instead.
+    pub fn with_share(mut self, share: Interval) -> Self {
         self.share = share;
         self
     }
 
-    /// The same waiting, and that share of active time.
-    pub fn and(mut self, share: Interval) -> Self {
+    /// Adds that share of active time.
+    pub fn plus_share(mut self, share: Interval) -> Self {
         self.share = self.share.plus(share).clamp(0.0, 1.0);
         self
     }
 
-    /// The same waiting, with whose end that share of active time ends too.
-    pub fn ending(mut self, share: f64) -> Self {
+    /// Lets that share of active time end with the cause, without charging it.
+    pub fn with_ended_share(mut self, share: f64) -> Self {
         self.ends_too += share;
         self
     }
 
-    /// The same waiting, with whose end others stop computing, who had CPUs for so long.
-    pub fn leaving(mut self, taken_s: f64) -> Self {
+    /// Lets neighbours stop computing with the cause, who had CPUs for `taken_s` seconds.
+    pub fn with_neighbours_cpu_time(mut self, taken_s: f64) -> Self {
         self.freed_s += taken_s;
         let share = self.waited_for(Interval::exact(taken_s)).mid;
-        self.ending(share)
+        self.with_ended_share(share)
     }
 
-    /// The same waiting, for a limit on requests that leaves room for so many times as many without
-    /// the cause; with it that share of active time may end at most.
-    pub fn held(mut self, factor: f64, waiting: f64) -> Self {
+    /// The waiting is for a limit on requests. Without the cause the limit leaves room for `factor` times
+    /// as many requests, and at most the share `waiting` of active time ends.
+    pub fn with_limit(mut self, factor: f64, waiting: f64) -> Self {
         self.held = Some((factor, waiting));
         self
     }
 
     /// Whether there is a CPU for the thread of a loop and one for each of its clients'.
-    pub fn fits(&self, pair: &Pair) -> bool {
+    pub fn has_cpu_for_each_client(&self, pair: &Pair) -> bool {
         let cpus_s = self.demand.value().map(|demand| demand.capacity_s);
         pair.end.model == Model::Loop
             && self.clients.cpu_s > 0.0
@@ -257,9 +259,9 @@ impl Stall {
             })
     }
 
-    /// The same waiting, whose end leaves CPUs to the database that others had for so long. Its
-    /// clients on this machine waited for them too: without the cause they take what they compute.
-    pub fn freeing(mut self, taken_s: f64, model: Model) -> Self {
+    /// Lets the end of the cause free CPUs that others had for `taken_s` seconds. Clients on this machine
+    /// waited for these CPUs too; without the cause they only compute.
+    pub fn with_freed_cpu_time(mut self, taken_s: f64, model: Model) -> Self {
         self.freed_s = taken_s;
         let Some(demand) = self.demand.value() else { return self };
         let clients = self.clients.cpu_s / demand.active_s;
@@ -295,7 +297,7 @@ pub fn severity(share: f64) -> Severity {
     }
 }
 
-/// What serving threads waited for their clients between requests, over the active time.
+/// The time that serving threads waited for their clients between requests, over the active time.
 fn idle_between(pair: &Pair, activity: &Activity) -> f64 {
     let model = pair.end.model;
     let waits = |s: &Spent| s.serves(model) && matches!(s.doing, Doing::Poll | Doing::Receive);
@@ -303,17 +305,17 @@ fn idle_between(pair: &Pair, activity: &Activity) -> f64 {
     if active > 0.0 { activity.sum(waits).0 / active } else { 0.0 }
 }
 
-/// Whether it is active and waits for anything but a CPU.
-fn waits(spent: &Spent, pair: &Pair) -> bool {
+/// Whether the thread is active and waits for anything but a CPU.
+fn is_blocked(spent: &Spent, pair: &Pair) -> bool {
     matches!(spent.part(pair.end.model), Part::Disk | Part::Reclaim | Part::Lock | Part::Network)
 }
 
-/// Whether it waits for a lock of the database's own, and somebody waits for it in turn.
-pub fn is_queued(spent: &Spent, pair: &Pair) -> bool {
+/// Whether the thread waits for a lock of the database, and a client waits for the thread.
+pub fn is_lock_wait(spent: &Spent, pair: &Pair) -> bool {
     spent.part(pair.end.model) == Part::Lock && !spent.in_background(pair.end.model)
 }
 
-/// A finding of a rule, or none: the parts that all rules of this kind fill in.
+/// The parts of a finding that each rule fills in.
 pub struct Words {
     /// One line: what is the case.
     pub summary: String,
@@ -341,7 +343,7 @@ pub fn finding(rule: &str, stall: &Stall, words: Words) -> Says {
     })
 }
 
-/// Applies a rule to every database; what it could not measure is said once for each.
+/// Applies a rule to every database. For each that it could not measure there is one gap.
 pub fn per_database(
     window: &Window,
     rule: &str,

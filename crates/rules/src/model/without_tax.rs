@@ -23,7 +23,7 @@ pub struct Words {
 }
 
 /// What was found of a database, or of the host, and why its tax is not known.
-pub fn found(rule: &str, database: Option<&str>, words: Words) -> Vec<Diagnosis> {
+pub fn finding_and_gap(rule: &str, database: Option<&str>, words: Words) -> Vec<Diagnosis> {
     let finding = Finding {
         rule: rule.to_owned(),
         severity: words.severity,
@@ -40,7 +40,7 @@ pub fn found(rule: &str, database: Option<&str>, words: Words) -> Vec<Diagnosis>
 }
 
 /// What was found, and of each finding of a database that has no tax why it has none.
-pub fn explained(
+pub fn with_reasons(
     window: &Window,
     mut found: Vec<Diagnosis>,
     why: impl Fn(&Pair) -> String,

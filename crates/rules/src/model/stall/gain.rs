@@ -4,32 +4,32 @@ use super::Stall;
 use crate::model::accounting::{Demand, MOST_SAVED, factor};
 use untax_core::{Gain, Interval};
 
-/// By how much less processor time a request may take when its server stops no more: threads that
+/// The most that a request's time on CPU shrinks by when its server no longer stops: threads that
 /// find work waiting need not be woken on idle CPUs. The lab saw factors of 1.2 to 1.8 on two
-/// virtual ones, the more the longer these stood idle: about half of what they did.
+/// virtual CPUs, larger the longer these were idle: about half of the idle time.
 const FEWER_WAKEUPS: f64 = 2.0;
 
-/// By what factor a request's own processor time may be higher beside others: they evict from the
-/// caches what it then loads again, which takes no longer than they had a CPU. The lab saw factors of
-/// 1.0 to 1.2 beside neighbours that read and write memory.
-const DEARER_BESIDE: f64 = 1.25;
+/// The most that neighbours raise a request's time on CPU by: they evict its data from the CPU caches,
+/// and it loads the data again. That takes no longer than they had a CPU. The lab saw factors of 1.0 to
+/// 1.2 beside neighbours that read and write memory.
+const CACHE_COST_OF_NEIGHBOURS: f64 = 1.25;
 
 impl Stall {
-    /// What the database computes without the cause, and its clients on this machine. The trace's clock
-    /// goes on while a CPU is stolen, that of the machine does not.
+    /// Seconds on CPU of the database without the cause and of its clients on this machine. The trace's
+    /// clock goes on while a CPU is stolen; the machine's clock does not.
     pub(super) fn own_s(&self, demand: &Demand, saved_s: f64) -> f64 {
-        (demand.on_cpu_s - saved_s).max(0.0) * demand.had() + self.clients.here_s
+        (demand.on_cpu_s - saved_s).max(0.0) * demand.unstolen_part() + self.clients.here_s
     }
 
-    /// What keeps the CPUs busy without the cause, before anybody takes up what it leaves.
-    fn left_s(&self, demand: &Demand) -> f64 {
-        let left_s = demand.busy_s - self.freed_s - self.saved_s * demand.had();
+    /// Busy seconds of the CPUs without the cause, before other threads use the freed time.
+    fn remaining_busy_s(&self, demand: &Demand) -> f64 {
+        let left_s = demand.busy_s - self.freed_s - self.saved_s * demand.unstolen_part();
         left_s.max(self.own_s(demand, self.saved_s))
     }
 
-    /// How long CPUs stood idle for the cause, of whose waits that share of active time ends: as much of
-    /// what they did, as these are of all waits for anything but CPUs.
-    fn stood_s(&self, demand: &Demand, ended: f64) -> f64 {
+    /// Seconds that CPUs were idle because of the cause: of all idle time the part that the ended waits are
+    /// of all waits but those for CPUs. `ended` is the share of active time that ends.
+    fn idle_for_cause_s(&self, demand: &Demand, ended: f64) -> f64 {
         let computing = demand.share_of(Interval::exact(self.saved_s)).mid
             + self.waited_for(Interval::exact(self.freed_s)).mid;
         let idle_s = demand.capacity_s - demand.busy_s;
@@ -38,26 +38,26 @@ impl Stall {
         if all > 0.0 { idle_s * ((ended - computing) / all).clamp(0.0, 1.0) } else { 0.0 }
     }
 
-    /// The share of active time that its own work may take less of at most, once others leave.
-    fn cheaper_most(&self) -> f64 {
+    /// The largest share of active time that the database saves on CPU caches once neighbours leave.
+    fn most_cache_saving(&self) -> f64 {
         self.demand.value().map_or(0.0, |demand| {
             let own_s = (demand.on_cpu_s - self.saved_most_s).max(0.0);
-            (own_s * (1.0 - 1.0 / DEARER_BESIDE)).min(self.freed_s) / demand.active_s
+            (own_s * (1.0 - 1.0 / CACHE_COST_OF_NEIGHBOURS)).min(self.freed_s) / demand.active_s
         })
     }
 
-    /// By what factor own work is likely to take less of the CPUs once these stand idle no more.
-    fn cheaper(&self, demand: &Demand, ended: f64) -> f64 {
-        1.0 + (FEWER_WAKEUPS - 1.0) / 2.0 * self.stood_s(demand, ended) / demand.capacity_s
+    /// The likely factor by which own work takes less CPU time once CPUs are no longer idle.
+    fn wakeup_saving(&self, demand: &Demand, ended: f64) -> f64 {
+        1.0 + (FEWER_WAKEUPS - 1.0) / 2.0 * self.idle_for_cause_s(demand, ended) / demand.capacity_s
     }
 
-    /// By what factor throughput can grow without the cause until the database and its clients have
-    /// all CPUs, or all that their threads can have.
+    /// The factor by which throughput can grow without the cause, until the database and its clients
+    /// use all CPUs, or as many as their threads can use.
     pub fn room(&self) -> f64 {
         self.room_of(|_| 1.0)
     }
 
-    /// The same, if their work takes less of the CPUs by such a factor.
+    /// The same, if their work takes less CPU time by that factor.
     fn room_of(&self, cheaper: impl Fn(&Demand) -> f64) -> f64 {
         let of_machine = |demand: &Demand| {
             demand.capacity_s / self.own_s(demand, self.saved_s) * cheaper(demand)
@@ -65,19 +65,24 @@ impl Stall {
         self.demand.value().map_or(f64::INFINITY, of_machine).min(self.clients.room())
     }
 
-    /// Throughput without the cause, and with less waiting for CPUs than in proportion to what has them:
-    /// where many want one they take up what others leave. Where more than one waits for each, that is
-    /// what stood idle too.
-    fn taken_up(&self, demand: &Demand, ended: f64, loop_factor: impl Fn(f64) -> f64) -> f64 {
+    /// The throughput factor without the cause where threads queue for CPUs: they use the freed time. Where
+    /// more than one thread waits for each CPU, they use the idle time too.
+    fn factor_with_queue(
+        &self,
+        demand: &Demand,
+        ended: f64,
+        loop_factor: impl Fn(f64) -> f64,
+    ) -> f64 {
         let own_s = self.own_s(demand, self.saved_s);
-        let left_s = self.left_s(demand);
+        let left_s = self.remaining_busy_s(demand);
         let waits = demand.contended_s / demand.active_s;
-        let waits_less = demand.waited_for(Interval::exact(self.saved_s * demand.had())).mid
-            + self.waited_for(Interval::exact(self.freed_s)).mid;
+        let waits_less =
+            demand.waited_for(Interval::exact(self.saved_s * demand.unstolen_part())).mid
+                + self.waited_for(Interval::exact(self.freed_s)).mid;
         let still_waits = (waits - waits_less).max(0.0);
         let most = if demand.contended_s > demand.capacity_s {
-            let left_s = left_s - own_s + own_s / self.cheaper(demand, ended);
-            (demand.busy_s + self.stood_s(demand, ended)) / left_s
+            let left_s = left_s - own_s + own_s / self.wakeup_saving(demand, ended);
+            (demand.busy_s + self.idle_for_cause_s(demand, ended)) / left_s
         } else {
             demand.busy_s / left_s
         };
@@ -86,17 +91,16 @@ impl Stall {
 
     /// The throughput factor of a closed loop without the waiting.
     ///
-    /// Clients go on to take the time that they take between requests, and the machine has no
-    /// more CPUs than it has; requests take less of them as these stand idle for less. Who holds a
-    /// lock loses as much of its time to the cause as others do, so it holds it for less without. The
-    /// middle lets the database and its clients have all CPUs, the lower bound leaves to others what
-    /// they use now, and the upper one lets requests take less of them, and less yet where others leave
-    /// the caches to them.
+    /// Clients take the same time between requests, and the machine has the same CPUs. Requests take less
+    /// CPU time, because CPUs are idle for less. A thread that holds a lock loses as much of its time
+    /// to the cause as others, so without the cause it holds the lock for less. The middle gives the
+    /// database and its clients all CPUs. The lower bound leaves to others the CPUs that they use now. The
+    /// upper bound lets requests take less CPU time, and less again where neighbours leave the caches.
     pub fn gain(&self) -> Gain {
         let [least, unhurried] = self.demand.value().map_or([f64::INFINITY; 2], |demand| {
             let times = |left_s: f64| demand.capacity_s / left_s;
             [
-                times(self.left_s(demand)),
+                times(self.remaining_busy_s(demand)),
                 FEWER_WAKEUPS * times(self.own_s(demand, self.saved_most_s)),
             ]
         });
@@ -115,18 +119,17 @@ impl Stall {
             let holding = 1.0 - self.queued + self.idle_between;
             ended + if holding > 0.0 { self.queued * (ended / holding).min(1.0) } else { 0.0 }
         };
-        let high = ends(self.share.high) + self.cheaper_most();
+        let high = ends(self.share.high) + self.most_cache_saving();
         let low = loop_factor(self.share.low, self.added_most).min(least).max(1.0);
         let ended = ends(self.share.mid);
-        let most = self.room_of(|demand| self.cheaper(demand, ended));
-        let taken_up = self
-            .demand
-            .value()
-            .map_or(1.0, |demand| self.taken_up(demand, ended, |share| loop_factor(share, 0.0)));
-        let mid = loop_factor(ended, 0.0).max(taken_up).min(most).max(1.0);
+        let most = self.room_of(|demand| self.wakeup_saving(demand, ended));
+        let with_queue = self.demand.value().map_or(1.0, |demand| {
+            self.factor_with_queue(demand, ended, |share| loop_factor(share, 0.0))
+        });
+        let mid = loop_factor(ended, 0.0).max(with_queue).min(most).max(1.0);
         let high = factor(high).max(loop_factor(high, 0.0)).min(unhurried).max(1.0);
-        // Who waits for a limit's next request or byte waits for as long as others ask for them:
-        // what is asked for decides, and not for how long each waits.
+        // A thread waits for the next request of a limit for as long as others ask for requests. So the
+        // requests decide the gain, and not how long each thread waits.
         let mid = self.held.map_or(mid, |(factor, waiting)| {
             loop_factor(ends(waiting), 0.0).min(factor).min(most).max(1.0)
         });
@@ -185,7 +188,7 @@ mod tests {
         }
         let gain = |window: &Window| {
             let pair = window.databases().next().unwrap();
-            let stall = Stall::connecting(window, &pair, [0.0; 2], 1.0);
+            let stall = Stall::of_connections(window, &pair, [0.0; 2], 1.0);
             stall.into_value().flatten().unwrap().gain().high
         };
         let without = gain(&window);
@@ -202,7 +205,7 @@ mod tests {
         test_window::trace(&mut window, times);
         let pair = window.databases().next().unwrap();
         let stall = Stall::of(&window, &pair, |_| false).into_value().flatten().unwrap();
-        stall.leaving(freed_s).gain()
+        stall.with_neighbours_cpu_time(freed_s).gain()
     }
 
     #[test]
@@ -251,7 +254,7 @@ mod tests {
         let high = |freed_s| gain_without(freed_s, &[(Doing::OnCpu, 10.0)]).high;
         assert!((high(0.0) - 1.0).abs() < 1e-9);
         assert!((high(1.0) - 10.0 / 9.0).abs() < 1e-9, "{}", high(1.0));
-        assert!((high(8.0) - DEARER_BESIDE).abs() < 1e-9, "{}", high(8.0));
+        assert!((high(8.0) - CACHE_COST_OF_NEIGHBOURS).abs() < 1e-9, "{}", high(8.0));
     }
 
     #[test]
