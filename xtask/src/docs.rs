@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn the_documents_are_fresh() {
-        if let Err(e) = check(&crate::place::root()) {
+        if let Err(e) = check(&crate::paths::root()) {
             panic!("{e}");
         }
     }

@@ -7,7 +7,7 @@
 mod bench;
 mod child;
 mod docs;
-mod place;
+mod paths;
 mod tidy;
 mod vm;
 
@@ -50,9 +50,9 @@ enum Tool {
 /// Runs the tool that the command line names.
 pub fn main() -> ExitCode {
     let done = match Arguments::parse().tool {
-        Tool::Tidy => tidy::run(&place::root()).map(|()| ExitCode::SUCCESS),
-        Tool::Docs { check: true } => docs::check(&place::root()).map(|()| ExitCode::SUCCESS),
-        Tool::Docs { check: false } => docs::write(&place::root()).map(|()| ExitCode::SUCCESS),
+        Tool::Tidy => tidy::run(&paths::root()).map(|()| ExitCode::SUCCESS),
+        Tool::Docs { check: true } => docs::check(&paths::root()).map(|()| ExitCode::SUCCESS),
+        Tool::Docs { check: false } => docs::write(&paths::root()).map(|()| ExitCode::SUCCESS),
         Tool::Dist { out } => docs::dist(&out).map(|()| ExitCode::SUCCESS),
         Tool::Bench(tool) => tool.run().map(|()| ExitCode::SUCCESS),
         Tool::Vm(tool) => tool.run(),

@@ -1,8 +1,8 @@
 //! The command line: arguments, dispatch and exit codes.
 
 mod args;
+mod child_commands;
 mod commands;
-mod hidden;
 mod observe;
 mod own_cost;
 mod progress;
@@ -43,7 +43,7 @@ pub fn command() -> clap::Command {
 
 /// Runs the program.
 pub fn main() -> ExitCode {
-    if let Some(code) = hidden::run() {
+    if let Some(code) = child_commands::run() {
         return code;
     }
     let args = match Args::try_parse() {

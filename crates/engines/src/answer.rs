@@ -1,7 +1,7 @@
 //! The child process that asks a server, and what it answers.
 
 use crate::ask::{HINTS, TIMING};
-use crate::door::{Door, Hints};
+use crate::connect::{Door, Hints};
 use crate::engine::{self, Identity};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

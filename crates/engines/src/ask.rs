@@ -1,9 +1,9 @@
 //! Asking a server from the main process: a child does it, under a deadline.
 
 use crate::answer::Answer;
-use crate::door::Hints;
+use crate::connect::Hints;
+use crate::cpu_queue;
 use crate::engine::{Asking, Engine, Identity};
-use crate::queue;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -74,7 +74,7 @@ impl Asker {
         pid: u32,
     ) -> Option<Question<'a>> {
         let asking = engine.asking.as_ref().filter(|_| host.is_live())?;
-        let patience = self.deadline + queue::answer_waits(host);
+        let patience = self.deadline + cpu_queue::answer_waits(host);
         let mut question =
             Question { asker: self, patience, engine, asking, pid, next: 0, child: None };
         question.child = question.spawn();

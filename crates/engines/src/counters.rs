@@ -1,6 +1,6 @@
 //! What a database has counted so far, summed over its processes.
 
-use crate::scene::Scene;
+use crate::database_view::Scene;
 use untax_core::Reading::{self, Absent, Failed, Present};
 use untax_core::Seconds;
 use untax_core::database::Counters;

@@ -2,10 +2,10 @@
 
 use crate::answer::Answer;
 use crate::ask::{Asker, Question};
+use crate::database_view::{Portrait, Scene};
 use crate::engine::{self, Engine};
 use crate::memory::{self, Memory};
-use crate::scene::{Portrait, Scene};
-use crate::table::Table;
+use crate::process_table::Table;
 use crate::{counters, network, placement, settings};
 use serde::{Deserialize, Serialize};
 use untax_core::Reading::{self, Absent, Present};

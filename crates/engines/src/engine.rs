@@ -1,10 +1,10 @@
 //! What an engine is, and the list of them.
 
 use crate::answer::Answer;
-use crate::door::Door;
-use crate::scene::{Portrait, Scene};
+use crate::connect::Door;
+use crate::database_view::{Portrait, Scene};
+use crate::process_table::{Candidate, Role, Table};
 use crate::settings::Values;
-use crate::table::{Candidate, Role, Table};
 use crate::{generic, mongodb, mysql, oracle, postgres, redis};
 use untax_core::Reading;
 

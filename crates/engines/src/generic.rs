@@ -1,9 +1,9 @@
 //! Any other program, when its process is named: what the kernel tells of every process.
 
+use crate::database_view::{Portrait, Scene};
 use crate::engine::Engine;
-use crate::scene::{Portrait, Scene};
+use crate::process_table::{Role, Table, base};
 use crate::settings::Values;
-use crate::table::{Role, Table, base};
 use crate::thp::heap_page;
 use untax_core::Bytes;
 use untax_core::Reading::{self, Absent, Present};

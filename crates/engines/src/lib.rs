@@ -7,12 +7,14 @@
 
 mod answer;
 mod ask;
+mod connect;
 mod counters;
+mod cpu_queue;
+mod database_view;
 mod discover;
-mod door;
 mod engine;
 mod generic;
-mod including;
+mod included_files;
 mod listeners;
 mod memory;
 mod mongodb;
@@ -21,11 +23,9 @@ mod network;
 mod oracle;
 mod placement;
 mod postgres;
-mod queue;
+mod process_table;
 mod redis;
-mod scene;
 mod settings;
-mod table;
 mod thp;
 
 pub use answer::answer_main;

@@ -1,6 +1,6 @@
 //! Memory of one database: large mappings, the pages behind them, page tables.
 
-use crate::scene::Scene;
+use crate::database_view::Scene;
 use crate::settings::bytes_of;
 use crate::thp;
 use untax_core::Bytes;

@@ -2,10 +2,10 @@
 
 pub mod conf;
 
+use crate::database_view::{Portrait, Scene};
 use crate::engine::Engine;
-use crate::scene::{Portrait, Scene};
+use crate::process_table::{Candidate, Role, Table};
 use crate::settings::{Map, Values};
-use crate::table::{Candidate, Role, Table};
 use crate::thp::heap_page;
 use untax_core::Reading::{self, Absent, Present};
 use untax_core::database::Model;

@@ -1,15 +1,15 @@
 //! MySQL, MariaDB and Percona Server: one process with a thread for each connection.
 
 mod files;
+mod large_pages;
 pub mod options;
-mod pooled;
 mod socket;
 
+use crate::database_view::{Portrait, Scene};
 use crate::engine::{Asking, Engine, Identity};
 use crate::memory::default_huge_page;
-use crate::scene::{Portrait, Scene};
+use crate::process_table::{Candidate, Role, Table, base};
 use crate::settings::bytes_of;
-use crate::table::{Candidate, Role, Table, base};
 use crate::thp::heap_page;
 use untax_core::Reading::{self, Absent, Present};
 use untax_core::database::{HugePageUse, Model, Segment};
@@ -164,7 +164,7 @@ fn lengths(scene: &Scene) -> (Reading<Vec<Bytes>>, &'static str) {
     }
     let settings = scene.settings.value().filter(|settings| settings.source == "socket");
     let settings = settings.filter(|_| product(scene) == "MariaDB");
-    if let Some(lengths) = settings.and_then(|settings| pooled::lengths(&settings.values)) {
+    if let Some(lengths) = settings.and_then(|settings| large_pages::lengths(&settings.values)) {
         return (Present(lengths), "its settings, as the server rounds them / page size");
     }
     let lengths = scene.memory.segments.as_ref().map(|segments| {

@@ -1,6 +1,6 @@
 //! The network namespace of a database, and the way out of it.
 
-use crate::scene::Scene;
+use crate::database_view::Scene;
 use untax_core::Reading::{self, Absent, Present};
 use untax_core::network::{DatabaseNetwork, Way};
 use untax_host::{Host, process};

@@ -3,10 +3,10 @@
 //!
 //! Without a session nothing inside can be asked, and the parameter file is binary.
 
+use crate::database_view::{Portrait, Scene};
 use crate::engine::Engine;
-use crate::scene::{Portrait, Scene};
+use crate::process_table::{Candidate, Process, Role, Table};
 use crate::settings::Values;
-use crate::table::{Candidate, Process, Role, Table};
 use untax_core::Reading::{self, Absent, Present};
 use untax_core::database::{Model, Segment};
 

@@ -1,7 +1,7 @@
 //! Where a database's memory is and where its threads run, on a machine with several NUMA nodes.
 
-use crate::scene::Scene;
-use crate::table::Process;
+use crate::database_view::Scene;
+use crate::process_table::Process;
 use crate::thp;
 use std::collections::BTreeMap;
 use untax_core::Bytes;

@@ -1,16 +1,16 @@
 //! PostgreSQL: a postmaster and a process for each connection, around one shared mapping.
 
+mod cold_caches;
 pub mod conf;
 mod files;
 mod socket;
 pub mod title;
-mod warmth;
 
+use crate::database_view::{Portrait, Scene};
 use crate::engine::{Asking, Engine, Identity};
 use crate::memory::default_huge_page;
-use crate::scene::{Portrait, Scene};
+use crate::process_table::{Candidate, Role, Table, base};
 use crate::settings::bytes_of;
-use crate::table::{Candidate, Role, Table, base};
 use title::Kind;
 use untax_core::Reading::{self, Absent, Present};
 use untax_core::database::{HugePageUse, Model};

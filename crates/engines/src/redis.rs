@@ -5,9 +5,9 @@ pub mod conf;
 mod files;
 mod socket;
 
+use crate::database_view::{Portrait, Scene};
 use crate::engine::{Asking, Engine, Identity};
-use crate::scene::{Portrait, Scene};
-use crate::table::{Candidate, Role, Table, base};
+use crate::process_table::{Candidate, Role, Table, base};
 use crate::thp::heap_page;
 use untax_core::Interval;
 use untax_core::Reading::{self, Absent, Present};

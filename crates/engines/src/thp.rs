@@ -1,6 +1,6 @@
 //! Transparent huge pages behind a database's own memory.
 
-use crate::scene::Scene;
+use crate::database_view::Scene;
 use untax_core::Bytes;
 use untax_core::Reading::{self, Absent, Present};
 use untax_core::host::CgroupLayout;

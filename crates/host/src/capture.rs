@@ -4,7 +4,7 @@
 //! each moment (`start`, `end`) the files below `fs/`, and `observed.json` with what was denied or
 //! absent, where links point, and what was answered other than by files.
 
-use crate::moment::{Folder, Moment};
+use crate::captured::{Folder, Moment};
 use crate::record::Record;
 use crate::{Host, files};
 use serde::{Deserialize, Serialize};

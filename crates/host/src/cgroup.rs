@@ -1,16 +1,16 @@
 //! Where one process sits in the control groups, what limits it there, and in which container
 //! and pod it runs.
 
-mod all;
 mod cpu;
 mod identity;
 mod io;
 mod limits;
 mod memory;
+mod memory_of_all;
 mod pressure;
-mod state;
+mod runtime_state;
 
-pub use all::memory_of_all;
+pub use memory_of_all::memory_of_all;
 
 use crate::{Host, process};
 use std::collections::BTreeMap;
@@ -46,9 +46,9 @@ pub fn path_of(host: &Host, pid: u32) -> Reading<String> {
 /// has a pid namespace of its own.
 pub fn container_of(host: &Host, pid: u32, cgroup: &Cgroup) -> Option<Container> {
     if let Some(container) = cgroup.paths.values().find_map(|path| identity::container(path)) {
-        return Some(state::with_runtime(host, container));
+        return Some(runtime_state::with_runtime(host, container));
     }
-    state::by_namespace(host, pid).or_else(|| {
+    runtime_state::by_namespace(host, pid).or_else(|| {
         let status = process::status(host, pid).into_value()?;
         let unknown = || "unknown".to_owned();
         (status.namespace_pids.len() > 1).then(|| Container { id: unknown(), runtime: unknown() })

@@ -1,6 +1,6 @@
 //! Opening, reading and listing, with every error sorted into absent, denied or failed.
 
-use crate::patience::patiently;
+use crate::deadline::patiently;
 use rustix::fs::{Dir, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 use std::fs::File;

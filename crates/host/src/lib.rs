@@ -1,24 +1,24 @@
 //! The host, read through one injected [`Host`]: the live machine or a captured tree.
 
 pub mod capture;
+mod captured;
 pub mod cgroup;
 pub mod command_line;
+mod deadline;
 pub mod digest;
 pub mod facts;
 mod files;
 #[doc(hidden)]
 pub mod fuzz;
-mod live;
-mod moment;
+mod host;
 pub mod mountinfo;
-mod patience;
 mod pressure;
 pub mod process;
 mod record;
 
 pub use capture::{Capture, CaptureError};
+pub use deadline::patiently;
 #[doc(hidden)]
 pub use fuzz::fuzz_parsers;
-pub use live::{Host, Snooped};
-pub use patience::patiently;
+pub use host::{Host, Snooped};
 pub use record::Record;

@@ -6,7 +6,7 @@
 
 use crate::bpf::{self, Program};
 use crate::io::Device;
-use crate::io::places::{Known, NAMES};
+use crate::io::database_files::{Known, NAMES};
 use crate::slots::Slots;
 use libbpf_rs::{MapCore, MapFlags, OpenMapMut};
 use std::collections::{BTreeSet, HashMap};

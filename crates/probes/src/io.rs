@@ -1,12 +1,12 @@
 //! Disks, filesystems, dirty pages and writers, watched for a window.
 
+pub(crate) mod database_files;
 mod devices;
 mod dirty;
-pub(crate) mod places;
 mod writers;
 
 use crate::disks::Disks;
-use places::Known;
+use database_files::Known;
 use std::time::Instant;
 pub(crate) use untax_core::io::Device;
 use untax_core::io::Dirty;
@@ -48,7 +48,7 @@ impl Watch {
         databases: &[Database],
         disks: impl FnOnce(&[Database], &[Known]) -> Reading<Disks>,
     ) -> Self {
-        let (places, known) = places::of_all(host, databases);
+        let (places, known) = database_files::of_all(host, databases);
         Self {
             databases: databases.to_vec(),
             places,

@@ -3,18 +3,18 @@
 mod bpf;
 mod disks;
 mod faults;
-mod groups;
+mod group_memory;
 mod io;
-mod others;
-mod seen;
-mod sending;
+mod other_cpu_users;
+mod probes;
+mod send_rates;
 mod slots;
 mod threads;
 
 pub use faults::sample as sample_faults;
-use groups::groups;
+use group_memory::groups;
 use jiff::Timestamp;
-pub use seen::{Probes, Seen};
+pub use probes::{Probes, Seen};
 pub use threads::Threads;
 use untax_core::{Reading, Snapshot};
 use untax_engines::{Asker, Selection, discover};

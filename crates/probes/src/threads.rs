@@ -4,34 +4,34 @@
 //! It keeps one total for each database in the kernel; nothing is copied for an event. Where it
 //! cannot be loaded, what schedstat and the control groups count has to do.
 
+mod budget;
 mod clients;
-mod follow;
-mod fresh;
-mod hot;
-mod messages;
-mod pace;
+mod frequent_events;
+mod kernel_types;
 mod retransmits;
 mod samples;
+mod socket_messages;
 mod syscalls;
-mod total;
-mod watched;
+mod totals;
+mod watched_database;
+mod watched_threads;
 
 use crate::bpf::{self, Program};
 use crate::slots::Slots;
-use hot::Runs;
+use budget::Pace;
+use frequent_events::Runs;
 use libbpf_rs::{MapCore, MapFlags, OpenMapMut, ProgramMut};
-use messages::{MESSAGES, Messages};
-use pace::Pace;
 use retransmits::{ByPort, RETRANSMITS};
 use rustix::time::{ClockId, clock_gettime};
 use samples::{Places, Sampling};
+use socket_messages::{MESSAGES, Messages};
 use std::collections::BTreeMap;
 use std::time::Duration;
-use total::{CONNECTING, FIRST, LOST, STARTED, grown, hung, longest, numbers, sampled, spent};
+use totals::{CONNECTING, FIRST, LOST, STARTED, grown, hung, longest, numbers, sampled, spent};
 use untax_core::activity::{self, Activity};
 use untax_core::{Database, Reading, Seconds};
 use untax_host::Host;
-use watched::Watched;
+use watched_database::Watched;
 
 static PROGRAM: Program = Program {
     object: include_bytes!(concat!(env!("OUT_DIR"), "/threads.bpf.o")),
@@ -123,8 +123,8 @@ impl Threads {
                 watched: BTreeMap::new(),
                 room,
                 pace: Pace::new(window),
-                resuming_s: hot::PAUSING_S / 2.0,
-                pausing_s: hot::PAUSING_S,
+                resuming_s: frequent_events::PAUSING_S / 2.0,
+                pausing_s: frequent_events::PAUSING_S,
                 begun_ns: now(),
                 slice: Slice::Unopened,
                 taken_ns: 0,
@@ -296,10 +296,10 @@ impl Threads {
     pub fn rest(&mut self) {
         let ended = self.end_slice(false);
         let paused = match self.slice {
-            Slice::Traced { .. } => self.pause(0, &hot::HOT),
+            Slice::Traced { .. } => self.pause(0, &frequent_events::HOT),
             Slice::Unopened | Slice::Pause { .. } => {
                 // What ran seldom so far may run often by and by.
-                self.bpf.detach(&hot::HOT);
+                self.bpf.detach(&frequent_events::HOT);
                 Ok(())
             }
         };
@@ -319,7 +319,7 @@ impl Threads {
         if let Slice::Pause { cost_s, .. } = self.slice {
             self.pace.charge(grown_by(cost_s, self.cost_s()).unwrap_or_default());
         }
-        let mut detached = hot::detached(&self.bpf);
+        let mut detached = frequent_events::detached(&self.bpf);
         detached.retain(|name| self.messages.seen || !MESSAGES.contains(name));
         let again = |program: &ProgramMut| detached.iter().any(|name| program.name() == *name);
         self.bpf.attach(again, PROGRAM.optional)?;

@@ -8,8 +8,8 @@
 mod facts;
 pub mod format;
 pub mod html;
+mod summary;
 mod svg;
-mod tell;
 pub mod terminal;
 mod time;
 pub mod watch;

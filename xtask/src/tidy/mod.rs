@@ -105,7 +105,7 @@ mod tests {
 
     #[test]
     fn the_tree_is_tidy() {
-        if let Err(e) = run(&crate::place::root()) {
+        if let Err(e) = run(&crate::paths::root()) {
             panic!("{e}");
         }
     }

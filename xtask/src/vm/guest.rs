@@ -91,7 +91,7 @@ impl Guest {
 
 /// A directory in the cache, because the guest must see it and has a `/tmp` of its own.
 fn directory_of_run(run: &Run) -> Result<TempDir> {
-    let runs = crate::place::cache()?.join("guests");
+    let runs = crate::paths::cache()?.join("guests");
     fs::create_dir_all(&runs)?;
     remove_stale(&runs)?;
     let prefix = format!("{}.", std::process::id());

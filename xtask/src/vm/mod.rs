@@ -82,9 +82,9 @@ impl Run {
         if let Some(kernel) = &self.kernel {
             return Ok(kernel.clone());
         }
-        let script = crate::place::root().join("scripts/vm-kernel.sh");
+        let script = crate::paths::root().join("scripts/vm-kernel.sh");
         let out = Command::new(&script)
-            .arg(crate::place::cache()?)
+            .arg(crate::paths::cache()?)
             .stderr(Stdio::inherit())
             .output()
             .with_context(|| format!("cannot run {}", script.display()))?;

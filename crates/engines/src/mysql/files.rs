@@ -2,8 +2,8 @@
 //! answer. Settings that `SET PERSIST` wrote to `mysqld-auto.cnf` are not read.
 
 use super::options::{self, Line};
-use crate::including::{Files, Said, Syntax};
-use crate::scene::Scene;
+use crate::database_view::Scene;
+use crate::included_files::{Files, Said, Syntax};
 use crate::settings::{Map, Values};
 use untax_core::Reading::{self, Absent, Present};
 

@@ -2,7 +2,7 @@
 
 use super::{COUNTER, files, options};
 use crate::answer::{Answer, converse};
-use crate::door::{Door, Hints};
+use crate::connect::{Door, Hints};
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Error, OptsBuilder};
 use std::collections::BTreeMap;

@@ -1,8 +1,8 @@
 //! What PostgreSQL's files and command line tell when the server does not answer.
 
 use super::conf;
-use crate::including::{Files, Said, Syntax};
-use crate::scene::Scene;
+use crate::database_view::Scene;
+use crate::included_files::{Files, Said, Syntax};
 use crate::settings::{Map, Values};
 use untax_core::Reading::{self, Present};
 

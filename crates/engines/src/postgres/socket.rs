@@ -1,8 +1,8 @@
 //! What a PostgreSQL server tells over its socket.
 
-use super::{conf, warmth};
+use super::{cold_caches, conf};
 use crate::answer::{Answer, converse};
-use crate::door::{Door, Entry, Hints};
+use crate::connect::{Door, Entry, Hints};
 use futures_util::future::join_all;
 use std::collections::BTreeMap;
 use tokio::net::{TcpStream, UnixStream};
@@ -82,9 +82,10 @@ async fn connect(door: &Door, role: &str, database: &str) -> Result<Answer, Refu
             }
         }
     }
-    let many = counts.get("backends").is_some_and(|backends| warmth::is_worth_a_look(*backends));
+    let many =
+        counts.get("backends").is_some_and(|backends| cold_caches::is_worth_a_look(*backends));
     if door.timing && many {
-        counts.extend(warmth::look(&client).await);
+        counts.extend(cold_caches::look(&client).await);
     }
     let hints = Hints { busiest, listening: None };
     Ok(Answer { version, product: None, connections: None, accesses, counts, settings, hints })

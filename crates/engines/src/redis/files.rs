@@ -2,7 +2,7 @@
 //! not answer.
 
 use super::conf;
-use crate::scene::Scene;
+use crate::database_view::Scene;
 use crate::settings::{Map, Values};
 use untax_core::Reading::{self, Absent, Present};
 

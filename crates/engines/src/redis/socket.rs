@@ -2,7 +2,7 @@
 
 use super::{COUNTER, conf};
 use crate::answer::{Answer, converse};
-use crate::door::{Door, Entry, Hints};
+use crate::connect::{Door, Entry, Hints};
 use redis::aio::MultiplexedConnection;
 use redis::{
     AsyncConnectionConfig, ErrorKind, RedisConnectionInfo, RedisError, RedisResult, ServerErrorKind,

@@ -1,6 +1,6 @@
 //! The table of connections that the kernel tracks for firewalls and address translation.
 
-use super::{Fact, form};
+use super::{Fact, formats};
 use crate::{Host, process};
 use untax_core::Reading::Absent;
 use untax_core::host::HostFacts;
@@ -18,10 +18,10 @@ pub(super) const FACT: Fact = Fact {
 };
 
 fn read(host: &Host, facts: &mut HostFacts) {
-    let most = form::number(host, "/proc/sys/net/netfilter/nf_conntrack_max");
+    let most = formats::number(host, "/proc/sys/net/netfilter/nf_conntrack_max");
     facts.conntrack = most.and_then(|most| {
         let table = match process::conntrack(host, "self") {
-            Absent(_) => form::number(host, "/proc/sys/net/netfilter/nf_conntrack_count")
+            Absent(_) => formats::number(host, "/proc/sys/net/netfilter/nf_conntrack_count")
                 .map(|entries| Conntrack { entries, refused: None }),
             table => table,
         };

@@ -1,7 +1,7 @@
 //! Processor model and topology.
 
 use super::cpuinfo::{self, CpuInfo};
-use super::{Fact, form};
+use super::{Fact, formats};
 use crate::Host;
 use std::collections::BTreeSet;
 use untax_core::Bytes;
@@ -27,8 +27,9 @@ fn read(host: &Host, facts: &mut HostFacts) {
 
 fn cpu(host: &Host, info: CpuInfo) -> Cpu {
     let online = host.text(&format!("{CPUS}/online"));
-    let logical = online.value().and_then(|list| form::list_length(list)).unwrap_or(info.logical);
-    let first = online.value().and_then(|list| form::list_first(list)).unwrap_or(0);
+    let logical =
+        online.value().and_then(|list| formats::list_length(list)).unwrap_or(info.logical);
+    let first = online.value().and_then(|list| formats::list_first(list)).unwrap_or(0);
     let unknown = || "unknown".to_owned();
     Cpu {
         cores: cores(&info).or_else(|| parts(host, first, logical, "core_cpus_list")),
@@ -63,7 +64,7 @@ fn placed(info: &CpuInfo, count: usize) -> Reading<u32> {
 /// per CPU, right where all parts are alike.
 fn parts(host: &Host, cpu: u32, logical: u32, file: &str) -> Reading<u32> {
     let path = format!("{CPUS}/cpu{cpu}/topology/{file}");
-    let width = host.text(&path).parse(&path, |list| form::list_length(list));
+    let width = host.text(&path).parse(&path, |list| formats::list_length(list));
     width.and_then(|width| match logical.checked_rem(width) {
         Some(0) => Present(logical / width),
         _ => Absent(format!("{path}: the parts are not alike")),
@@ -75,7 +76,7 @@ fn last_level_cache(host: &Host, cpu: u32) -> Reading<Bytes> {
     host.names(&directory).and_then(|names| {
         let caches = names.iter().filter(|name| name.starts_with("index")).filter_map(|name| {
             let level: u32 =
-                form::number(host, &format!("{directory}/{name}/level")).into_value()?;
+                formats::number(host, &format!("{directory}/{name}/level")).into_value()?;
             Some((level, format!("{directory}/{name}/size")))
         });
         match caches.max() {
@@ -123,7 +124,7 @@ fn pmu(host: &Host) -> Reading<String> {
 fn describe(host: &Host, sources: &[&str]) -> String {
     let listed = sources.join(", ");
     let first = sources.first().copied().unwrap_or_default();
-    match form::line(host, &format!("{EVENT_SOURCES}/{first}/caps/pmu_name")) {
+    match formats::line(host, &format!("{EVENT_SOURCES}/{first}/caps/pmu_name")) {
         Present(name) => format!("{listed} ({name})"),
         Absent(_) | Reading::Denied(_) | Failed(_) => listed,
     }

@@ -1,6 +1,6 @@
 //! Pools of pre-allocated huge pages, on the whole host and on each NUMA node.
 
-use super::{Fact, form};
+use super::{Fact, formats};
 use crate::Host;
 use untax_core::Bytes;
 use untax_core::Reading::{self, Absent, Present};
@@ -38,7 +38,7 @@ fn pools(host: &Host, directory: &str, names: &[String], node: Option<u32>) -> V
     let pool = |size_bytes: Bytes| {
         let count = |file: &str| -> Reading<u64> {
             let kib = size_bytes.0 >> 10;
-            form::number(host, &format!("{directory}/hugepages-{kib}kB/{file}"))
+            formats::number(host, &format!("{directory}/hugepages-{kib}kB/{file}"))
         };
         Pool {
             size_bytes,
@@ -53,12 +53,12 @@ fn pools(host: &Host, directory: &str, names: &[String], node: Option<u32>) -> V
             surplus: count("surplus_hugepages"),
         }
     };
-    form::page_sizes(names).into_iter().map(pool).collect()
+    formats::page_sizes(names).into_iter().map(pool).collect()
 }
 
 /// The sizes that have a pool, ascending.
 pub(super) fn sizes(host: &Host) -> Reading<Vec<Bytes>> {
-    host.names(HOST).and_then(|names| Present(form::page_sizes(&names)))
+    host.names(HOST).and_then(|names| Present(formats::page_sizes(&names)))
 }
 
 #[cfg(test)]

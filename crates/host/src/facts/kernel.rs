@@ -1,6 +1,6 @@
 //! The running kernel and what it was told at boot.
 
-use super::{Fact, form};
+use super::{Fact, formats};
 use crate::Host;
 use untax_core::Reading::Present;
 use untax_core::host::{HostFacts, Kernel};
@@ -39,7 +39,7 @@ fn read(host: &Host, facts: &mut HostFacts) {
     let arch = host.observe("machine_architecture", || {
         Present(rustix::system::uname().machine().to_string_lossy().into_owned())
     });
-    facts.kernel = form::line(host, "/proc/sys/kernel/osrelease")
+    facts.kernel = formats::line(host, "/proc/sys/kernel/osrelease")
         .and_then(|release| arch.map(|arch| Kernel { release, arch, parameters }));
 }
 

@@ -1,6 +1,6 @@
 //! Virtual links of the host: overlays, tunnels, and links into containers.
 
-use super::{Fact, form};
+use super::{Fact, formats};
 use crate::Host;
 use untax_core::Reading;
 use untax_core::host::HostFacts;
@@ -51,7 +51,7 @@ fn read(host: &Host, facts: &mut HostFacts) {
 }
 
 fn one(host: &Host, name: &str) -> Option<Link> {
-    let number = |file: &str| form::number::<u32>(host, &format!("{LINKS}/{name}/{file}"));
+    let number = |file: &str| formats::number::<u32>(host, &format!("{LINKS}/{name}/{file}"));
     let uevent = host.text(&format!("{LINKS}/{name}/uevent")).into_value()?;
     let value =
         |key: &str| uevent.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('='));
@@ -74,7 +74,7 @@ fn overlay(host: &Host, name: &str, kind: &str) -> Option<Link> {
     let flags = text("flags").into_value()?;
     let flags = u32::from_str_radix(flags.trim().strip_prefix("0x")?, 16).ok()?;
     let count = |file: &str| -> Reading<u64> {
-        form::number(host, &format!("{LINKS}/{name}/statistics/{file}"))
+        formats::number(host, &format!("{LINKS}/{name}/statistics/{file}"))
     };
     let packets =
         count("rx_packets").into_value()?.saturating_add(count("tx_packets").into_value()?);

@@ -1,6 +1,6 @@
 //! Memory of the whole machine.
 
-use super::{Fact, form};
+use super::{Fact, formats};
 use crate::Host;
 use untax_core::Reading;
 use untax_core::host::{HostFacts, Memory};
@@ -20,15 +20,15 @@ fn read(host: &Host, facts: &mut HostFacts) {
 }
 
 fn parse(text: &str) -> Reading<Memory> {
-    form::kib(text, "MemTotal:").map(|total_bytes| Memory {
+    formats::kib(text, "MemTotal:").map(|total_bytes| Memory {
         total_bytes,
-        available_bytes: form::kib(text, "MemAvailable:"),
-        free_bytes: form::kib(text, "MemFree:"),
-        page_table_bytes: form::kib(text, "PageTables:"),
-        anon_huge_bytes: form::kib(text, "AnonHugePages:"),
-        shmem_huge_bytes: form::kib(text, "ShmemHugePages:"),
-        hugetlb_bytes: form::kib(text, "Hugetlb:"),
-        swap_total_bytes: form::kib(text, "SwapTotal:"),
+        available_bytes: formats::kib(text, "MemAvailable:"),
+        free_bytes: formats::kib(text, "MemFree:"),
+        page_table_bytes: formats::kib(text, "PageTables:"),
+        anon_huge_bytes: formats::kib(text, "AnonHugePages:"),
+        shmem_huge_bytes: formats::kib(text, "ShmemHugePages:"),
+        hugetlb_bytes: formats::kib(text, "Hugetlb:"),
+        swap_total_bytes: formats::kib(text, "SwapTotal:"),
     })
 }
 

@@ -7,7 +7,7 @@ mod cpu_time;
 mod cpuid;
 mod cpuinfo;
 mod distribution;
-mod form;
+mod formats;
 mod hugepages;
 mod identity;
 mod kernel;

@@ -1,6 +1,6 @@
 //! NUMA nodes.
 
-use super::{Fact, form};
+use super::{Fact, formats};
 use crate::Host;
 use untax_core::Reading::{self, Absent};
 use untax_core::host::{HostFacts, NumaNode};
@@ -27,8 +27,8 @@ fn one(host: &Host, node: u32, path: &str) -> NumaNode {
     NumaNode {
         node,
         cpus: host.text(&format!("{path}/cpulist")).map(|text| text.trim().to_owned()),
-        total_bytes: meminfo.as_ref().and_then(|text| form::kib(text, "MemTotal:")),
-        free_bytes: meminfo.as_ref().and_then(|text| form::kib(text, "MemFree:")),
+        total_bytes: meminfo.as_ref().and_then(|text| formats::kib(text, "MemTotal:")),
+        free_bytes: meminfo.as_ref().and_then(|text| formats::kib(text, "MemFree:")),
         distances: distances(host, &format!("{path}/distance")),
     }
 }

@@ -1,6 +1,6 @@
 //! Transparent huge pages.
 
-use super::{Fact, form};
+use super::{Fact, formats};
 use crate::Host;
 use untax_core::Reading::{self, Absent};
 use untax_core::host::{HostFacts, Thp, ThpSize};
@@ -26,7 +26,7 @@ fn read(host: &Host, facts: &mut HostFacts) {
         enabled,
         defrag: word(host, &format!("{DIRECTORY}/defrag")),
         shmem_enabled: word(host, &format!("{DIRECTORY}/shmem_enabled")),
-        pmd_bytes: form::number(host, &format!("{DIRECTORY}/hpage_pmd_size"))
+        pmd_bytes: formats::number(host, &format!("{DIRECTORY}/hpage_pmd_size"))
             .map(untax_core::Bytes),
         sizes: sizes(host),
         khugepaged_defrag: flag(host, &format!("{DIRECTORY}/khugepaged/defrag")),
@@ -36,11 +36,11 @@ fn read(host: &Host, facts: &mut HostFacts) {
 }
 
 fn word(host: &Host, path: &str) -> Reading<String> {
-    host.text(path).parse(path, |text| form::bracketed(text))
+    host.text(path).parse(path, |text| formats::bracketed(text))
 }
 
 fn khugepaged(host: &Host, file: &str) -> Reading<u64> {
-    form::number(host, &format!("{DIRECTORY}/khugepaged/{file}"))
+    formats::number(host, &format!("{DIRECTORY}/khugepaged/{file}"))
 }
 
 fn flag(host: &Host, path: &str) -> Reading<bool> {
@@ -55,7 +55,7 @@ fn flag(host: &Host, path: &str) -> Reading<bool> {
 /// here. One that cannot be read makes the list unknown: left out, it would be taken for such.
 fn sizes(host: &Host) -> Reading<Vec<ThpSize>> {
     host.names(DIRECTORY).and_then(|names| {
-        let sizes = form::page_sizes(&names);
+        let sizes = formats::page_sizes(&names);
         if sizes.is_empty() {
             return Absent("kernels before 6.8 have no settings for each size".to_owned());
         }

@@ -1,7 +1,7 @@
 //! The hypervisor or container that the host itself is.
 
 use super::cpuid::{self, Leaf, Leaves};
-use super::{Fact, form};
+use super::{Fact, formats};
 use crate::Host;
 use untax_core::Reading::{self, Absent, Present};
 use untax_core::host::HostFacts;
@@ -73,7 +73,7 @@ fn read(host: &Host, facts: &mut HostFacts) {
 }
 
 fn machine(host: &Host) -> Reading<String> {
-    let kind = || form::line(host, "/sys/hypervisor/type");
+    let kind = || formats::line(host, "/sys/hypervisor/type");
     match cpuid::read(host) {
         Present(leaves) => match leaves.get(FEATURES) {
             // A Xen guest of the oldest kind has no such bit.
@@ -103,18 +103,18 @@ fn hypervisor(leaves: &Leaves) -> Option<String> {
 
 /// Guests that boot from a device tree are told there.
 fn device_tree(host: &Host) -> Reading<String> {
-    form::line(host, "/proc/device-tree/hypervisor/compatible").map(|compatible| {
-        match compatible.as_str() {
+    formats::line(host, "/proc/device-tree/hypervisor/compatible").map(
+        |compatible| match compatible.as_str() {
             "linux,kvm" => "kvm".to_owned(),
             other if other.contains("xen") => "xen".to_owned(),
             other => other.to_owned(),
-        }
-    })
+        },
+    )
 }
 
 /// What firmware says, for processors without CPUID. A known cloud also rents whole machines.
 fn firmware(host: &Host) -> Reading<String> {
-    let dmi = |file: &str| form::line(host, &format!("/sys/class/dmi/id/{file}"));
+    let dmi = |file: &str| formats::line(host, &format!("/sys/class/dmi/id/{file}"));
     let product = dmi("product_name");
     if product.value().is_some_and(|product| product.contains("metal")) {
         return Present("none".to_owned());
@@ -137,7 +137,7 @@ fn container(host: &Host) -> Option<String> {
     }
     let named = ["/run/host/container-manager", "/run/systemd/container"]
         .into_iter()
-        .find_map(|path| form::line(host, path).into_value());
+        .find_map(|path| formats::line(host, path).into_value());
     let marked = || {
         let markers = [("/run/.containerenv", "podman"), ("/.dockerenv", "docker")];
         let found = markers.into_iter().find(|(path, _)| host.exists(path));

@@ -299,7 +299,7 @@ mod tests {
 
     #[test]
     fn the_kernel_finds_what_a_call_is_for() {
-        let (places, bytes) = super::super::fresh::tests::places("syscall");
+        let (places, bytes) = super::super::kernel_types::tests::places("syscall");
         let call = |number: sys::c_long| table()[number as usize * bytes + places["call"]];
         assert_eq!(call(sys::SYS_accept4), Call::Connection as u8);
         assert_eq!(call(sys::SYS_pread64), Call::Pages as u8);

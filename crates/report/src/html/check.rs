@@ -3,7 +3,7 @@
 use super::{Part, fact_list, gap_in_words, head, line, moment, penalties};
 use crate::facts;
 use crate::format::{self, THIN, counted};
-use crate::{svg, tell};
+use crate::{summary, svg};
 use maud::{Markup, html};
 use untax_core::check::{Check, Checked, TimeShares};
 use untax_core::finding::Evidence;
@@ -16,15 +16,15 @@ pub fn check(check: &Check) -> String {
 
 /// What the page says.
 pub(super) fn part(check: &Check) -> Part {
-    let title = tell::headline(check);
-    let scale = tell::scale(check);
+    let title = summary::headline(check);
+    let scale = summary::scale(check);
     let body = html! {
         (head("untax check", &title, &conditions(check)))
         @if check.databases.is_empty() {
-            @for line in tell::without_database(check) { p.lede { (line) } }
+            @for line in summary::without_database(check) { p.lede { (line) } }
         }
         (overview(check, scale))
-        @for db in tell::by_cost(check) { (database(db, scale)) }
+        @for db in summary::by_cost(check) { (database(db, scale)) }
         section {
             h2 { "This host" }
             (figure(&check.findings, scale))
@@ -55,7 +55,7 @@ fn database(db: &Checked, scale: f64) -> Markup {
         section.database {
             div.title {
                 h2 { (facts::name(db)) }
-                p.cost { (tell::platform_tax(db)) }
+                p.cost { (summary::platform_tax(db)) }
             }
             (line(&facts::database_line(db)))
             (figure(&db.findings, scale))
@@ -85,18 +85,18 @@ fn figure(all: &[Finding], scale: f64) -> Markup {
     if all.iter().all(|f| f.tax.is_none()) {
         return html! {};
     }
-    let rows = tell::in_order(all).into_iter().map(|f| {
+    let rows = summary::in_order(all).into_iter().map(|f| {
         let tax = f.tax.as_ref();
-        (tell::severity(f.severity), f.rule.clone(), tax, format::tax_or_not(tax))
+        (summary::severity(f.severity), f.rule.clone(), tax, format::tax_or_not(tax))
     });
     bars(&rows.collect::<Vec<_>>(), scale)
 }
 
 /// A bar for every database, where there are several.
 fn overview(check: &Check, scale: f64) -> Markup {
-    let rows = tell::by_cost(check)
+    let rows = summary::by_cost(check)
         .into_iter()
-        .map(|db| ("total", facts::name(db), db.tax.as_ref(), tell::cost_in_short(db)));
+        .map(|db| ("total", facts::name(db), db.tax.as_ref(), summary::cost_in_short(db)));
     match check.databases.len() {
         0 | 1 => html! {},
         _ => bars(&rows.collect::<Vec<_>>(), scale),
@@ -125,11 +125,11 @@ fn bars(rows: &[Row<'_>], scale: f64) -> Markup {
 }
 
 fn findings(all: &[Finding]) -> Markup {
-    html! { @for f in tell::in_order(all) { (finding(f)) } }
+    html! { @for f in summary::in_order(all) { (finding(f)) } }
 }
 
 fn finding(f: &Finding) -> Markup {
-    let severity = tell::severity(f.severity);
+    let severity = summary::severity(f.severity);
     html! {
         article class=(severity) {
             h3 { (f.rule) " " span.severity { (severity) } }
@@ -241,7 +241,7 @@ fn calibration(check: &Check) -> Markup {
 }
 
 fn unmeasured(check: &Check) -> Markup {
-    let reasons = tell::unmeasured(check);
+    let reasons = summary::unmeasured(check);
     html! {
         @if !reasons.is_empty() {
             section {

@@ -3,7 +3,7 @@
 use super::{Part, head, line, moment, penalties};
 use crate::format::{self, page};
 use crate::svg::{self, Line, Panel, Point};
-use crate::{facts, tell};
+use crate::{facts, summary};
 use maud::{Markup, html};
 use untax_core::Bytes;
 use untax_core::bench::{Cell, PagesBench, RatioVerdict};
@@ -15,7 +15,7 @@ pub fn pages(bench: &PagesBench) -> String {
 
 /// What the page says.
 pub(super) fn part(bench: &PagesBench) -> Part {
-    let title = tell::pages_headline(bench);
+    let title = summary::pages_headline(bench);
     let conditions = [
         moment(&bench.taken_at.to_string()),
         facts::short_model(&bench.cpu_model),
@@ -23,8 +23,8 @@ pub(super) fn part(bench: &PagesBench) -> Part {
     ];
     let body = html! {
         (head("untax bench pages", &title, &conditions))
-        (line(&tell::conditions(bench)))
-        ul.lede { @for summary in tell::pages_summary(bench) { li { (summary) } } }
+        (line(&summary::conditions(bench)))
+        ul.lede { @for summary in summary::pages_summary(bench) { li { (summary) } } }
         @if !bench.complete { p.warning { "Interrupted: the trials done so far are shown." } }
         @for warning in &bench.warnings { p.warning { (warning) } }
         (throughput(bench))
@@ -32,7 +32,7 @@ pub(super) fn part(bench: &PagesBench) -> Part {
         (numbers(bench))
         @if let Some(calibration) = &bench.calibration { (penalties(calibration)) }
         (method(bench))
-        footer { p { "Run " code { (bench.run) } ". Noise floor: " (tell::noise(bench)) "." } }
+        footer { p { "Run " code { (bench.run) } ". Noise floor: " (summary::noise(bench)) "." } }
     };
     Part::new(title, body, bench)
 }
@@ -130,7 +130,7 @@ fn worth(bench: &PagesBench) -> Markup {
             div.panels { @for panel in panels { (svg::panel(&panel)) } }
             p.quiet {
                 "Whiskers are 95 % intervals of paired trials. The band is the noise "
-                "floor (" (tell::noise(bench)) "); hollow points touch it and prove nothing."
+                "floor (" (summary::noise(bench)) "); hollow points touch it and prove nothing."
             }
         }
     }
@@ -189,7 +189,7 @@ fn ratios(bench: &PagesBench) -> Markup {
             }
             tbody {
                 @for r in &bench.ratios {
-                    @let verdict = tell::verdict(r.verdict);
+                    @let verdict = summary::verdict(r.verdict);
                     tr class=(verdict) {
                         td.number { (format::bytes(r.row_bytes)) }
                         td { (page(&r.of)) " over " (page(&r.over)) }

@@ -2,7 +2,7 @@
 
 use super::Style;
 use super::screen::{Ink, Screen, bar, pack, pad, pad_left, span};
-use crate::{facts, format, tell, time};
+use crate::{facts, format, summary, time};
 use unicode_width::UnicodeWidthStr;
 use untax_core::check::{Check, Checked};
 use untax_core::{Finding, Severity};
@@ -34,12 +34,12 @@ fn draw(check: &Check, style: Style, evidence: bool) -> String {
     if check.databases.len() != 1 {
         answer(&mut screen, check);
     }
-    for db in tell::by_cost(check) {
+    for db in summary::by_cost(check) {
         database(&mut screen, db, &columns, evidence);
     }
     if !check.findings.is_empty() {
         screen.line(&[span(Ink::Bold, "This host")]);
-        for finding in tell::in_order(&check.findings) {
+        for finding in summary::in_order(&check.findings) {
             cause(&mut screen, finding, &columns, evidence);
         }
         screen.blank();
@@ -62,15 +62,15 @@ impl Columns {
         let rule = findings().map(|f| format::clean(&f.rule).width()).max().unwrap_or(0).min(25);
         let tax = findings().map(|f| format::tax_or_not(f.tax.as_ref()).width()).max().unwrap_or(0);
         let bar = width.saturating_sub(INDENT + rule + tax + 4);
-        Self { rule, tax, bar, scale: tell::scale(check) }
+        Self { rule, tax, bar, scale: summary::scale(check) }
     }
 }
 
 /// The first line, where there is not exactly one database.
 fn answer(screen: &mut Screen, check: &Check) {
-    screen.line(&[span(Ink::Bold, format!("{}.", tell::headline(check)))]);
+    screen.line(&[span(Ink::Bold, format!("{}.", summary::headline(check)))]);
     if check.databases.is_empty() {
-        for line in tell::without_database(check) {
+        for line in summary::without_database(check) {
             screen.line(&[span(Ink::Plain, format!("  {line}"))]);
         }
     }
@@ -78,7 +78,7 @@ fn answer(screen: &mut Screen, check: &Check) {
 }
 
 fn database(screen: &mut Screen, db: &Checked, columns: &Columns, evidence: bool) {
-    let (name, cost) = (facts::name(db), tell::platform_tax(db));
+    let (name, cost) = (facts::name(db), summary::platform_tax(db));
     let mut segments = facts::database_line(db);
     let mut head = name;
     let room = screen.width.saturating_sub(cost.width() + 2);
@@ -89,7 +89,7 @@ fn database(screen: &mut Screen, db: &Checked, columns: &Columns, evidence: bool
     screen.segments("", 0, Ink::Dim, &segments);
     screen.segments("", 0, Ink::Plain, &time::line(db));
     screen.blank();
-    for finding in tell::in_order(&db.findings) {
+    for finding in summary::in_order(&db.findings) {
         cause(screen, finding, columns, evidence);
     }
     if !db.findings.is_empty() {
@@ -98,10 +98,10 @@ fn database(screen: &mut Screen, db: &Checked, columns: &Columns, evidence: bool
 }
 
 fn cost_ink(db: &Checked) -> Ink {
-    match tell::cost(db) {
-        tell::Cost::Measured(_) => Ink::Bold,
-        tell::Cost::NotMeasured => Ink::Yellow,
-        tell::Cost::NothingFound { .. } => Ink::Green,
+    match summary::cost(db) {
+        summary::Cost::Measured(_) => Ink::Bold,
+        summary::Cost::NotMeasured => Ink::Yellow,
+        summary::Cost::NothingFound { .. } => Ink::Green,
     }
 }
 
@@ -122,7 +122,7 @@ fn cause(screen: &mut Screen, finding: &Finding, columns: &Columns, evidence: bo
         .as_ref()
         .map_or(String::new(), |t| bar(t.share, t.high, columns.scale, columns.bar));
     screen.line(&[
-        span(ink, format!("  {:<8}", tell::severity(finding.severity))),
+        span(ink, format!("  {:<8}", summary::severity(finding.severity))),
         span(Ink::Bold, pad(&finding.rule, columns.rule + 2)),
         span(ink, pad(&drawn, columns.bar)),
         span(Ink::Plain, "  "),
@@ -147,7 +147,7 @@ fn cause(screen: &mut Screen, finding: &Finding, columns: &Columns, evidence: bo
 }
 
 fn closing(screen: &mut Screen, check: &Check, details: bool) {
-    let reasons = tell::unmeasured(check);
+    let reasons = summary::unmeasured(check);
     for (i, blind) in reasons.iter().take(REASONS).enumerate() {
         let label = if i == 0 { "Not measured" } else { "" };
         let text = format!("{}: {}", blind.what(), blind.why);
@@ -193,9 +193,9 @@ fn own_line(check: &Check) -> Vec<String> {
 
 /// The commands that lead on from here.
 fn next(check: &Check) -> Vec<(String, &'static str)> {
-    let databases = tell::by_cost(check);
-    let all = databases.iter().flat_map(|db| tell::in_order(&db.findings));
-    let all: Vec<_> = all.chain(tell::in_order(&check.findings)).collect();
+    let databases = summary::by_cost(check);
+    let all = databases.iter().flat_map(|db| summary::in_order(&db.findings));
+    let all: Vec<_> = all.chain(summary::in_order(&check.findings)).collect();
     let mut next = Vec::new();
     if let Some(first) = all.first() {
         next.push((format!("untax explain {}", first.rule), "what it is and how it is measured"));

@@ -2,15 +2,15 @@
 
 use super::Style;
 use super::screen::{Ink, Screen, pad, pad_left, span};
-use crate::{facts, format, tell};
+use crate::{facts, format, summary};
 use unicode_width::UnicodeWidthStr;
 use untax_core::bench::{Cell, PagesBench, Ratio, RatioVerdict};
 
 /// The result of a page-size bench as two tables.
 pub fn pages(bench: &PagesBench, style: Style) -> String {
     let mut screen = Screen::new(style);
-    screen.line(&[span(Ink::Bold, format!("{}.", tell::pages_headline(bench)))]);
-    for line in tell::pages_summary(bench) {
+    screen.line(&[span(Ink::Bold, format!("{}.", summary::pages_headline(bench)))]);
+    for line in summary::pages_summary(bench) {
         screen.labelled("", 2, Ink::Plain, &line, 2);
     }
     if !bench.complete {
@@ -89,7 +89,7 @@ fn ratios(screen: &mut Screen, ratios: &[Ratio]) {
             true,
             ratios.iter().map(|r| format::ratio(r.factor, r.low, r.high)),
         ),
-        column("verdict", false, ratios.iter().map(|r| tell::verdict(r.verdict).to_owned())),
+        column("verdict", false, ratios.iter().map(|r| summary::verdict(r.verdict).to_owned())),
     ];
     let group: Vec<u64> = ratios.iter().map(|r| r.row_bytes.0).collect();
     let inks: Vec<Ink> = ratios.iter().map(|r| verdict_ink(r.verdict)).collect();
@@ -110,13 +110,13 @@ fn closing(screen: &mut Screen, bench: &PagesBench) {
         let label = if i == 0 { "Warnings" } else { "" };
         screen.labelled(label, COLUMN, Ink::Yellow, warning, 3);
     }
-    screen.labelled("Noise", COLUMN, Ink::Plain, &tell::noise(bench), 2);
+    screen.labelled("Noise", COLUMN, Ink::Plain, &summary::noise(bench), 2);
     if let Some(calibration) = &bench.calibration {
         let costs = facts::penalties(calibration);
         let costs: Vec<_> = costs.iter().map(|(what, cost)| format!("{what}: {cost}")).collect();
         screen.segments("Costs here", COLUMN, Ink::Plain, &costs);
     }
-    screen.segments("Trials", COLUMN, Ink::Plain, &tell::conditions(bench));
+    screen.segments("Trials", COLUMN, Ink::Plain, &summary::conditions(bench));
     let host = [
         facts::short_model(&bench.cpu_model),
         format!("kernel{}{}", format::THIN, bench.kernel_release),

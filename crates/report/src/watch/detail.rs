@@ -1,14 +1,14 @@
 //! What is opened: a database with its time over time, or one cause with all that is known of it.
 
+use super::history::{Cause, Moment, Track};
 use super::list::{fate, scale};
-use super::paint::{
+use super::state::State;
+use super::widgets::{
     BOLD, DIM, PLAIN, UNKNOWN, WARN, clock, columns, line, severity, sign, span, standing,
 };
-use super::state::State;
-use super::track::{Cause, Moment, Track};
 use crate::terminal::screen::pack;
 use crate::terminal::wrap;
-use crate::{facts, format, tell, time};
+use crate::{facts, format, summary, time};
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
@@ -69,7 +69,7 @@ impl Page {
             }
             self.lines.push(Line::default());
             self.time(track);
-            self.text(&tell::platform_tax(db), BOLD);
+            self.text(&summary::platform_tax(db), BOLD);
         }
         self.lines.push(Line::default());
         for cause in track.causes().into_iter().filter(|cause| cause.now) {
@@ -110,7 +110,10 @@ impl Page {
         let finding = &cause.finding;
         self.lines.push(Line::from(vec![
             span(&finding.rule, BOLD),
-            span(format!("  {}  ", tell::severity(finding.severity)), severity(finding.severity)),
+            span(
+                format!("  {}  ", summary::severity(finding.severity)),
+                severity(finding.severity),
+            ),
             span(track.name(), DIM),
         ]));
         self.text(&finding.summary, PLAIN);
@@ -145,7 +148,7 @@ impl Page {
     fn history(&mut self, state: &State, track: &Track, cause: &Cause) {
         let scale = scale(state, self.room);
         let top = format!("{} ", format::percent(scale));
-        let indent = super::paint::width(&top);
+        let indent = super::widgets::width(&top);
         let room = self.room.saturating_sub(indent);
         let levels = track.levels(&cause.finding.rule, room);
         let rows = columns(&levels, scale, room, self.picture_rows());

@@ -1,11 +1,11 @@
 //! The whole screen: a line that says what is seen, the page, and a line with keys and own cost.
 
-use super::paint::{BOLD, DIM, PLAIN, WARN, clock, line, span, width};
 use super::state::{Page, State};
+use super::widgets::{BOLD, DIM, PLAIN, WARN, clock, line, span, width};
 use super::{detail, list};
 use crate::terminal::screen::{pack, pad};
 use crate::terminal::wrap;
-use crate::{format, tell};
+use crate::{format, summary};
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
@@ -53,7 +53,7 @@ fn page(state: &State, room: usize, height: usize) -> Vec<Line<'static>> {
 
 fn nobody(room: usize) -> Vec<Line<'static>> {
     let mut lines = vec![line("No database found on this host.", BOLD)];
-    for text in tell::NO_DATABASE {
+    for text in summary::NO_DATABASE {
         lines.extend(wrap(text, room, 3).iter().map(|part| line(part, PLAIN)));
     }
     lines

@@ -1,10 +1,10 @@
 //! The list: each database with where its time goes now, and the tax of its causes over time.
 
-use super::paint::{BOLD, DIM, PLAIN, WARN, clock, severity, span, spark, stacked, width};
+use super::history::{Cause, Level, Track};
 use super::state::{Row, State};
-use super::track::{Cause, Level, Track};
+use super::widgets::{BOLD, DIM, PLAIN, WARN, clock, severity, span, spark, stacked, width};
 use crate::terminal::screen::{fit, pack, pad, pad_left};
-use crate::{facts, format, tell, time};
+use crate::{facts, format, summary, time};
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 use untax_core::Seconds;
@@ -68,8 +68,8 @@ fn database(track: &Track, room: usize) -> Vec<Line<'static>> {
     let cost = match &db.tax {
         _ if track.ended.is_some() => String::new(),
         Some(tax) if room < WIDE && tax.share.is_finite() => format::percent(tax.share),
-        _ if room < WIDE => tell::cost_in_short(db),
-        _ => tell::platform_tax(db),
+        _ if room < WIDE => summary::cost_in_short(db),
+        _ => summary::platform_tax(db),
     };
     let left = room.saturating_sub(1 + width(&cost) + 2);
     let mut segments = vec![facts::name(db)];
@@ -159,7 +159,7 @@ impl Layout {
         let levels = track.levels(&finding.rule, self.spark);
         let mut spans = vec![Span::raw(" ".repeat(INDENT - 1))];
         if self.wide {
-            let word = if cause.now { tell::severity(finding.severity) } else { "" };
+            let word = if cause.now { summary::severity(finding.severity) } else { "" };
             spans.push(span(pad(word, SEVERITY), ink));
         }
         spans.push(span(pad(&finding.rule, self.rule), if cause.now { BOLD } else { DIM }));
@@ -190,5 +190,5 @@ pub fn scale(state: &State, room: usize) -> f64 {
             .map(|level| if let Level::Share(share) = level { share } else { 0.0 })
             .fold(0.0, f64::max)
     };
-    tell::round_scale(state.tracks.iter().map(of).fold(0.0, f64::max))
+    summary::round_scale(state.tracks.iter().map(of).fold(0.0, f64::max))
 }

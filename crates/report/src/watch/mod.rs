@@ -3,10 +3,10 @@
 
 mod detail;
 mod draw;
+mod history;
 mod list;
-mod paint;
 mod state;
-mod track;
+mod widgets;
 
 pub use draw::draw;
 pub use state::{Event, Key, State};

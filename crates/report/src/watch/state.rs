@@ -1,6 +1,6 @@
 //! The state of the view, and what events make of it.
 
-use super::track::{HISTORY, Track};
+use super::history::{HISTORY, Track};
 use super::{detail, list};
 use std::cmp::Ordering;
 use untax_core::Check;

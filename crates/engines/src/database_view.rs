@@ -2,7 +2,7 @@
 
 use crate::answer::Answer;
 use crate::memory::Memory;
-use crate::table::{Process, Table};
+use crate::process_table::{Process, Table};
 use untax_core::Reading::{self, Absent};
 use untax_core::database::{Accesses, Cgroup, HugePageUse, Model, Settings};
 use untax_core::host::HostFacts;

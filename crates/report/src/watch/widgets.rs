@@ -1,7 +1,7 @@
 //! Pieces of lines: text that is safe to show, and small pictures made of characters. Each picture
 //! can be read without colours.
 
-use super::track::Level;
+use super::history::Level;
 use crate::format::{THIN, clean};
 use jiff::Timestamp;
 use ratatui::style::{Color, Modifier, Style};

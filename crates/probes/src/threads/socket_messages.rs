@@ -1,6 +1,6 @@
 //! Whether it is seen what threads send and receive, which tells requests that nobody waited for.
 
-use super::total::{STARTED, grown};
+use super::totals::{STARTED, grown};
 use super::{Slice, Threads, now};
 use crate::bpf::Running;
 use libbpf_rs::ProgramMut;

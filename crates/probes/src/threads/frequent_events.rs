@@ -1,7 +1,7 @@
 //! The functions at events that may be frequent: a pause is without those that are.
 
-use super::messages::MESSAGES;
 use super::samples::ADDRESSES;
+use super::socket_messages::MESSAGES;
 use crate::bpf::Running;
 
 pub(super) const HOT: [&str; 6] =

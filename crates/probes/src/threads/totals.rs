@@ -73,7 +73,7 @@ pub(super) fn longest(total: &[u64]) -> Vec<Longest> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fresh::tests::places;
+    use super::super::kernel_types::tests::places;
     use super::*;
 
     #[test]

@@ -1,7 +1,7 @@
 //! One moment of a host: every file, link, listing and answer is read through here.
 
+use crate::captured::Moment;
 use crate::files;
-use crate::moment::Moment;
 use crate::record::{Kind, Record};
 use serde::Serialize;
 use serde::de::DeserializeOwned;

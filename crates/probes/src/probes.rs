@@ -1,9 +1,9 @@
 //! All probes of a window together.
 
-use crate::groups::pressed;
+use crate::group_memory::pressed;
 use crate::io::Watch;
-use crate::others::{busiest, kernel_workers_s};
-use crate::sending::Sending;
+use crate::other_cpu_users::{busiest, kernel_workers_s};
+use crate::send_rates::Sending;
 use crate::{Threads, sample_faults};
 use std::time::{Duration, Instant};
 use untax_core::window::{FaultSample, Loads, Sent};

@@ -1,6 +1,6 @@
 //! Files of settings that include each other, as those of PostgreSQL, MySQL and MariaDB do.
 
-use crate::scene::Scene;
+use crate::database_view::Scene;
 use crate::settings::{Values, has_extension};
 use untax_core::Reading::{self, Absent, Present};
 

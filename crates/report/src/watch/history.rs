@@ -1,6 +1,6 @@
 //! What is remembered of one database, window by window.
 
-use crate::{facts, tell, time};
+use crate::{facts, summary, time};
 use jiff::Timestamp;
 use std::collections::VecDeque;
 use untax_core::check::{Check, Checked};
@@ -138,7 +138,7 @@ impl Track {
         at: Timestamp,
     ) {
         self.push(Some(moment));
-        for finding in tell::in_order(findings) {
+        for finding in summary::in_order(findings) {
             let cause = Cause { finding: finding.clone(), seen: at, now: true };
             match self.causes.iter_mut().find(|known| known.finding.rule == finding.rule) {
                 Some(known) => *known = cause,

@@ -1,7 +1,7 @@
 //! Which threads are watched.
 
-use super::fresh::Fresh;
-use super::watched::Watched;
+use super::kernel_types::Fresh;
+use super::watched_database::Watched;
 use super::{MAX_DATABASES, Threads, UNSEEN, is_limited, now, samples, syscalls};
 use libbpf_rs::{ErrorExt as _, ErrorKind, MapCore, MapFlags};
 use untax_core::Database;
