@@ -23,7 +23,7 @@ check() {
 if grep -q '"databases": *\[\]' "$aside/look.json"; then
     echo "No database runs here: starting a scratch PostgreSQL with load." >&2
     scripts/needs.sh check
-    cargo build --release --package untax-lab --example scratch
+    cargo build --release --package untax-scenes --example scratch
     check "$CARGO_TARGET_DIR/release/examples/scratch" \
         "$untax" check --pid '{pid}' --window 10s --html "$report"
 else

@@ -16,7 +16,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
-use untax_lab::{CAUSES, Cause, Dose, Engine, Turn};
+use untax_lab::{CAUSES, Cause, Dose};
+use untax_scenes::{Engine, Turn};
 
 /// How soon everything must be gone. A server gets a minute to end in good order.
 const WITHIN: Duration = Duration::from_secs(90);

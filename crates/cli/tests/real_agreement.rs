@@ -28,7 +28,8 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use support::{Bystander, Untax, database};
-use untax_lab::{Cause, Dose, Engine, LabError, Network, Pgbench, Place, Postgres, Scene, Setup};
+use untax_lab::{Cause, Dose, Scene};
+use untax_scenes::{Engine, Network, Pgbench, Place, Postgres, SceneError, Setup};
 
 /// How far both may be apart.
 const ALLOWED: f64 = 0.05;
@@ -230,10 +231,10 @@ fn retransmissions_are_those_of_nstat() {
 }
 
 /// What `perf stat` counts in all processes of a server and in those that it starts.
-fn perf_faults(main: u32) -> Result<(Reporter, Counter), LabError> {
+fn perf_faults(main: u32) -> Result<(Reporter, Counter), SceneError> {
     if !Command::new("perf").arg("--version").output().is_ok_and(|out| out.status.success()) {
         let (program, package) = ("perf".to_owned(), "linux-perf".to_owned());
-        return Err(LabError::Missing { program, package });
+        return Err(SceneError::Missing { program, package });
     }
     // A process that ends before `perf` comes to it makes `perf` end too.
     for _ in 0..20 {
@@ -291,7 +292,7 @@ fn page_faults_are_those_of_perf() {
 }
 
 /// A server whose six clients compute.
-fn computing() -> Result<(Postgres, Bystander), LabError> {
+fn computing() -> Result<(Postgres, Bystander), SceneError> {
     let postgres = Postgres::start(Place::Host, &[("shared_buffers", "128MB")])?;
     let load = scripted(&postgres, "SELECT count(*) FROM generate_series(1, 1000000);\n", 6);
     Ok((postgres, load))
@@ -342,7 +343,7 @@ fn and_what_bpftrace_sees_between_waking_and_running() {
         let (program, package) = ("bpftrace".to_owned(), "bpftrace".to_owned());
         let mut bpftrace = Command::new(&program);
         if !bpftrace.arg("--version").output().is_ok_and(|out| out.status.success()) {
-            return Err(LabError::Missing { program, package });
+            return Err(SceneError::Missing { program, package }.into());
         }
         let (postgres, _load) = computing()?;
         let pid = postgres.pid().unwrap();

@@ -13,7 +13,7 @@ mod support;
 use serde_json::Value;
 use std::process::{Command, Stdio};
 use support::{Bystander, Untax, database, rules, texts};
-use untax_lab::{MariaDb, Pgbench, Place, Postgres, Redis};
+use untax_scenes::{MariaDb, Pgbench, Place, Postgres, Redis};
 
 /// The findings that do not depend on what else the machine did at that moment.
 fn lasting(check: &Value) -> Vec<&str> {

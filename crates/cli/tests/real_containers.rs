@@ -12,7 +12,7 @@ mod support;
 
 use serde_json::Value;
 use support::{Untax, database, rules, texts, unmeasured};
-use untax_lab::{Place, Redis};
+use untax_scenes::{Place, Redis};
 
 const RULE: &str = "duplicate-machine-id";
 

@@ -18,7 +18,7 @@ use std::os::unix::fs::{MetadataExt, fchown, symlink};
 use std::path::Path;
 use std::process::Command;
 use support::Untax;
-use untax_lab::{LabError, Pgbench, Place, Postgres};
+use untax_scenes::{Pgbench, Place, Postgres, SceneError};
 
 /// A file on a loop device with ext4, gone when dropped, whatever happened.
 struct Disk {
@@ -26,21 +26,22 @@ struct Disk {
     device: String,
 }
 
-fn run(program: &str, arguments: &[&str]) -> Result<String, LabError> {
-    let output = Command::new(program).args(arguments).output().map_err(|_| LabError::Missing {
-        program: program.to_owned(),
-        package: "fio e2fsprogs util-linux".to_owned(),
-    })?;
+fn run(program: &str, arguments: &[&str]) -> Result<String, SceneError> {
+    let output =
+        Command::new(program).args(arguments).output().map_err(|_| SceneError::Missing {
+            program: program.to_owned(),
+            package: "fio e2fsprogs util-linux".to_owned(),
+        })?;
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     let status = output.status.to_string();
     if !output.status.success() {
-        return Err(LabError::Failed { program: program.to_owned(), status, said });
+        return Err(SceneError::Failed { program: program.to_owned(), status, said });
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 impl Disk {
-    fn new() -> Result<Self, LabError> {
+    fn new() -> Result<Self, SceneError> {
         let folder = tempfile::tempdir().unwrap();
         let image = folder.path().join("image");
         fs::File::create(&image).unwrap().set_len(512 << 20).unwrap();
@@ -279,6 +280,6 @@ fn a_journal_is_the_filesystems_own() {
     });
 }
 
-fn wal_written(postgres: &Postgres) -> Result<f64, LabError> {
+fn wal_written(postgres: &Postgres) -> Result<f64, SceneError> {
     Ok(postgres.sql("SELECT pg_current_wal_insert_lsn() - '0/0'")?.trim().parse().unwrap())
 }

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use support::numbers::{gap, part, possible, sum, untraced};
 use support::threads::{Threads, built};
 use support::{Bystander, Ran, Untax, database, demand, one_of, rules, text, unmeasured};
-use untax_lab::{Disk, Group, Pgbench, Place, Postgres, Redis, RedisBenchmark, Setup, Thp};
+use untax_scenes::{Disk, Group, Pgbench, Place, Postgres, Redis, RedisBenchmark, Setup, Thp};
 
 /// A load that outlasts every check.
 const LOAD: RedisBenchmark = RedisBenchmark {

@@ -14,7 +14,7 @@ use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 use support::limited::Limited;
 use support::{Untax, apply, text};
-use untax_lab::{Place, Postgres};
+use untax_scenes::{Place, Postgres};
 
 /// Ends a wait that nothing would; measures nothing.
 const HUNG: Duration = Duration::from_secs(120);

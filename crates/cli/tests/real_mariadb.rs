@@ -11,7 +11,7 @@
 mod support;
 
 use support::{Untax, database, rules};
-use untax_lab::{HugePages, LabError, MariaDb, Place, Sysbench};
+use untax_scenes::{HugePages, MariaDb, Place, SceneError, Sysbench};
 
 const ROWS: u64 = 500_000;
 
@@ -37,7 +37,7 @@ fn small_pages_are_found_and_large_pages_are_not() {
     });
 }
 
-fn check_loaded(mariadb: &MariaDb) -> Result<serde_json::Value, LabError> {
+fn check_loaded(mariadb: &MariaDb) -> Result<serde_json::Value, SceneError> {
     let load = Sysbench { threads: 8, seconds: 600, rows: ROWS };
     let _load = mariadb.sysbench_run(&load)?;
     let pid = mariadb.pid().unwrap();

@@ -18,7 +18,7 @@ use support::{Untax, apply, database, plan, rules, settle, text};
 use untax_changes::{Tree, executor, target};
 use untax_core::plan::{Effect, Step, Target};
 use untax_core::receipt::Header;
-use untax_lab::{HugePages, Pgbench, Place, Postgres, Redis, Thp};
+use untax_scenes::{HugePages, Pgbench, Place, Postgres, Redis, Thp};
 
 const POOL: &str = "/proc/sys/vm/nr_hugepages";
 const THP: &str = "/sys/kernel/mm/transparent_hugepage/enabled";

@@ -12,7 +12,7 @@ mod support;
 
 use serde_json::Value;
 use support::{Untax, database, page_tables, rules, settle, unmeasured};
-use untax_lab::{HugePages, LabError, Pgbench, Place, Postgres};
+use untax_scenes::{HugePages, Pgbench, Place, Postgres, SceneError};
 
 const CONNECTIONS: u32 = 64;
 
@@ -24,7 +24,7 @@ struct Size {
 }
 
 /// Small pages under 64 connections are found with their page tables; huge pages are not.
-fn pages_off_and_on(size: &Size) -> Result<(), LabError> {
+fn pages_off_and_on(size: &Size) -> Result<(), SceneError> {
     let buffers = ("shared_buffers", size.shared_buffers);
     let mut postgres = Postgres::start(Place::Host, &[buffers, ("huge_pages", "off")])?;
     postgres.pgbench_fill(size.scale, size.fillfactor)?;
@@ -54,7 +54,7 @@ fn pages_off_and_on(size: &Size) -> Result<(), LabError> {
 }
 
 /// The database as checked under load, and its page tables as seen right after.
-fn check_loaded(untax: &Untax, postgres: &Postgres) -> Result<(Value, u64), LabError> {
+fn check_loaded(untax: &Untax, postgres: &Postgres) -> Result<(Value, u64), SceneError> {
     postgres.sql("CREATE EXTENSION IF NOT EXISTS pg_prewarm")?;
     postgres.sql("SELECT pg_prewarm('pgbench_accounts')")?;
     let pid = postgres.pid().unwrap();
@@ -77,12 +77,16 @@ fn check_loaded(untax: &Untax, postgres: &Postgres) -> Result<(Value, u64), LabE
 
 #[test]
 fn small_pages_are_found_and_huge_pages_are_not() {
-    support::real(|| pages_off_and_on(&Size { shared_buffers: "1GB", scale: 12, fillfactor: 20 }));
+    support::real(|| {
+        Ok(pages_off_and_on(&Size { shared_buffers: "1GB", scale: 12, fillfactor: 20 })?)
+    });
 }
 
 #[test]
 fn so_they_are_at_six_gigabytes() {
-    support::real(|| pages_off_and_on(&Size { shared_buffers: "6GB", scale: 50, fillfactor: 15 }));
+    support::real(|| {
+        Ok(pages_off_and_on(&Size { shared_buffers: "6GB", scale: 50, fillfactor: 15 })?)
+    });
 }
 
 #[test]

@@ -12,7 +12,7 @@ mod support;
 
 use serde_json::Value;
 use support::{Untax, database, rules};
-use untax_lab::{LabError, Place, Redis, RedisBenchmark, Settings, Thp};
+use untax_scenes::{Place, Redis, RedisBenchmark, SceneError, Settings, Thp};
 
 #[test]
 fn transparent_huge_pages_are_found_where_redis_lets_them_in() {
@@ -37,7 +37,7 @@ fn transparent_huge_pages_are_found_where_redis_lets_them_in() {
     });
 }
 
-fn check_loaded(settings: Settings) -> Result<Value, LabError> {
+fn check_loaded(settings: Settings) -> Result<Value, SceneError> {
     let redis = Redis::start(Place::Host, settings)?;
     let load = |requests, writes| RedisBenchmark {
         clients: 8,

@@ -17,8 +17,8 @@ use std::process::Command;
 use support::{Ran, Untax, plan, settings_of_host};
 use untax_core::Plan;
 use untax_core::plan::{Effect, Step, Target};
-use untax_lab::{LabError, Place, Redis, Thp};
 use untax_remedies::sealed;
+use untax_scenes::{Place, Redis, SceneError, Thp};
 
 /// A plan against `thp-mode`, from a real check.
 struct Made {
@@ -29,7 +29,7 @@ struct Made {
 }
 
 impl Made {
-    fn new() -> Result<Self, LabError> {
+    fn new() -> Result<Self, SceneError> {
         let thp = Thp::set("always")?;
         let redis = Redis::start(Place::Host, &[("disable-thp", "no")])?;
         let untax = Untax::new();

@@ -15,9 +15,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use support::numbers::part;
 use support::{Bystander, Untax, database, rules, unmeasured};
-use untax_lab::{
-    Cause, Disk, Dose, Engine, Group, LabError, MariaDb, Pgbench, Place, Postgres, Redis,
-    RedisBenchmark, Scene, Setup,
+use untax_lab::{Cause, Dose, Scene};
+use untax_scenes::{
+    Disk, Engine, Group, MariaDb, Pgbench, Place, Postgres, Redis, RedisBenchmark, SceneError,
+    Setup,
 };
 
 /// Longer than any check of it takes.
@@ -32,12 +33,12 @@ const READS: RedisBenchmark = RedisBenchmark {
     writes: false,
 };
 
-fn missing(program: &str, package: &str) -> LabError {
-    LabError::Missing { program: program.to_owned(), package: package.to_owned() }
+fn missing(program: &str, package: &str) -> SceneError {
+    SceneError::Missing { program: program.to_owned(), package: package.to_owned() }
 }
 
 /// A program of PostgreSQL that is in no path.
-fn program_of_postgres(name: &str) -> Result<PathBuf, LabError> {
+fn program_of_postgres(name: &str) -> Result<PathBuf, SceneError> {
     let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
     let mut programs = versions.map(|version| version.path().join("bin").join(name));
     programs.find(|path| path.exists()).ok_or_else(|| missing(name, "postgresql-client"))

@@ -17,8 +17,8 @@ use serde_json::Value;
 use std::process::Command;
 use support::numbers::{part, sum};
 use support::{Bystander, Untax, database, rules};
-use untax_lab::{
-    Group, LabError, Load, MariaDb, Pgbench, Place, Postgres, Redis, RedisBenchmark, Settings,
+use untax_scenes::{
+    Group, Load, MariaDb, Pgbench, Place, Postgres, Redis, RedisBenchmark, SceneError, Settings,
     Sysbench,
 };
 
@@ -136,7 +136,7 @@ fn processes_of_one_database_are_not_its_clients() {
 }
 
 /// A MariaDB that eight clients ask.
-fn busy(settings: Settings) -> Result<(MariaDb, Load), LabError> {
+fn busy(settings: Settings) -> Result<(MariaDb, Load), SceneError> {
     let mariadb = MariaDb::start(Place::Host, settings)?;
     mariadb.sysbench_fill(50_000)?;
     let load = mariadb.sysbench_run(&Sysbench { threads: 8, seconds: MINUTES, rows: 50_000 })?;
@@ -178,14 +178,14 @@ fn threads_whose_clients_have_gone_wait_for_no_lock() {
         let mariadb = MariaDb::start(Place::Host, &[])?;
         let pid = mariadb.pid().unwrap();
         // They come, ask for nothing dear and go again, and their threads stay for those to come.
-        let visits = || -> Result<(), LabError> {
+        let visits = || -> Result<(), SceneError> {
             std::thread::scope(|scope| {
                 let visit = |_| scope.spawn(|| mariadb.sql("select 1").map(drop));
                 let visits: Vec<_> = (0..CLIENTS).map(visit).collect();
                 visits.into_iter().try_for_each(|visit| visit.join().unwrap())
             })
         };
-        let kept = || -> Result<u32, LabError> {
+        let kept = || -> Result<u32, SceneError> {
             let kept = mariadb.sql("show global status like 'Threads_cached'")?;
             Ok(kept.split_whitespace().last().unwrap().parse().unwrap())
         };
@@ -202,7 +202,7 @@ fn threads_whose_clients_have_gone_wait_for_no_lock() {
                 visits()?;
                 std::thread::sleep(std::time::Duration::from_millis(500));
             }
-            Ok::<_, LabError>(check.join().unwrap())
+            Ok::<_, SceneError>(check.join().unwrap())
         })?;
         let kept = kept()?;
         assert!(kept >= CLIENTS / 2, "{kept} threads are kept: nothing is tested");
@@ -278,7 +278,7 @@ fn connections_take_what_the_server_computes_more_for_each_request() {
             let running = postgres.pgbench(&load)?;
             let found = database(&Untax::new().check(pid), pid).clone();
             let requests = running.finish()? * f64::from(seconds);
-            Ok::<_, LabError>(((computed(pid) - before) as f64 / requests, found))
+            Ok::<_, SceneError>(((computed(pid) - before) as f64 / requests, found))
         };
         let (with, found) = ticks_per_request(true)?;
         // Each new process faults its memory in.
@@ -346,7 +346,7 @@ fn processes_started() -> u64 {
 /// much a share may be off. The check agrees with schedstat, which cannot tell why they wait.
 ///
 /// Where it is known, schedstat is to say what they lose too: others take more from them now and then.
-fn spinning(group: &Group, cpus: &str, lost: Option<f64>) -> Result<[f64; 3], LabError> {
+fn spinning(group: &Group, cpus: &str, lost: Option<f64>) -> Result<[f64; 3], SceneError> {
     let (_, directory) = group.directory("cpu", "cpu")?;
     let mut spinners = Command::new("sh");
     spinners.args(["-c", SPIN, "spin", directory, cpus]);

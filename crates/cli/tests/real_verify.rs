@@ -18,11 +18,11 @@ use support::restarts::Restarts;
 use support::{Untax, apply, database, plan, rules, settings_of_host, settle, text};
 use untax_core::Bytes;
 use untax_core::plan::Target;
-use untax_lab::{
-    DirtyLimits, Disk, Group, HugePages, LabError, Limit, MariaDb, PgBouncer, Pgbench, Place,
-    Postgres, Redis, Setup,
-};
 use untax_remedies::sealed;
+use untax_scenes::{
+    DirtyLimits, Disk, Group, HugePages, Limit, MariaDb, PgBouncer, Pgbench, Place, Postgres,
+    Redis, SceneError, Setup,
+};
 
 /// The factor that was measured, and what is concluded from it.
 fn told(verified: &Value) -> (f64, String) {
@@ -66,7 +66,7 @@ fn huge_pages_are_verified_where_they_are_applied_and_everything_comes_back() {
         let first = apply(&untax, &id);
         assert!(text(&configuration).contains("huge_pages = on"));
         let workload = pgbench(&postgres, postgres.port(), "-S -M prepared -c 64 -j 2 -T 3");
-        let restart = |postgres: &mut Postgres| -> Result<(), LabError> {
+        let restart = |postgres: &mut Postgres| -> Result<(), SceneError> {
             postgres.restart_as_it_is()?;
             let warm = "SELECT pg_prewarm('pgbench_accounts'), pg_prewarm('pgbench_accounts_pkey')";
             postgres.sql(warm).map(drop)
@@ -164,7 +164,7 @@ fn sorts_that_spill_are_held_back_by_low_limits_of_dirty_pages_until_these_are_r
 }
 
 /// Connections of pgbench, or of a pooler for it.
-fn backends(postgres: &Postgres) -> Result<usize, LabError> {
+fn backends(postgres: &Postgres) -> Result<usize, SceneError> {
     let whose = "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'pgbench%'";
     Ok(postgres.sql(whose)?.trim().parse().unwrap())
 }

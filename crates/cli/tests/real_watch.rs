@@ -19,7 +19,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 use support::tty::{Ended, HUNG, Tty, end_of, on_terminal};
 use support::{Bystander, Untax, unmeasured};
-use untax_lab::{LabError, Load, Pgbench, Place, Postgres};
+use untax_scenes::{Load, Pgbench, Place, Postgres, SceneError};
 
 /// Whatever pool of huge pages this machine has, something is found.
 const BUFFERS: [(&str, &str); 2] = [("shared_buffers", "256MB"), ("huge_pages", "off")];
@@ -209,7 +209,7 @@ impl Drop for Stream {
 }
 
 /// A server under load, so many times pgbench's smallest.
-fn loaded(scale: u32) -> Result<(Postgres, Load), LabError> {
+fn loaded(scale: u32) -> Result<(Postgres, Load), SceneError> {
     let postgres = Postgres::start(Place::Host, &BUFFERS)?;
     postgres.pgbench_fill(scale, 100)?;
     let load = postgres.pgbench(&LOAD)?;

@@ -20,7 +20,7 @@ use untax_experiments::pages::table::Layout;
 use untax_experiments::pages::{Access, Model, Page};
 use untax_experiments::pools::{BenchLock, Guard, Pool, Tree};
 use untax_experiments::{Interrupt, Program};
-use untax_lab::Turn;
+use untax_scenes::Turn;
 
 const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/reference/read.c");
 const WIDTHS: [u64; 3] = [128, 8192, 16384];

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use untax_experiments::pages::{Access, Model, Page, Request};
 use untax_experiments::pools::{Journal, Pool, Tree};
 use untax_host::{Host, command_line, process};
-use untax_lab::Turn;
+use untax_scenes::Turn;
 
 const SHMEM: &str = "/sys/kernel/mm/transparent_hugepage/shmem_enabled";
 const PROGRAM: &str = env!("CARGO_BIN_EXE_untax-experiments");

@@ -12,7 +12,7 @@ use untax_experiments::pools::{BenchLock, Pool, Setting, Tree, shared_transparen
 use untax_experiments::{
     Bench, Interrupt, Machine, Nobody, Observer, Program, Progress, calibrate,
 };
-use untax_lab::Turn;
+use untax_scenes::Turn;
 
 /// Pools belong to the whole machine: whoever changes them does so when it is their turn.
 fn alone() -> Turn {

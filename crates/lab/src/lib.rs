@@ -1,64 +1,12 @@
-//! Scratch databases, loads and host settings for tests, benches and demonstrations.
+//! Causes on purpose: a scratch database with one problem, switched on and off.
 //!
-//! Everything here takes care of itself: a shell in a process group of its own holds the other end
-//! of a pipe and cleans up as soon as that pipe closes, be it because the value was dropped or
-//! because this process was killed in any way, SIGKILL included (see `shell.rs`). So nothing is
-//! left running, mounted, set or lying about, but for controllers that the root of control groups of version 2
-//! passes down from then on, which limits nobody.
-//!
-//! ```no_run
-//! use untax_lab::{HugePages, Pgbench, Place, Postgres, Turn};
-//!
-//! # fn main() -> Result<(), untax_lab::LabError> {
-//! let _turn = Turn::wait()?;
-//! let _pool = HugePages::reserve(600)?;
-//! let settings = [("shared_buffers", "1GB"), ("huge_pages", "on")];
-//! let postgres = Postgres::start(Place::Host, &settings)?;
-//! postgres.pgbench_fill(10, 100)?;
-//! let load = postgres.pgbench(&Pgbench { clients: 16, seconds: 10, ..Pgbench::default() })?;
-//! let transactions_per_s = load.finish()?;
-//! # Ok(())
-//! # }
-//! ```
+//! One file for each cause, named by the rule that is to find it. Servers, loads and all that is
+//! around them come from `untax_scenes`.
 
-mod account;
 mod causes;
-mod container;
-mod disk;
 mod error;
-mod group;
-mod load;
-mod mariadb;
-mod neighbour;
-mod network;
-mod pgbouncer;
-mod postgres;
-mod program;
-mod redis;
 mod scene;
-mod scratch;
-mod server;
-mod setting;
-mod setup;
-mod shell;
-mod work;
 
 pub use causes::{CAUSES, Cause, Dose, Injected, Need, Plan};
-pub use disk::{Disk, Freezes, Limit};
 pub use error::LabError;
-pub use group::{Group, Version};
-pub use load::{Load, Pgbench, RedisBenchmark, Sysbench};
-pub use mariadb::MariaDb;
-pub use neighbour::Neighbour;
-pub use network::{Narrow, Network, Tracked};
-pub use pgbouncer::PgBouncer;
-pub use postgres::Postgres;
-pub use redis::Redis;
 pub use scene::Scene;
-pub use server::Place;
-pub use setting::{DirtyLimits, HugePages, Setting, Thp, Turn};
-pub use setup::Setup;
-pub use work::{Engine, Kind, Served, Work};
-
-/// Settings of a server by name, in the server's own words; later ones win.
-pub type Settings<'a> = &'a [(&'a str, &'a str)];

@@ -1,14 +1,12 @@
 //! A scratch server with all that a cause needs around it, and the cause switched on and off.
 
+use crate::LabError;
 use crate::causes::{Cause, Dose, Injected, Plan};
-use crate::disk::{Disk, Limit};
-use crate::group::Group;
-use crate::network::{Narrow, Network};
-use crate::setting::{Instead, Setting};
-use crate::setup::Setup;
-use crate::work::{Engine, Served};
-use crate::{HugePages, LabError, Load, MariaDb, Postgres, Redis};
 use std::time::Duration;
+use untax_scenes::{
+    Disk, Engine, Group, HugePages, Instead, Limit, Load, MariaDb, Narrow, Network, Postgres,
+    Redis, SceneError, Served, Setting, Setup,
+};
 
 /// A server, prepared for one cause. Fields are dropped in this order: the cause is removed, the
 /// server ends, then what is around it goes.
@@ -112,7 +110,7 @@ impl Scene {
 
     /// Starts the load: that of the cause while it is on, when it has one of its own. `None` when
     /// nobody is to ask anything of the server.
-    pub fn load(&self, seconds: u32) -> Result<Option<Load>, LabError> {
+    pub fn load(&self, seconds: u32) -> Result<Option<Load>, SceneError> {
         let own = self.plan.cause_work.filter(|_| self.injected.is_some());
         let Some(work) = own.or(self.plan.work) else { return Ok(None) };
         self.server.work(work, self.plan.fill_mebibytes, seconds).map(Some)
@@ -153,27 +151,27 @@ impl Scene {
     }
 
     /// The group that it shares with neighbours.
-    pub fn pod(&self) -> Result<&Group, LabError> {
+    pub fn pod(&self) -> Result<&Group, SceneError> {
         let why = "this server shares its control group with nobody".to_owned();
-        self.pod.as_ref().ok_or(LabError::Host { why })
+        self.pod.as_ref().ok_or(SceneError::Host { why })
     }
 
     /// The server's disk.
-    pub fn disk(&self) -> Result<&Disk, LabError> {
+    pub fn disk(&self) -> Result<&Disk, SceneError> {
         let why = "this server has no disk of its own".to_owned();
-        self.disk.as_ref().ok_or(LabError::Host { why })
+        self.disk.as_ref().ok_or(SceneError::Host { why })
     }
 
     /// Has the server's disk do other than the planned number of requests a second, until dropped.
-    pub fn limit_requests(&self, a_second: u64) -> Result<Vec<Instead>, LabError> {
+    pub fn limit_requests(&self, a_second: u64) -> Result<Vec<Instead>, SceneError> {
         let planned = self.plan.disk_requests_per_s.unwrap_or_default();
         Disk::instead(&self.request_limits, planned, a_second)
     }
 
     /// The server's network.
-    pub fn network(&self) -> Result<&Network, LabError> {
+    pub fn network(&self) -> Result<&Network, SceneError> {
         let why = "this server has no network of its own".to_owned();
-        self.network.as_ref().ok_or(LabError::Host { why })
+        self.network.as_ref().ok_or(SceneError::Host { why })
     }
 
     /// How many CPUs this machine has.

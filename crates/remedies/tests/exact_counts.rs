@@ -16,8 +16,8 @@ use std::process::{Command, ExitCode};
 use untax_core::{Check, Reading, Snapshot};
 use untax_engines::{Asker, Selection};
 use untax_host::Host;
-use untax_lab::{HugePages, LabError, MariaDb, Place, Postgres, Turn};
 use untax_remedies::Wish;
+use untax_scenes::{HugePages, MariaDb, Place, Postgres, SceneError, Turn};
 
 /// Configurations when no number is given.
 const FEW: u64 = 3;
@@ -49,7 +49,7 @@ fn main() -> ExitCode {
 /// Whether the machine lacks what the test needs, and may.
 fn is_missing(error: &(dyn std::error::Error + 'static)) -> bool {
     let required = std::env::var_os("UNTAX_REQUIRE_REAL").is_some_and(|value| value == "1");
-    let missing = matches!(error.downcast_ref(), Some(LabError::Missing { .. }));
+    let missing = matches!(error.downcast_ref(), Some(SceneError::Missing { .. }));
     !required && (missing || !rustix::process::geteuid().is_root())
 }
 

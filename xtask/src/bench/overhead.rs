@@ -19,7 +19,7 @@ use std::os::unix::process::CommandExt as _;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 use untax_core::stats;
-use untax_lab::{Load, Network, Pgbench, Postgres, Redis, RedisBenchmark, Setup, Turn};
+use untax_scenes::{Load, Network, Pgbench, Postgres, Redis, RedisBenchmark, Setup, Turn};
 
 /// What to measure.
 #[derive(Debug, Args)]

@@ -13,7 +13,7 @@ use clap::Args;
 use serde_json::Value;
 use std::path::Path;
 use untax_core::{Interval, stats};
-use untax_lab::{HugePages, Pgbench, Place, Postgres, Turn};
+use untax_scenes::{HugePages, Pgbench, Place, Postgres, Turn};
 
 /// What to measure.
 #[derive(Debug, Args)]

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use untax_core::{Interval, stats};
-use untax_lab::{Place, Postgres, Turn};
+use untax_scenes::{Place, Postgres, Turn};
 
 /// What to measure.
 #[derive(Debug, Args)]

@@ -17,7 +17,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 use untax_core::power::FACTOR;
 use untax_core::verdict::{Trial, Verification, Word, judge};
-use untax_lab::{Place, Postgres, Turn};
+use untax_scenes::{Place, Postgres, Turn};
 
 /// What to measure.
 #[derive(Debug, Args)]

@@ -2,7 +2,7 @@
 
 use super::{Untax, plan, text};
 use serde_json::Value;
-use untax_lab::{Group, LabError, Redis, RedisBenchmark, Setting, Setup};
+use untax_scenes::{Group, Redis, RedisBenchmark, SceneError, Setting, Setup};
 
 /// The server; its limit and its group go after it.
 pub struct Limited {
@@ -14,7 +14,7 @@ pub struct Limited {
 
 impl Limited {
     /// Starts it with so many CPUs.
-    pub fn start(cpus: f64) -> Result<Self, LabError> {
+    pub fn start(cpus: f64) -> Result<Self, SceneError> {
         let group = Group::for_server()?;
         let limit = group.limit_cpus(cpus)?;
         let (_, directory) = group.directory("cpu", "cpu")?;
@@ -29,7 +29,7 @@ impl Limited {
     }
 
     /// The plan from a check under load: its id, and itself.
-    pub fn planned(&self, untax: &Untax) -> Result<(String, Value), LabError> {
+    pub fn planned(&self, untax: &Untax) -> Result<(String, Value), SceneError> {
         let load = RedisBenchmark {
             clients: 8,
             requests: 1_000_000_000,

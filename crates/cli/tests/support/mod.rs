@@ -22,8 +22,9 @@ use std::time::Duration;
 use tempfile::TempDir;
 use untax_core::Plan;
 use untax_core::plan::{Effect, Step, Target};
-use untax_lab::{LabError, Turn};
+use untax_lab::LabError;
 use untax_remedies::sealed;
+use untax_scenes::{SceneError, Turn};
 
 /// Longer than any run here takes: ends one that hangs, measures nothing.
 const HUNG_S: &str = "900";
@@ -34,11 +35,13 @@ pub fn real(test: impl FnOnce() -> Result<(), LabError>) {
     let turn = if rustix::process::geteuid().is_root() {
         Turn::wait()
     } else {
-        Err(LabError::NeedsRoot { what: "a test on real servers" })
+        Err(SceneError::NeedsRoot { what: "a test on real servers" })
     };
-    match turn.and_then(|_turn| test()) {
+    match turn.map_err(LabError::from).and_then(|_turn| test()) {
         Ok(()) => {}
-        Err(error @ (LabError::Missing { .. } | LabError::NeedsRoot { .. })) if !required => {
+        Err(LabError::Scene(
+            error @ (SceneError::Missing { .. } | SceneError::NeedsRoot { .. }),
+        )) if !required => {
             // Not with a macro: the test harness keeps what those print of a passing test.
             let mut stderr = std::io::stderr();
             writeln!(stderr, "\nSKIPPED: {error}\n").unwrap();

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
-use untax_lab::LabError;
+use untax_scenes::SceneError;
 
 /// Two pipes: one for asking, one for the answer.
 pub struct Restarts {
@@ -48,7 +48,7 @@ impl Restarts {
     /// Does something, and restarts whenever the command asks for it meanwhile.
     pub fn serve<T>(
         &self,
-        restart: impl FnMut() -> Result<(), LabError> + Send,
+        restart: impl FnMut() -> Result<(), SceneError> + Send,
         meanwhile: impl FnOnce() -> T,
     ) -> T {
         let (ask, answer) = (self.pipe("ask"), self.pipe("answer"));
@@ -60,7 +60,7 @@ impl Restarts {
     }
 }
 
-fn answer_all(ask: &Path, answer: &Path, mut restart: impl FnMut() -> Result<(), LabError>) {
+fn answer_all(ask: &Path, answer: &Path, mut restart: impl FnMut() -> Result<(), SceneError>) {
     while fs::read_to_string(ask).unwrap().trim() == "restart" {
         let said = restart().map_or_else(|error| error.to_string(), |()| "done".to_owned());
         fs::write(answer, said + "\n").unwrap();

@@ -1,7 +1,7 @@
 //! A table of connections that is full.
 
 use super::{Cause, Injected, Need, Plan};
-use crate::work::{Engine, Kind, Work};
+use untax_scenes::{Engine, Kind, Work};
 
 /// Eight clients that come and go fill it within a second, and then wait until it is swept.
 const MOST_CONNECTIONS: u32 = 200;

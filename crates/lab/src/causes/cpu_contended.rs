@@ -1,9 +1,9 @@
 //! Neighbours that want every CPU.
 
 use super::{Cause, Injected, Need, Plan};
-use crate::neighbour::Neighbour;
 use crate::scene::Scene;
-use crate::work::Engine;
+use untax_scenes::Engine;
+use untax_scenes::Neighbour;
 
 /// How many neighbours, each a control group of the weight of the database's own with as many busy
 /// programs as there are CPUs: a group's weight counts, and not how many programs are in it.

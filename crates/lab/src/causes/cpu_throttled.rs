@@ -1,7 +1,7 @@
 //! A CPU limit below the need.
 
 use super::{Cause, Injected, Need, Plan};
-use crate::work::Engine;
+use untax_scenes::Engine;
 
 /// Much less than any engine takes of one CPU under full load.
 const CPUS: f64 = 0.3;

@@ -1,9 +1,9 @@
 //! Limits of dirty pages that are too low for what the database writes at once.
 
 use super::{Cause, Injected, Need, Plan};
-use crate::setting::DirtyLimits;
-use crate::work::{Engine, Kind, Work};
 use untax_core::Bytes;
+use untax_scenes::DirtyLimits;
+use untax_scenes::{Engine, Kind, Work};
 
 /// As set for a machine that copies large files.
 const BACKGROUND: Bytes = Bytes::from_mib(16);

@@ -1,7 +1,7 @@
 //! A disk that does few operations a second.
 
 use super::{Cause, Injected, Need, Plan};
-use crate::work::Engine;
+use untax_scenes::Engine;
 
 /// What a single spinning disk does, and what a small cloud volume does.
 const STRONG_PER_S: u64 = 60;

@@ -1,8 +1,8 @@
 //! A container that has its host's identity.
 
 use super::{Cause, Injected, Need, Plan};
-use crate::server::Place;
-use crate::work::Engine;
+use untax_scenes::Engine;
+use untax_scenes::Place;
 
 pub(super) const CAUSE: Cause = Cause {
     id: "duplicate-machine-id",

@@ -1,7 +1,7 @@
 //! A filesystem that hangs for moments.
 
 use super::{Cause, Injected, Need, Plan};
-use crate::work::Engine;
+use untax_scenes::Engine;
 
 /// How long it hangs, and how long it then works.
 const STRONG_S: (f64, f64) = (0.6, 0.4);

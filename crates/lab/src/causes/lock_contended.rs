@@ -1,7 +1,7 @@
 //! Clients that all change the same row.
 
 use super::{Cause, Injected, Need, Plan};
-use crate::work::{Engine, Kind, Work};
+use untax_scenes::{Engine, Kind, Work};
 
 /// Few enough to leave the CPUs idle: what many waits cost of CPU time would end with them too, and
 /// no trace can tell it.

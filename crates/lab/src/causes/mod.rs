@@ -26,13 +26,10 @@ mod tcp_retransmit;
 mod thp_mode;
 mod too_many_connections;
 
-use crate::disk;
-use crate::program;
+use crate::LabError;
 use crate::scene::Scene;
-use crate::server::Place;
-use crate::work::{Engine, Work};
-use crate::{LabError, Settings, account};
 use std::any::Any;
+use untax_scenes::{Disk, Engine, Place, Settings, Work, find_program, is_root};
 
 /// A problem that the lab can make, and the server and load that suffer from it.
 #[derive(Debug)]
@@ -100,10 +97,10 @@ impl Need {
     /// Why the machine does not have it; `None` if it has, as far as can be told beforehand.
     fn unmet(self) -> Option<String> {
         match self {
-            Self::Root if account::is_root() => None,
+            Self::Root if is_root() => None,
             Self::Root => Some("it needs root; run it with sudo".to_owned()),
-            Self::Tool(name, package) => program::find(name, package).err().map(|e| e.to_string()),
-            Self::LoopDevice if disk::has_loop_devices() => None,
+            Self::Tool(name, package) => find_program(name, package).err().map(|e| e.to_string()),
+            Self::LoopDevice if Disk::is_possible() => None,
             Self::LoopDevice => Some("it needs loop devices; this kernel has none".to_owned()),
         }
     }
@@ -243,7 +240,7 @@ impl Plan {
         Self {
             settings,
             cause_settings: None,
-            work: Some(Work { kind: crate::work::Kind::Reads, clients: 8 }),
+            work: Some(Work { kind: untax_scenes::Kind::Reads, clients: 8 }),
             cause_work: None,
             fill_mebibytes: 150,
             durable: false,
@@ -264,7 +261,7 @@ impl Plan {
     /// those of most servers do: where they have none, it is they that decide what removing a cause
     /// brings. The clients of Redis cannot think.
     pub(crate) fn unhurried(self, engine: Engine, dose: Dose) -> Self {
-        let thinking = Work { kind: crate::work::Kind::Thoughtful, clients: 16 };
+        let thinking = Work { kind: untax_scenes::Kind::Thoughtful, clients: 16 };
         match (engine, dose) {
             (Engine::Redis, _) | (_, Dose::Strong) => self,
             _ => Self { work: Some(thinking), ..self },
@@ -286,7 +283,7 @@ impl Plan {
         };
         Self {
             settings,
-            work: Some(Work { kind: crate::work::Kind::Writes, clients: 8 }),
+            work: Some(Work { kind: untax_scenes::Kind::Writes, clients: 8 }),
             durable: true,
             disk_mebibytes: Some(4096),
             ..calm

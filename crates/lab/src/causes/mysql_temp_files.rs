@@ -1,7 +1,7 @@
 //! Temporary tables that do not fit into memory.
 
 use super::{Cause, Injected, Need, Plan};
-use crate::work::{Engine, Kind, Work};
+use untax_scenes::{Engine, Kind, Work};
 
 pub(super) const CAUSE: Cause = Cause {
     id: "mysql-temp-files",

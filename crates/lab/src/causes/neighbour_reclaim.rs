@@ -2,8 +2,8 @@
 
 use super::reclaim_stall;
 use super::{Cause, Injected, Need, Plan};
-use crate::neighbour::Neighbour;
-use crate::work::{Engine, Kind, Work};
+use untax_scenes::Neighbour;
+use untax_scenes::{Engine, Kind, Work};
 
 /// What each of two takes again and again.
 const MEBIBYTES: u64 = 256;

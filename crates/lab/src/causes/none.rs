@@ -1,8 +1,8 @@
 //! No problem: a healthy server at full load, of which nothing is to be said.
 
 use super::{Cause, Injected, Need, Plan};
-use crate::redis::PIPELINED;
-use crate::work::{Engine, Kind, Work};
+use untax_scenes::PIPELINED;
+use untax_scenes::{Engine, Kind, Work};
 
 pub(super) const CAUSE: Cause = Cause {
     id: "none",

@@ -1,7 +1,7 @@
 //! No problem: a healthy server that nobody asks anything.
 
 use super::{Cause, Injected, Need, Plan};
-use crate::work::Engine;
+use untax_scenes::Engine;
 
 pub(super) const CAUSE: Cause = Cause {
     id: "none-idle",

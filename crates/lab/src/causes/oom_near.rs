@@ -1,7 +1,7 @@
 //! Memory that grows towards its limit.
 
 use super::{Cause, Injected, Need, Plan};
-use crate::work::{Engine, Kind, Work};
+use untax_scenes::{Engine, Kind, Work};
 
 /// What is left under the limit: a minute of growth, or ten where the machine is slow, so that it is seen and
 /// not met.

@@ -1,7 +1,7 @@
 //! Page tables of many connections.
 
 use super::{Cause, Injected, Need, small_pages};
-use crate::work::Engine;
+use untax_scenes::Engine;
 
 const CLIENTS: u32 = 128;
 

@@ -1,8 +1,8 @@
 //! Whole pages in the journal after every checkpoint.
 
 use super::{Cause, Injected, Need, Plan};
-use crate::Settings;
-use crate::work::Engine;
+use untax_scenes::Engine;
+use untax_scenes::Settings;
 
 /// What the disk takes a second, with the cause and without: as a cloud volume.
 const BYTES_PER_S: u64 = 24 << 20;

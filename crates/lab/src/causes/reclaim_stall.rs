@@ -1,7 +1,7 @@
 //! A memory limit below what is being written.
 
 use super::{Cause, Injected, Need, Plan};
-use crate::work::{Engine, Kind, Work};
+use untax_scenes::{Engine, Kind, Work};
 
 /// What is left to eight connections and the page cache. The clean part of it goes cheaply; what
 /// costs is that changed pages must be written before they can go.
@@ -32,7 +32,7 @@ pub(super) const CAUSE: Cause = Cause {
 
 /// Data in the page cache rather than in the server's own memory.
 pub(super) fn plan(engine: Engine) -> Plan {
-    let settings: crate::Settings = match engine {
+    let settings: untax_scenes::Settings = match engine {
         Engine::Mysql => &[
             ("innodb_buffer_pool_size", "32M"),
             ("large-pages", "1"),

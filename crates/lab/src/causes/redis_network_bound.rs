@@ -1,8 +1,8 @@
 //! Requests one by one, so that most of the time goes into the network stack.
 
 use super::{Cause, Injected, Need, Plan};
-use crate::redis::PIPELINED;
-use crate::work::{Engine, Kind, Work};
+use untax_scenes::PIPELINED;
+use untax_scenes::{Engine, Kind, Work};
 
 pub(super) const CAUSE: Cause = Cause {
     id: "redis-network-bound",

@@ -1,8 +1,8 @@
 //! A container runtime that puts a kernel of its own in between.
 
 use super::{Cause, Injected, Need, Plan};
-use crate::server::Place;
-use crate::work::{Engine, Kind, Work};
+use untax_scenes::Place;
+use untax_scenes::{Engine, Kind, Work};
 
 /// Only Redis is filled and looked after over TCP here: a Unix socket that is made in a sandbox cannot
 /// be reached from outside.

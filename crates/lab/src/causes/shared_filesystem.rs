@@ -1,8 +1,8 @@
 //! A neighbour that writes to the database's disk.
 
 use super::{Cause, Injected, Need, Plan};
-use crate::neighbour::Neighbour;
-use crate::work::Engine;
+use untax_scenes::Engine;
+use untax_scenes::Neighbour;
 
 /// Files that are written at once, each request waiting for the one before.
 const WRITERS: u32 = 8;

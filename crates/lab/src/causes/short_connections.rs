@@ -1,7 +1,7 @@
 //! A connection for every request.
 
 use super::{Cause, Injected, Need, Plan};
-use crate::work::{Engine, Kind, Work};
+use untax_scenes::{Engine, Kind, Work};
 
 pub(super) const CAUSE: Cause = Cause {
     id: "short-connections",

@@ -1,7 +1,7 @@
 //! Shared memory on pages of 4 KiB.
 
 use super::{Cause, Injected, Need, Plan};
-use crate::work::{Engine, Kind, Work};
+use untax_scenes::{Engine, Kind, Work};
 
 /// Processes suffer most: each has page tables of its own. Fewer than are too many by themselves: 32
 /// were, for two CPUs, in one check of five.
@@ -28,7 +28,8 @@ pub(super) const CAUSE: Cause = Cause {
 
 /// Buffers of 1 GiB, full; the cause is that they are not on huge pages.
 pub(super) fn plan(engine: Engine, clients: u32) -> Plan {
-    let (settings, cause_settings): (crate::Settings, crate::Settings) = match engine {
+    let (settings, cause_settings): (untax_scenes::Settings, untax_scenes::Settings) = match engine
+    {
         Engine::Postgres => (
             &[("shared_buffers", "1GB"), ("huge_pages", "on")],
             &[("shared_buffers", "1GB"), ("huge_pages", "off")],

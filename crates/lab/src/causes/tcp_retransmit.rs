@@ -1,7 +1,7 @@
 //! A network that drops packets.
 
 use super::{Cause, Injected, Need, Plan};
-use crate::work::{Engine, Kind, Work};
+use untax_scenes::{Engine, Kind, Work};
 
 /// What the link carries, with the cause and without. A queue of a few packets in front of it
 /// overflows when answers come in bursts.

@@ -1,8 +1,8 @@
 //! Transparent huge pages forced on an engine that forks to save.
 
 use super::{Cause, Injected, Need, Plan};
-use crate::setting::Thp;
-use crate::work::{Engine, Kind, Work};
+use untax_scenes::Thp;
+use untax_scenes::{Engine, Kind, Work};
 
 pub(super) const CAUSE: Cause = Cause {
     id: "thp-mode",

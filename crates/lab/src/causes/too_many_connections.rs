@@ -1,7 +1,7 @@
 //! Hundreds of clients at once.
 
 use super::{Cause, Injected, Need, Plan};
-use crate::work::{Engine, Kind, Work};
+use untax_scenes::{Engine, Kind, Work};
 
 const CLIENTS: u32 = 300;
 const MILD_CLIENTS: u32 = 100;

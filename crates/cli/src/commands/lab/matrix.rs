@@ -12,8 +12,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use untax_core::lab::{Failed, LabMatrix, LabRun, MATRIX_SCHEMA, Skipped, is_none};
 use untax_host::Host;
-use untax_lab::{CAUSES, Cause, Dose, Engine, Turn};
+use untax_lab::{CAUSES, Cause, Dose};
 use untax_report::{html, terminal};
+use untax_scenes::{Engine, Turn};
 
 /// Arguments of `untax lab matrix`.
 #[derive(Debug, clap::Args)]

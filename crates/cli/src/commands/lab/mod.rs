@@ -6,7 +6,8 @@ pub mod run;
 mod trial;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use untax_lab::{Dose, Engine};
+use untax_lab::Dose;
+use untax_scenes::Engine;
 
 /// An engine by its id, or by what else it is called.
 fn engine() -> impl TypedValueParser<Value = Engine> {

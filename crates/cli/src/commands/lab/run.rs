@@ -7,8 +7,9 @@ use crate::screen::{print, print_json, say, style};
 use crate::state::State;
 use crate::{Outcome, Usage};
 use std::time::Duration;
-use untax_lab::{Cause, Dose, Engine, Turn};
+use untax_lab::{Cause, Dose};
 use untax_report::terminal;
+use untax_scenes::{Engine, Turn};
 
 /// Arguments of `untax lab run`.
 #[derive(Debug, clap::Args)]

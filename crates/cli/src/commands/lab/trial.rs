@@ -7,7 +7,8 @@ use anyhow::{Context, bail};
 use std::time::Duration;
 use untax_core::lab::{LabRun, Pairs, Seen, Subject};
 use untax_host::Host;
-use untax_lab::{Cause, Dose, Engine, LabError, Scene};
+use untax_lab::{Cause, Dose, LabError, Scene};
+use untax_scenes::Engine;
 
 /// A load that is stopped before its time.
 const UNTIL_STOPPED_S: u32 = 3600;
@@ -94,7 +95,7 @@ pub fn run(
 
 /// Throughput of the load over some seconds; `None` without a load.
 fn work(scene: &Scene, seconds: u32) -> Result<Option<f64>, LabError> {
-    let per_s = scene.load(seconds)?.map(untax_lab::Load::finish).transpose()?;
+    let per_s = scene.load(seconds)?.map(untax_scenes::Load::finish).transpose()?;
     scene.survived()?;
     Ok(per_s)
 }

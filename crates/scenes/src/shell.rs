@@ -6,7 +6,7 @@
 //! closes our end whichever way we end. Dropping the value does the same, so that there is one way
 //! to clean up and not two.
 
-use crate::LabError;
+use crate::SceneError;
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
@@ -61,7 +61,7 @@ impl Shell {
         prepare: &str,
         cleanup: &str,
         arguments: &[S],
-    ) -> Result<Self, LabError> {
+    ) -> Result<Self, SceneError> {
         let mut command = Command::new("/bin/sh");
         command.args(["-c", &guarding(prepare, cleanup), "untax-lab"]).args(arguments);
         Self::start(command)
@@ -73,17 +73,17 @@ impl Shell {
         signal: &str,
         log: &Path,
         directory: &Path,
-    ) -> Result<Self, LabError> {
+    ) -> Result<Self, SceneError> {
         let mut command = Command::new("/bin/sh");
         command.args(["-c", RUN, "untax-lab", signal]).arg(log).args(program);
         command.current_dir(directory);
         Self::start(command)
     }
 
-    fn start(mut command: Command) -> Result<Self, LabError> {
+    fn start(mut command: Command) -> Result<Self, SceneError> {
         // A group of its own, so that Ctrl-C in a terminal does not stop the cleaning up.
         command.process_group(0).env("LC_ALL", "C").stdin(Stdio::piped()).stdout(Stdio::piped());
-        let failed = |source| LabError::Start { program: "/bin/sh".to_owned(), source };
+        let failed = |source| SceneError::Start { program: "/bin/sh".to_owned(), source };
         let mut child = command.spawn().map_err(failed)?;
         let pipe = child.stdin.take();
         let mut shell = Self { child, pipe, said: String::new() };

@@ -7,7 +7,7 @@ use crate::account::Account;
 use crate::scratch::Scratch;
 use crate::server::{Place, words};
 use crate::shell::Shell;
-use crate::{LabError, error::at, program};
+use crate::{SceneError, error::at, program};
 use serde_json::{Value, json};
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
@@ -46,7 +46,7 @@ impl Container {
         scratch: &Scratch,
         account: &Account,
         words: &[String],
-    ) -> Result<Self, LabError> {
+    ) -> Result<Self, SceneError> {
         let runtime = runtime(place, scratch)?;
         let (id, bundle) = (scratch.name().to_owned(), scratch.ours("bundle"));
         let root = bundle.join("root");
@@ -78,27 +78,27 @@ impl Container {
 
     /// Its first process, as this machine numbers it; of a sandbox the sandbox itself. Not from the
     /// runtime's pid file, which is written some time after the process starts.
-    pub(crate) fn pid(&self) -> Result<u32, LabError> {
+    pub(crate) fn pid(&self) -> Result<u32, SceneError> {
         let program = format!("{} state", program::name(&self.runtime));
         let (first, options) = self
             .runtime
             .split_first()
-            .ok_or_else(|| LabError::Host { why: "a container without a runtime".to_owned() })?;
+            .ok_or_else(|| SceneError::Host { why: "a container without a runtime".to_owned() })?;
         let output = match Command::new(first).args(options).args(["state", &self.id]).output() {
             Ok(output) => output,
-            Err(source) => return Err(LabError::Start { program, source }),
+            Err(source) => return Err(SceneError::Start { program, source }),
         };
         let state: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
         state["pid"].as_u64().and_then(|pid| u32::try_from(pid).ok()).ok_or_else(|| {
             let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-            LabError::Failed { program, status: output.status.to_string(), said }
+            SceneError::Failed { program, status: output.status.to_string(), said }
         })
     }
 }
 
 /// The words of the runtime for a place. A sandbox has the machine's network, so that the server's
 /// loopback port is ours too, and no control groups: it would want those of version 2.
-fn runtime(place: Place, scratch: &Scratch) -> Result<Vec<String>, LabError> {
+fn runtime(place: Place, scratch: &Scratch) -> Result<Vec<String>, SceneError> {
     let find =
         |name: &str| program::find(name, name).map(|path| path.to_string_lossy().into_owned());
     match place {
@@ -111,7 +111,7 @@ fn runtime(place: Place, scratch: &Scratch) -> Result<Vec<String>, LabError> {
 }
 
 /// Gives a container an identity of its own, as a good image does.
-fn identify(bundle: &Path, config: &mut Value) -> Result<(), LabError> {
+fn identify(bundle: &Path, config: &mut Value) -> Result<(), SceneError> {
     let own = bundle.join("machine-id");
     // The kernel's own way to one that is unlike every other.
     let id = program::host_text("/proc/sys/kernel/random/uuid")?.replace('-', "");

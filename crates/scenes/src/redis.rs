@@ -5,13 +5,13 @@ use crate::scratch::free_port;
 use crate::server::{Kind, Place, Server, lines, words};
 use crate::setup::Setup;
 use crate::work::{self, Served, Work};
-use crate::{LabError, Settings, program};
+use crate::{SceneError, Settings, program};
 
 const KIND: Kind = Kind { user: "redis", signal: "TERM" };
 const PACKAGE: &str = "redis-server";
 
 /// Requests at a time, as in redis.io's own example of pipelining.
-pub(crate) const PIPELINED: u32 = 16;
+pub const PIPELINED: u32 = 16;
 
 /// For data that nobody will miss.
 const SCRATCH: Settings =
@@ -26,12 +26,12 @@ pub struct Redis {
 
 impl Redis {
     /// Starts a server. The clients made here know a `requirepass` among the settings.
-    pub fn start(place: Place, settings: Settings) -> Result<Self, LabError> {
+    pub fn start(place: Place, settings: Settings) -> Result<Self, SceneError> {
         Self::start_as(&Setup { place, settings, ..Setup::default() })
     }
 
     /// The same, set up in every way there is.
-    pub fn start_as(setup: &Setup) -> Result<Self, LabError> {
+    pub fn start_as(setup: &Setup) -> Result<Self, SceneError> {
         let server = Server::new(setup, &KIND)?;
         let mut redis = Self { server, port: free_port()?, password: String::new() };
         redis.server.prepare(&words(["mkdir", &redis.data_directory()]))?;
@@ -40,7 +40,7 @@ impl Redis {
     }
 
     /// Stops the server and starts it, empty, with `settings` instead of the earlier ones.
-    pub fn restart(&mut self, settings: Settings) -> Result<(), LabError> {
+    pub fn restart(&mut self, settings: Settings) -> Result<(), SceneError> {
         self.stop();
         self.launch(settings)
     }
@@ -50,7 +50,7 @@ impl Redis {
         self.server.stop();
     }
 
-    fn launch(&mut self, settings: Settings) -> Result<(), LabError> {
+    fn launch(&mut self, settings: Settings) -> Result<(), SceneError> {
         let password = settings.iter().rev().find(|(name, _)| *name == "requirepass");
         self.password = password.map(|(_, value)| (*value).to_owned()).unwrap_or_default();
         let (socket, directory) = (self.socket(), self.data_directory());
@@ -90,12 +90,12 @@ impl Redis {
     }
 
     /// Runs one command, given word by word, and gives the answer.
-    pub fn command<const N: usize>(&self, command: [&str; N]) -> Result<String, LabError> {
+    pub fn command<const N: usize>(&self, command: [&str; N]) -> Result<String, SceneError> {
         self.server.scratch.run(&[self.client()?, words(command)].concat())
     }
 
     /// Starts redis-benchmark.
-    pub fn benchmark(&self, load: &RedisBenchmark) -> Result<Load, LabError> {
+    pub fn benchmark(&self, load: &RedisBenchmark) -> Result<Load, SceneError> {
         let mut command = words([&find("redis-benchmark")?, "--csv"]);
         command.extend(self.door());
         if !self.password.is_empty() {
@@ -114,7 +114,7 @@ impl Redis {
     }
 
     /// The words of redis-benchmark that are the same for every work.
-    fn worker(&self, pipeline: u32, clients: u32) -> Result<Vec<String>, LabError> {
+    fn worker(&self, pipeline: u32, clients: u32) -> Result<Vec<String>, SceneError> {
         let mut command = words([&find("redis-benchmark")?, "-q", "-l", "-r", KEYS]);
         command.extend(self.door());
         command.extend(words(["-P", &pipeline.to_string(), "-c", &clients.to_string()]));
@@ -135,7 +135,7 @@ impl Redis {
     }
 
     /// The client that answers with a status: `-e` makes an error one.
-    fn client(&self) -> Result<Vec<String>, LabError> {
+    fn client(&self) -> Result<Vec<String>, SceneError> {
         let mut client = words([&find("redis-cli")?, "-e"]);
         // A server in a network of its own is looked after over its socket.
         client.extend(if self.server.has_network() { self.by_socket() } else { self.door() });
@@ -151,12 +151,12 @@ impl Served for Redis {
         Self::pid(self)
     }
 
-    fn restart(&mut self, place: Place, settings: Settings) -> Result<(), LabError> {
+    fn restart(&mut self, place: Place, settings: Settings) -> Result<(), SceneError> {
         self.server.place = place;
         Self::restart(self, settings)
     }
 
-    fn fill(&self, mebibytes: u64) -> Result<(), LabError> {
+    fn fill(&self, mebibytes: u64) -> Result<(), SceneError> {
         let load = RedisBenchmark {
             clients: 16,
             requests: 300_000,
@@ -167,7 +167,7 @@ impl Served for Redis {
         self.benchmark(&load)?.finish().map(drop)
     }
 
-    fn work(&self, work: Work, mebibytes: u64, seconds: u32) -> Result<Load, LabError> {
+    fn work(&self, work: Work, mebibytes: u64, seconds: u32) -> Result<Load, SceneError> {
         let pipeline = match work.kind {
             work::Kind::Pipelined(requests) => requests,
             work::Kind::Batches | work::Kind::Sessions => PIPELINED,
@@ -250,7 +250,7 @@ fn value_bytes(mebibytes: u64) -> u32 {
     u32::try_from((mebibytes << 20) / 100_000).unwrap_or(u32::MAX)
 }
 
-fn find(name: &str) -> Result<String, LabError> {
+fn find(name: &str) -> Result<String, SceneError> {
     program::find(name, PACKAGE).map(|path| path.to_string_lossy().into_owned())
 }
 

@@ -2,7 +2,7 @@
 
 use crate::program::host_text;
 use crate::shell::{Shell, TICK};
-use crate::{LabError, error::at};
+use crate::{SceneError, error::at};
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 use std::os::fd::OwnedFd;
@@ -44,7 +44,7 @@ pub struct Turn {
 
 impl Turn {
     /// Waits for the turn, however long another has it.
-    pub fn wait() -> Result<Self, LabError> {
+    pub fn wait() -> Result<Self, SceneError> {
         // The directory of the settings itself is locked, which takes no privilege and no file.
         // Children inherit it: when this process is killed, the shells that put things back keep
         // others from measuring until they are done.
@@ -85,7 +85,7 @@ impl Drop for Instead {
 }
 
 impl Setting {
-    pub(crate) fn set(path: &str, prior: &str, value: &str) -> Result<Self, LabError> {
+    pub(crate) fn set(path: &str, prior: &str, value: &str) -> Result<Self, SceneError> {
         // What the setting belongs to, such as a control group, may be gone by then.
         let restore = r#"{ printf %s "$2" >"$1"; } 2>/dev/null"#;
         let guard = Shell::guard("echo", restore, &[path, prior])?;
@@ -94,7 +94,7 @@ impl Setting {
     }
 
     /// Writes what this makes of its value until that is dropped.
-    pub(crate) fn instead(&self, other: impl Fn(&str) -> String) -> Result<Instead, LabError> {
+    pub(crate) fn instead(&self, other: impl Fn(&str) -> String) -> Result<Instead, SceneError> {
         let instead = Instead { path: self.path.clone(), value: self.value.clone() };
         std::fs::write(&self.path, other(&self.value)).map_err(at(&self.path))?;
         Ok(instead)
@@ -119,7 +119,7 @@ struct Pool {
 }
 
 impl Pool {
-    fn read() -> Result<Self, LabError> {
+    fn read() -> Result<Self, SceneError> {
         let pages = read_number(POOL)?.saturating_sub(read_number(SURPLUS)?);
         let idle = read_number(FREE)?.saturating_sub(read_number(RESERVED)?);
         Ok(Self { pages, idle })
@@ -135,7 +135,7 @@ impl Pool {
 impl HugePages {
     /// Grows the pool by `pages`. Fails, and gives all back, when the kernel finds fewer within a
     /// minute.
-    pub fn reserve(pages: u64) -> Result<Self, LabError> {
+    pub fn reserve(pages: u64) -> Result<Self, SceneError> {
         // Those that are surplus become ordinary ones before the pool grows.
         let (prior, total) = (Pool::read()?, read_number(POOL)?);
         let wanted = (total + pages).to_string();
@@ -150,7 +150,7 @@ impl HugePages {
                 return Ok(Self { _guard: guard, prior });
             }
             if since.elapsed() > RESERVING {
-                return Err(LabError::Pool { wanted: pages, got });
+                return Err(SceneError::Pool { wanted: pages, got });
             }
             std::thread::sleep(TICK);
             // Writing the same number again makes the kernel compact memory again.
@@ -159,15 +159,15 @@ impl HugePages {
     }
 
     /// Gives back what nobody has taken or reserved of it.
-    pub fn trim(&self) -> Result<(), LabError> {
+    pub fn trim(&self) -> Result<(), SceneError> {
         let kept = Pool::read()?.trimmed(self.prior);
         std::fs::write(POOL, kept.to_string()).map_err(at(POOL))
     }
 }
 
-fn read_number(path: &str) -> Result<u64, LabError> {
+fn read_number(path: &str) -> Result<u64, SceneError> {
     let text = host_text(path)?;
-    text.trim().parse().map_err(|_| LabError::Host { why: format!("{path} says '{text}'") })
+    text.trim().parse().map_err(|_| SceneError::Host { why: format!("{path} says '{text}'") })
 }
 
 /// The mode of transparent huge pages, put back when dropped. Take a [`Turn`] first.
@@ -177,7 +177,7 @@ pub struct Thp {
 
 impl Thp {
     /// Sets `always`, `madvise` or `never`.
-    pub fn set(mode: &str) -> Result<Self, LabError> {
+    pub fn set(mode: &str) -> Result<Self, SceneError> {
         let prior = in_brackets(&host_text(THP)?)?;
         Ok(Self { _setting: Setting::set(THP, &prior, mode)? })
     }
@@ -191,7 +191,7 @@ pub struct DirtyLimits {
 impl DirtyLimits {
     /// Sets from how many bytes on the kernel writes in the background, and from how many it holds
     /// writers back.
-    pub fn set(background: Bytes, foreground: Bytes) -> Result<Self, LabError> {
+    pub fn set(background: Bytes, foreground: Bytes) -> Result<Self, SceneError> {
         let limit = |name: &str, wanted: Bytes| {
             let [bytes, ratio] =
                 ["bytes", "ratio"].map(|unit| format!("/proc/sys/vm/dirty_{name}{unit}"));
@@ -210,11 +210,11 @@ impl DirtyLimits {
 }
 
 /// The chosen word of a list such as `always [madvise] never`.
-fn in_brackets(text: &str) -> Result<String, LabError> {
+fn in_brackets(text: &str) -> Result<String, SceneError> {
     text.split_once('[')
         .and_then(|(_, rest)| rest.split_once(']'))
         .map(|(word, _)| word.to_owned())
-        .ok_or_else(|| LabError::Host { why: format!("{THP} says '{text}'") })
+        .ok_or_else(|| SceneError::Host { why: format!("{THP} says '{text}'") })
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Loads: the standard benchmark of each engine, run against a scratch server.
 
-use crate::LabError;
+use crate::SceneError;
 use crate::program;
 use crate::scratch::Scratch;
 use crate::shell::Shell;
@@ -26,7 +26,7 @@ impl Load {
         words: &[String],
         seconds: u32,
         parse: fn(&str) -> Option<f64>,
-    ) -> Result<Self, LabError> {
+    ) -> Result<Self, SceneError> {
         let log = scratch.log(words);
         let shell = Shell::run(words, "KILL", &log, &scratch.ours(""))?;
         let deadline = Duration::from_secs(seconds.into()) + GRACE;
@@ -39,10 +39,11 @@ impl Load {
     }
 
     /// Waits for the end of the load. Gives transactions (or requests) per second.
-    pub fn finish(self) -> Result<f64, LabError> {
+    pub fn finish(self) -> Result<f64, SceneError> {
         let Self { shell, program, log, deadline, parse } = self;
         let output = program::finish(shell, &program, &log, deadline)?;
-        parse(&output).ok_or_else(|| LabError::NoThroughput { program, said: program::tail(&log) })
+        parse(&output)
+            .ok_or_else(|| SceneError::NoThroughput { program, said: program::tail(&log) })
     }
 }
 

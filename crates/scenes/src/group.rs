@@ -1,6 +1,6 @@
 //! Control groups of one's own: one for a scratch server, one for its neighbours.
 
-use crate::LabError;
+use crate::SceneError;
 use crate::program::host_text;
 use crate::server::words;
 use crate::setting::Setting;
@@ -63,34 +63,34 @@ struct Member {
 
 impl Group {
     /// A group for a server, which ends in good order before the group goes.
-    pub fn for_server() -> Result<Self, LabError> {
+    pub fn for_server() -> Result<Self, SceneError> {
         Self::make("server", PATIENCE, None)
     }
 
     /// A group for neighbours, which need no patience.
-    pub fn for_neighbours() -> Result<Self, LabError> {
+    pub fn for_neighbours() -> Result<Self, SceneError> {
         Self::make("neighbour", "0", None)
     }
 
     /// The same for a server, below this one.
-    pub fn server_below(&self) -> Result<Self, LabError> {
+    pub fn server_below(&self) -> Result<Self, SceneError> {
         Self::make("server", PATIENCE, Some(self))
     }
 
     /// The same for neighbours, below this one.
-    pub fn neighbours_below(&self) -> Result<Self, LabError> {
+    pub fn neighbours_below(&self) -> Result<Self, SceneError> {
         Self::make("neighbour", "0", Some(self))
     }
 
     /// A group for both of them.
-    pub fn for_all() -> Result<Self, LabError> {
+    pub fn for_all() -> Result<Self, SceneError> {
         Self::make("pod", PATIENCE, None)
     }
 
-    fn make(role: &str, patience: &str, above: Option<&Self>) -> Result<Self, LabError> {
+    fn make(role: &str, patience: &str, above: Option<&Self>) -> Result<Self, SceneError> {
         static MADE: AtomicU32 = AtomicU32::new(0);
         if !crate::account::is_root() {
-            return Err(LabError::NeedsRoot { what: "a control group" });
+            return Err(SceneError::NeedsRoot { what: "a control group" });
         }
         let number = MADE.fetch_add(1, Ordering::Relaxed);
         let name = format!("untax-lab-{}-{number}-{role}", std::process::id());
@@ -106,7 +106,7 @@ impl Group {
         let guard = Shell::guard(MAKE, REMOVE, &arguments)?;
         if guard.said != "made" {
             let why = format!("no control group {name} could be made");
-            return Err(LabError::Host { why });
+            return Err(SceneError::Host { why });
         }
         Ok(Self { _guard: guard, members })
     }
@@ -121,7 +121,7 @@ impl Group {
 
     /// The directory with this controller: the first name is that of version 1, the other that of
     /// version 2. Says which it is.
-    pub fn directory(&self, v1: &str, v2: &str) -> Result<(Version, &str), LabError> {
+    pub fn directory(&self, v1: &str, v2: &str) -> Result<(Version, &str), SceneError> {
         let find = |wanted: &str| {
             let mut members = self.members.iter();
             members.find(|member| member.controllers.iter().any(|controller| controller == wanted))
@@ -130,16 +130,16 @@ impl Group {
             return Ok((Version::V1, &member.directory));
         }
         let why = format!("no control groups with the controller {v1} here");
-        let member = find("unified").ok_or_else(|| LabError::Host { why: why.clone() })?;
+        let member = find("unified").ok_or_else(|| SceneError::Host { why: why.clone() })?;
         let has = host_text(&format!("{}/cgroup.controllers", member.directory))?;
         if has.split_whitespace().any(|controller| controller == v2) {
             return Ok((Version::V2, &member.directory));
         }
-        Err(LabError::Host { why })
+        Err(SceneError::Host { why })
     }
 
     /// Limits its processor time to so many CPUs.
-    pub fn limit_cpus(&self, cpus: f64) -> Result<Setting, LabError> {
+    pub fn limit_cpus(&self, cpus: f64) -> Result<Setting, SceneError> {
         const PERIOD_US: u32 = 100_000;
         let quota = (f64::from(PERIOD_US) * cpus) as u64;
         match self.directory("cpu", "cpu")? {
@@ -154,7 +154,7 @@ impl Group {
     }
 
     /// Limits its memory, page cache included.
-    pub fn limit_memory(&self, bytes: u64) -> Result<Setting, LabError> {
+    pub fn limit_memory(&self, bytes: u64) -> Result<Setting, SceneError> {
         let (file, none) = match self.directory("memory", "memory")? {
             (Version::V1, directory) => (format!("{directory}/memory.limit_in_bytes"), "-1"),
             (Version::V2, directory) => (format!("{directory}/memory.max"), "max"),
@@ -163,7 +163,7 @@ impl Group {
     }
 
     /// Processes in it that the kernel killed for going over its memory limit.
-    pub fn killed(&self) -> Result<u64, LabError> {
+    pub fn killed(&self) -> Result<u64, SceneError> {
         let file = match self.directory("memory", "memory")? {
             (Version::V1, directory) => format!("{directory}/memory.oom_control"),
             (Version::V2, directory) => format!("{directory}/memory.events"),
@@ -174,7 +174,7 @@ impl Group {
     }
 
     /// Memory charged to it, bytes.
-    pub fn charged_bytes(&self) -> Result<u64, LabError> {
+    pub fn charged_bytes(&self) -> Result<u64, SceneError> {
         let (version, directory) = self.directory("memory", "memory")?;
         let usage = match version {
             Version::V1 => "memory.usage_in_bytes",
@@ -184,7 +184,7 @@ impl Group {
     }
 
     /// How much of that is not page cache. Waits until the kernel has added up what is by now.
-    pub fn kept_bytes(&self) -> Result<u64, LabError> {
+    pub fn kept_bytes(&self) -> Result<u64, SceneError> {
         std::thread::sleep(ADDED_UP);
         let (version, directory) = self.directory("memory", "memory")?;
         let stat = host_text(&format!("{directory}/memory.stat"))?;
@@ -216,7 +216,7 @@ pub enum Version {
 }
 
 impl Member {
-    fn below(&self, name: &str) -> Result<Self, LabError> {
+    fn below(&self, name: &str) -> Result<Self, SceneError> {
         if self.controllers == ["unified"] {
             pass_down(&self.directory)?;
         }
@@ -225,16 +225,16 @@ impl Member {
     }
 }
 
-fn mounts() -> Result<Vec<CgroupMount>, LabError> {
+fn mounts() -> Result<Vec<CgroupMount>, SceneError> {
     let layout = facts::read_all(&Host::live()).cgroup;
     let why = layout.why();
     match layout.into_value() {
         Some(layout) => Ok(layout.mounts),
-        None => Err(LabError::Host { why: why.unwrap_or_default() }),
+        None => Err(SceneError::Host { why: why.unwrap_or_default() }),
     }
 }
 
-fn members(mounts: &[CgroupMount], name: &str) -> Result<Vec<Member>, LabError> {
+fn members(mounts: &[CgroupMount], name: &str) -> Result<Vec<Member>, SceneError> {
     let wanted = |mount: &&CgroupMount| {
         mount.controllers.iter().any(|controller| WANTED.contains(&controller.as_str()))
     };
@@ -251,7 +251,7 @@ fn members(mounts: &[CgroupMount], name: &str) -> Result<Vec<Member>, LabError> 
 
 /// Lets the groups below the root have the controllers that it has. That limits nobody, and is
 /// left so: others may have come to rely on it before the lab is done.
-fn pass_down(root: &str) -> Result<(), LabError> {
+fn pass_down(root: &str) -> Result<(), SceneError> {
     let has = host_text(&format!("{root}/cgroup.controllers"))?;
     let file = format!("{root}/cgroup.subtree_control");
     let passed = host_text(&file)?;

@@ -3,7 +3,7 @@
 use crate::group::{Group, Version};
 use crate::setting::{Instead, Setting};
 use crate::shell::Shell;
-use crate::{LabError, program};
+use crate::{SceneError, program};
 use std::borrow::Cow;
 use std::path::Path;
 use untax_host::Host;
@@ -61,10 +61,15 @@ pub struct Freezes {
 }
 
 impl Disk {
+    /// Whether this host has the loop devices that it takes.
+    pub fn is_possible() -> bool {
+        Host::live().text("/sys/class/block/loop0/dev").is_present()
+    }
+
     /// Makes an ext4 filesystem of so many MiB. The file is sparse.
-    pub fn make(mebibytes: u64) -> Result<Self, LabError> {
+    pub fn make(mebibytes: u64) -> Result<Self, SceneError> {
         if !crate::account::is_root() {
-            return Err(LabError::NeedsRoot { what: "a filesystem of its own" });
+            return Err(SceneError::NeedsRoot { what: "a filesystem of its own" });
         }
         let mkfs = program::find("mkfs.ext4", "e2fsprogs")?;
         program::find("losetup", "mount")?;
@@ -72,7 +77,7 @@ impl Disk {
         let guard = Shell::guard(MAKE, REMOVE, &arguments)?;
         if guard.said.is_empty() {
             let why = "no filesystem could be mounted through a loop device".to_owned();
-            return Err(LabError::Host { why });
+            return Err(SceneError::Host { why });
         }
         Ok(Self { guard })
     }
@@ -88,7 +93,7 @@ impl Disk {
     }
 
     /// Its device's number, such as `7:0`.
-    fn number(&self) -> Result<String, LabError> {
+    fn number(&self) -> Result<String, SceneError> {
         let name = self.device().rsplit('/').next().unwrap_or_default();
         program::host_text(&format!("/sys/class/block/{name}/dev"))
             .map(|text| text.trim().to_owned())
@@ -102,7 +107,7 @@ impl Disk {
         group: &Group,
         limit: Limit,
         a_second: u64,
-    ) -> Result<Vec<Setting>, LabError> {
+    ) -> Result<Vec<Setting>, SceneError> {
         let number = self.number()?;
         let value = a_second.to_string();
         match group.directory("blkio", "io")? {
@@ -125,7 +130,7 @@ impl Disk {
     }
 
     /// Limits how many requests of each direction it does a second.
-    pub fn limit_requests(&self, group: &Group, a_second: u64) -> Result<Vec<Setting>, LabError> {
+    pub fn limit_requests(&self, group: &Group, a_second: u64) -> Result<Vec<Setting>, SceneError> {
         let writes = self.limit(group, Limit::WriteOperations, a_second)?;
         let reads = self.limit(group, Limit::ReadOperations, a_second)?;
         Ok(writes.into_iter().chain(reads).collect())
@@ -136,7 +141,7 @@ impl Disk {
         limits: &[Setting],
         a_second: u64,
         other: u64,
-    ) -> Result<Vec<Instead>, LabError> {
+    ) -> Result<Vec<Instead>, SceneError> {
         let line = |line: &str| match line.strip_suffix(&a_second.to_string()) {
             Some(rest) => format!("{rest}{other}"),
             None => line.to_owned(),
@@ -145,7 +150,7 @@ impl Disk {
     }
 
     /// Freezes it for some seconds, lets it go for some, and so on.
-    pub fn freezes(&self, frozen_s: f64, free_s: f64) -> Result<Freezes, LabError> {
+    pub fn freezes(&self, frozen_s: f64, free_s: f64) -> Result<Freezes, SceneError> {
         program::find("fsfreeze", "util-linux")?;
         let path = self.path().to_string_lossy().into_owned();
         let arguments = [path, frozen_s.to_string(), free_s.to_string()];
@@ -180,9 +185,4 @@ impl Limit {
             Self::WriteBytes => "wbps",
         }
     }
-}
-
-/// Whether this host has loop devices.
-pub(crate) fn has_loop_devices() -> bool {
-    Host::live().text("/sys/class/block/loop0/dev").is_present()
 }

@@ -8,7 +8,7 @@ use crate::account::Account;
 use crate::error::at;
 use crate::server::words;
 use crate::shell::Shell;
-use crate::{LabError, program};
+use crate::{SceneError, program};
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -47,10 +47,10 @@ pub(crate) struct Scratch {
 }
 
 impl Scratch {
-    pub(crate) fn new(owner: &Account) -> Result<Self, LabError> {
+    pub(crate) fn new(owner: &Account) -> Result<Self, SceneError> {
         let shell = Shell::guard::<&str>(MAKE, REMOVE, &[])?;
         if shell.said.is_empty() {
-            return Err(LabError::Host { why: "mktemp made no directory".to_owned() });
+            return Err(SceneError::Host { why: "mktemp made no directory".to_owned() });
         }
         let scratch = Self { shell, logs: AtomicU32::new(0) };
         let path = scratch.path();
@@ -83,13 +83,13 @@ impl Scratch {
     }
 
     /// Writes a file as the owner: shorter than 128 KiB, the most that the kernel takes for a word.
-    pub(crate) fn write(&self, name: &str, text: &str, owner: &Account) -> Result<(), LabError> {
+    pub(crate) fn write(&self, name: &str, text: &str, owner: &Account) -> Result<(), SceneError> {
         let write = words(["/bin/sh", "-c", WRITE, "write", &self.word(name), text]);
         self.run_as(owner, &write).map(drop)
     }
 
     /// Writes a file for programs of ours, and gives its path.
-    pub(crate) fn keep(&self, name: &str, text: &str) -> Result<String, LabError> {
+    pub(crate) fn keep(&self, name: &str, text: &str) -> Result<String, SceneError> {
         let path = self.ours(name);
         std::fs::write(&path, text).map_err(at(&path))?;
         Ok(path.to_string_lossy().into_owned())
@@ -103,23 +103,23 @@ impl Scratch {
 
     /// Runs a program of ours to its end and gives what it printed. Not in the owner's directory:
     /// sysbench loads what lies where it runs.
-    pub(crate) fn run(&self, words: &[String]) -> Result<String, LabError> {
+    pub(crate) fn run(&self, words: &[String]) -> Result<String, SceneError> {
         program::run(words, &self.ours(""), &self.log(words))
     }
 
     /// Runs a program to its end as the owner, in the owner's directory.
-    pub(crate) fn run_as(&self, owner: &Account, words: &[String]) -> Result<String, LabError> {
+    pub(crate) fn run_as(&self, owner: &Account, words: &[String]) -> Result<String, SceneError> {
         let words = [&owner.prefix("KILL")[..], words].concat();
         program::run(&words, self.path(), &self.log(&words))
     }
 }
 
 /// A port of the loopback interface that was free just now.
-pub(crate) fn free_port() -> Result<u16, LabError> {
+pub(crate) fn free_port() -> Result<u16, SceneError> {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
         .and_then(|listener| listener.local_addr())
         .map(|address| address.port())
-        .map_err(|source| LabError::Port { source })
+        .map_err(|source| SceneError::Port { source })
 }
 
 #[cfg(test)]

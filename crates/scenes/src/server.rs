@@ -8,7 +8,7 @@ use crate::program;
 use crate::scratch::Scratch;
 use crate::setup::Setup;
 use crate::shell::{Shell, TICK};
-use crate::{LabError, Settings, error::at};
+use crate::{SceneError, Settings, error::at};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -60,10 +60,10 @@ struct Running {
 
 impl Server {
     /// Prepares the directories; nothing runs yet.
-    pub(crate) fn new(setup: &Setup, kind: &'static Kind) -> Result<Self, LabError> {
+    pub(crate) fn new(setup: &Setup, kind: &'static Kind) -> Result<Self, SceneError> {
         let place = setup.place;
         if place != Place::Host && !account::is_root() {
-            return Err(LabError::NeedsRoot { what: "a server in a container" });
+            return Err(SceneError::NeedsRoot { what: "a server in a container" });
         }
         let account = Account::for_server(kind.user)?;
         let scratch = Scratch::new(&account)?;
@@ -111,12 +111,12 @@ impl Server {
     }
 
     /// Runs a program to its end as the server's user.
-    pub(crate) fn prepare(&self, words: &[String]) -> Result<String, LabError> {
+    pub(crate) fn prepare(&self, words: &[String]) -> Result<String, SceneError> {
         self.scratch.run_as(&self.account, words)
     }
 
     /// Starts the server and waits until the `ready` program succeeds.
-    pub(crate) fn start(&mut self, words: &[String], ready: &[String]) -> Result<(), LabError> {
+    pub(crate) fn start(&mut self, words: &[String], ready: &[String]) -> Result<(), SceneError> {
         self.running = None;
         let log = self.scratch.log(words);
         let container = match self.place {
@@ -154,19 +154,19 @@ impl Server {
 }
 
 impl Running {
-    fn wait_until_ready(&mut self, ready: &[String], program: &str) -> Result<(), LabError> {
+    fn wait_until_ready(&mut self, ready: &[String], program: &str) -> Result<(), SceneError> {
         let since = Instant::now();
         while since.elapsed() < READY {
             if let Some(status) = self.shell.ended() {
                 let (program, status) = (program.to_owned(), status.to_string());
-                return Err(LabError::Failed { program, status, said: program::tail(&self.log) });
+                return Err(SceneError::Failed { program, status, said: program::tail(&self.log) });
             }
             if answers(ready)? {
                 return self.find_pid();
             }
             std::thread::sleep(TICK);
         }
-        Err(LabError::Late {
+        Err(SceneError::Late {
             program: program.to_owned(),
             what: "ready",
             seconds: READY.as_secs(),
@@ -174,9 +174,9 @@ impl Running {
         })
     }
 
-    fn find_pid(&mut self) -> Result<(), LabError> {
+    fn find_pid(&mut self) -> Result<(), SceneError> {
         let said = &self.shell.said;
-        let unexpected = |_| LabError::Host { why: format!("'{said}' is no process id") };
+        let unexpected = |_| SceneError::Host { why: format!("'{said}' is no process id") };
         self.pid = match &self.container {
             None => said.parse().map_err(unexpected)?,
             Some(container) => container.pid()?,
@@ -185,7 +185,7 @@ impl Running {
     }
 }
 
-fn answers(ready: &[String]) -> Result<bool, LabError> {
+fn answers(ready: &[String]) -> Result<bool, SceneError> {
     let Some((program, arguments)) = ready.split_first() else { return Ok(true) };
     let status = Command::new(program)
         .args(arguments)
@@ -193,7 +193,7 @@ fn answers(ready: &[String]) -> Result<bool, LabError> {
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .status()
-        .map_err(|source| LabError::Start { program: program.clone(), source })?;
+        .map_err(|source| SceneError::Start { program: program.clone(), source })?;
     Ok(status.success())
 }
 

@@ -6,7 +6,7 @@ use crate::scratch::free_port;
 use crate::server::{Kind, Place, Server, lines, words};
 use crate::setup::Setup;
 use crate::work::{self, Served, Work};
-use crate::{LabError, Settings, program};
+use crate::{SceneError, Settings, program};
 
 const KIND: Kind = Kind { user: "mysql", signal: "TERM" };
 const PACKAGE: &str = "mariadb-server";
@@ -39,12 +39,12 @@ pub struct MariaDb {
 
 impl MariaDb {
     /// Makes the system tables and starts the server.
-    pub fn start(place: Place, settings: Settings) -> Result<Self, LabError> {
+    pub fn start(place: Place, settings: Settings) -> Result<Self, SceneError> {
         Self::start_as(&Setup { place, settings, ..Setup::default() })
     }
 
     /// The same, set up in every way there is.
-    pub fn start_as(setup: &Setup) -> Result<Self, LabError> {
+    pub fn start_as(setup: &Setup) -> Result<Self, SceneError> {
         let server = Server::new(setup, &KIND)?;
         let mut mariadb = Self { server, port: free_port()?, client: Account::own()? };
         mariadb.configure(setup.settings)?;
@@ -62,7 +62,7 @@ impl MariaDb {
 
     /// Stops the server in good order and starts it with `settings` instead of the earlier ones.
     /// The data stay.
-    pub fn restart(&mut self, settings: Settings) -> Result<(), LabError> {
+    pub fn restart(&mut self, settings: Settings) -> Result<(), SceneError> {
         self.stop();
         self.configure(settings)?;
         self.launch()
@@ -73,7 +73,7 @@ impl MariaDb {
         self.server.stop();
     }
 
-    fn configure(&self, settings: Settings) -> Result<(), LabError> {
+    fn configure(&self, settings: Settings) -> Result<(), SceneError> {
         let (data, socket) = (self.data_directory(), self.socket());
         let (port, pid_file) = (self.port.to_string(), self.server.scratch.word("pid"));
         let own = [
@@ -89,7 +89,7 @@ impl MariaDb {
         self.server.scratch.write("my.cnf", &text, &self.server.account)
     }
 
-    fn launch(&mut self) -> Result<(), LabError> {
+    fn launch(&mut self) -> Result<(), SceneError> {
         let ready = [self.client("mariadb-admin")?, words(["ping"])].concat();
         self.server.start(&words([&find("mariadbd")?, &self.defaults()]), &ready)
     }
@@ -120,13 +120,13 @@ impl MariaDb {
     }
 
     /// Runs SQL and gives its rows, one a line, fields separated by tabs.
-    pub fn sql(&self, sql: &str) -> Result<String, LabError> {
+    pub fn sql(&self, sql: &str) -> Result<String, SceneError> {
         let client = self.client("mariadb")?;
         self.server.scratch.run(&[client, words(["-BN", "-e", sql])].concat())
     }
 
     /// Makes a table of `rows` rows, about 200 bytes each.
-    pub fn sysbench_fill(&self, rows: u64) -> Result<(), LabError> {
+    pub fn sysbench_fill(&self, rows: u64) -> Result<(), SceneError> {
         self.sql("CREATE DATABASE IF NOT EXISTS sbtest")?;
         let load = Sysbench { threads: 1, seconds: 0, rows };
         let command = self.sysbench(&load, "oltp_point_select", "prepare")?;
@@ -136,16 +136,21 @@ impl MariaDb {
     }
 
     /// Starts sysbench on the table that [`MariaDb::sysbench_fill`] made.
-    pub fn sysbench_run(&self, load: &Sysbench) -> Result<Load, LabError> {
+    pub fn sysbench_run(&self, load: &Sysbench) -> Result<Load, SceneError> {
         self.sysbench_script(load, "oltp_point_select")
     }
 
-    fn sysbench_script(&self, load: &Sysbench, script: &str) -> Result<Load, LabError> {
+    fn sysbench_script(&self, load: &Sysbench, script: &str) -> Result<Load, SceneError> {
         let command = self.server.as_client(&self.sysbench(load, script, "run")?);
         Load::start(&self.server.scratch, &command, load.seconds, sysbench_tps)
     }
 
-    fn sysbench(&self, load: &Sysbench, script: &str, what: &str) -> Result<Vec<String>, LabError> {
+    fn sysbench(
+        &self,
+        load: &Sysbench,
+        script: &str,
+        what: &str,
+    ) -> Result<Vec<String>, SceneError> {
         let sysbench = program::find("sysbench", "sysbench")?;
         let own = vec![
             sysbench.to_string_lossy().into_owned(),
@@ -172,7 +177,7 @@ impl MariaDb {
         }
     }
 
-    fn client(&self, program: &str) -> Result<Vec<String>, LabError> {
+    fn client(&self, program: &str) -> Result<Vec<String>, SceneError> {
         let user = format!("--user={}", self.client.name);
         Ok(words([&find(program)?, "--no-defaults", &format!("--socket={}", self.socket()), &user]))
     }
@@ -187,17 +192,17 @@ impl Served for MariaDb {
         Self::pid(self)
     }
 
-    fn restart(&mut self, place: Place, settings: Settings) -> Result<(), LabError> {
+    fn restart(&mut self, place: Place, settings: Settings) -> Result<(), SceneError> {
         self.server.place = place;
         Self::restart(self, settings)?;
         self.sql("SELECT sum(length(pad)) FROM sbtest.sbtest1").map(drop)
     }
 
-    fn fill(&self, mebibytes: u64) -> Result<(), LabError> {
+    fn fill(&self, mebibytes: u64) -> Result<(), SceneError> {
         self.sysbench_fill(rows(mebibytes))
     }
 
-    fn work(&self, work: Work, mebibytes: u64, seconds: u32) -> Result<Load, LabError> {
+    fn work(&self, work: Work, mebibytes: u64, seconds: u32) -> Result<Load, SceneError> {
         let load = Sysbench { threads: work.clients, seconds, rows: rows(mebibytes) };
         let event = match work.kind {
             work::Kind::Reads | work::Kind::Pipelined(_) => return self.sysbench_run(&load),
@@ -254,6 +259,6 @@ fn rows(mebibytes: u64) -> u64 {
     mebibytes * 4500
 }
 
-fn find(name: &str) -> Result<String, LabError> {
+fn find(name: &str) -> Result<String, SceneError> {
     program::find(name, PACKAGE).map(|path| path.to_string_lossy().into_owned())
 }

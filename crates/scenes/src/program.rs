@@ -1,6 +1,6 @@
 //! Programs: where they are, and running one to its end.
 
-use crate::LabError;
+use crate::SceneError;
 use crate::shell::Shell;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -18,7 +18,7 @@ pub(crate) const PREPARATION: Duration = Duration::from_secs(600);
 const SHOWN_LINES: usize = 12;
 
 /// The path of an installed program.
-pub(crate) fn find(program: &str, package: &str) -> Result<PathBuf, LabError> {
+pub fn find(program: &str, package: &str) -> Result<PathBuf, SceneError> {
     find_in(DIRECTORIES.iter().map(PathBuf::from), program, package)
 }
 
@@ -27,14 +27,14 @@ pub(crate) fn find_in(
     mut directories: impl Iterator<Item = PathBuf>,
     program: &str,
     package: &str,
-) -> Result<PathBuf, LabError> {
+) -> Result<PathBuf, SceneError> {
     directories.find_map(|d| Some(d.join(program)).filter(|p| p.is_file())).ok_or_else(|| {
-        LabError::Missing { program: program.to_owned(), package: package.to_owned() }
+        SceneError::Missing { program: program.to_owned(), package: package.to_owned() }
     })
 }
 
 /// Runs a program to its end in `directory` and gives what it printed.
-pub(crate) fn run(words: &[String], directory: &Path, log: &Path) -> Result<String, LabError> {
+pub(crate) fn run(words: &[String], directory: &Path, log: &Path) -> Result<String, SceneError> {
     let shell = Shell::run(words, "KILL", log, directory)?;
     finish(shell, &name(words), log, PREPARATION)
 }
@@ -45,9 +45,9 @@ pub(crate) fn finish(
     program: &str,
     log: &Path,
     deadline: Duration,
-) -> Result<String, LabError> {
+) -> Result<String, SceneError> {
     let Some(status) = shell.wait(deadline) else {
-        return Err(LabError::Late {
+        return Err(SceneError::Late {
             program: program.to_owned(),
             what: "done",
             seconds: deadline.as_secs(),
@@ -56,7 +56,7 @@ pub(crate) fn finish(
     };
     if !status.success() {
         let (program, status) = (program.to_owned(), status.to_string());
-        return Err(LabError::Failed { program, status, said: tail(log) });
+        return Err(SceneError::Failed { program, status, said: tail(log) });
     }
     Ok(text(log))
 }
@@ -69,10 +69,10 @@ pub(crate) fn name(words: &[String]) -> String {
 }
 
 /// The text of a file of this machine.
-pub(crate) fn host_text(path: &str) -> Result<String, LabError> {
+pub(crate) fn host_text(path: &str) -> Result<String, SceneError> {
     let reading = Host::live().text(path);
     match reading.why() {
-        Some(why) => Err(LabError::Host { why }),
+        Some(why) => Err(SceneError::Host { why }),
         None => Ok(reading.into_value().unwrap_or_default()),
     }
 }

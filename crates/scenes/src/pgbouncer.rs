@@ -4,7 +4,7 @@ use crate::account::Account;
 use crate::scratch::Scratch;
 use crate::server::words;
 use crate::shell::{Shell, TICK};
-use crate::{LabError, account, program};
+use crate::{SceneError, account, program};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -44,9 +44,9 @@ impl PgBouncer {
         user: &str,
         password: &str,
         socket: &Path,
-    ) -> Result<Self, LabError> {
+    ) -> Result<Self, SceneError> {
         if !account::is_root() {
-            return Err(LabError::NeedsRoot { what: "a network of its own" });
+            return Err(SceneError::NeedsRoot { what: "a network of its own" });
         }
         let pgbouncer = program::find("pgbouncer", "pgbouncer")?.to_string_lossy().into_owned();
         program::find("ip", "iproute2")?;
@@ -67,19 +67,19 @@ impl PgBouncer {
         Ok(pooler)
     }
 
-    fn wait_for(&mut self, socket: &Path) -> Result<(), LabError> {
+    fn wait_for(&mut self, socket: &Path) -> Result<(), SceneError> {
         let since = Instant::now();
         while since.elapsed() < READY {
             if let Some(status) = self.shell.ended() {
                 let (program, status) = ("pgbouncer".to_owned(), status.to_string());
-                return Err(LabError::Failed { program, status, said: program::tail(&self.log) });
+                return Err(SceneError::Failed { program, status, said: program::tail(&self.log) });
             }
             if socket.exists() {
                 return Ok(());
             }
             std::thread::sleep(TICK);
         }
-        Err(LabError::Late {
+        Err(SceneError::Late {
             program: "pgbouncer".to_owned(),
             what: "ready",
             seconds: READY.as_secs(),

@@ -1,6 +1,6 @@
 //! Neighbours: programs that take what a database beside them would need.
 
-use crate::LabError;
+use crate::SceneError;
 use crate::group::Group;
 use crate::program;
 use crate::server::words;
@@ -59,23 +59,23 @@ pub struct Neighbour {
 
 impl Neighbour {
     /// Keeps so many CPUs busy.
-    pub fn spinning(count: u32) -> Result<Self, LabError> {
+    pub fn spinning(count: u32) -> Result<Self, SceneError> {
         Self::start(SPIN, &[count.to_string()], Group::for_neighbours()?)
     }
 
     /// Takes so many MiB, so many times at once, again and again; in a group below another one.
-    pub fn taking_memory(mebibytes: u64, count: u32, above: &Group) -> Result<Self, LabError> {
+    pub fn taking_memory(mebibytes: u64, count: u32, above: &Group) -> Result<Self, SceneError> {
         let arguments = [mebibytes.to_string(), count.to_string()];
         Self::start(TAKE, &arguments, Group::neighbours_below(above)?)
     }
 
     /// Writes so many files to a disk, again and again.
-    pub fn writing(directory: &Path, count: u32) -> Result<Self, LabError> {
+    pub fn writing(directory: &Path, count: u32) -> Result<Self, SceneError> {
         let arguments = [directory.to_string_lossy().into_owned(), count.to_string()];
         Self::start(WRITE, &arguments, Group::for_neighbours()?)
     }
 
-    fn start(script: &str, arguments: &[String], group: Group) -> Result<Self, LabError> {
+    fn start(script: &str, arguments: &[String], group: Group) -> Result<Self, SceneError> {
         program::find("setpriv", "util-linux")?;
         let shell = words(["/bin/sh", "-c", script, "untax-lab-neighbour"]);
         let line = [group.entering(), shell, arguments.to_vec()].concat();

@@ -5,7 +5,7 @@ use crate::scratch::free_port;
 use crate::server::{Kind, Place, Server, lines, words};
 use crate::setup::Setup;
 use crate::work::{self, Served, Work};
-use crate::{LabError, Settings, program};
+use crate::{SceneError, Settings, program};
 use std::path::PathBuf;
 use untax_host::Host;
 
@@ -44,12 +44,12 @@ pub struct Postgres {
 
 impl Postgres {
     /// Makes a cluster and starts it.
-    pub fn start(place: Place, settings: Settings) -> Result<Self, LabError> {
+    pub fn start(place: Place, settings: Settings) -> Result<Self, SceneError> {
         Self::start_as(&Setup { place, settings, ..Setup::default() })
     }
 
     /// The same, set up in every way there is.
-    pub fn start_as(setup: &Setup) -> Result<Self, LabError> {
+    pub fn start_as(setup: &Setup) -> Result<Self, SceneError> {
         let server = Server::new(setup, &KIND)?;
         let mut postgres = Self { server, port: free_port()?, programs: program_directories() };
         let initdb = postgres.program("initdb")?;
@@ -66,7 +66,7 @@ impl Postgres {
 
     /// Stops the server in good order and starts it with `settings` instead of the earlier ones.
     /// The data stay.
-    pub fn restart(&mut self, settings: Settings) -> Result<(), LabError> {
+    pub fn restart(&mut self, settings: Settings) -> Result<(), SceneError> {
         self.stop();
         self.launch(settings)
     }
@@ -77,12 +77,12 @@ impl Postgres {
     }
 
     /// Stops the server in good order and starts it with its configuration as it is by now.
-    pub fn restart_as_it_is(&mut self) -> Result<(), LabError> {
+    pub fn restart_as_it_is(&mut self) -> Result<(), SceneError> {
         self.stop();
         self.open()
     }
 
-    fn launch(&mut self, settings: Settings) -> Result<(), LabError> {
+    fn launch(&mut self, settings: Settings) -> Result<(), SceneError> {
         let (data, socket) = (self.data_directory(), self.socket_directory());
         let port = self.port.to_string();
         let own = [("port", port.as_str()), ("unix_socket_directories", socket.as_str())];
@@ -94,7 +94,7 @@ impl Postgres {
         self.open()
     }
 
-    fn open(&mut self) -> Result<(), LabError> {
+    fn open(&mut self) -> Result<(), SceneError> {
         let (data, socket, port) =
             (self.data_directory(), self.socket_directory(), self.port.to_string());
         let ready = words([&self.program("pg_isready")?, "-q", "-h", &socket, "-p", &port]);
@@ -132,7 +132,7 @@ impl Postgres {
     }
 
     /// Runs SQL as the superuser and gives its rows, one a line, fields separated by `|`.
-    pub fn sql(&self, sql: &str) -> Result<String, LabError> {
+    pub fn sql(&self, sql: &str) -> Result<String, SceneError> {
         let options = words(["-XAtq", "-v", "ON_ERROR_STOP=1", "-c", sql]);
         self.server.scratch.run(&self.client("psql", options)?)
     }
@@ -140,7 +140,7 @@ impl Postgres {
     /// Makes the tables of pgbench: 100,000 rows for each `scale`, packed to `fillfactor` percent
     /// of each block. 100 gives 15 MB for each scale; a lower one spreads the same rows over more
     /// memory, which takes less time to make.
-    pub fn pgbench_fill(&self, scale: u32, fillfactor: u32) -> Result<(), LabError> {
+    pub fn pgbench_fill(&self, scale: u32, fillfactor: u32) -> Result<(), SceneError> {
         let (scale, fill) = (format!("--scale={scale}"), format!("--fillfactor={fillfactor}"));
         let mut options = words(["-i", "-q", &scale, &fill]);
         if !self.server.durable {
@@ -150,12 +150,12 @@ impl Postgres {
     }
 
     /// Starts pgbench.
-    pub fn pgbench(&self, load: &Pgbench) -> Result<Load, LabError> {
+    pub fn pgbench(&self, load: &Pgbench) -> Result<Load, SceneError> {
         let command = self.client("pgbench", load.words())?;
         Load::start(&self.server.scratch, &command, load.seconds, pgbench_tps)
     }
 
-    fn client(&self, program: &str, options: Vec<String>) -> Result<Vec<String>, LabError> {
+    fn client(&self, program: &str, options: Vec<String>) -> Result<Vec<String>, SceneError> {
         let (program, port) = (self.program(program)?, self.port.to_string());
         let host = if self.server.has_network() {
             "127.0.0.1".to_owned()
@@ -166,7 +166,7 @@ impl Postgres {
         Ok(self.server.as_client(&[server, options, words(["postgres"])].concat()))
     }
 
-    fn program(&self, name: &str) -> Result<String, LabError> {
+    fn program(&self, name: &str) -> Result<String, SceneError> {
         let directories = self.programs.iter().cloned();
         program::find_in(directories, name, PACKAGE).map(|path| path.to_string_lossy().into_owned())
     }
@@ -177,19 +177,19 @@ impl Served for Postgres {
         Self::pid(self)
     }
 
-    fn restart(&mut self, place: Place, settings: Settings) -> Result<(), LabError> {
+    fn restart(&mut self, place: Place, settings: Settings) -> Result<(), SceneError> {
         self.server.place = place;
         Self::restart(self, settings)?;
         self.sql("SELECT pg_prewarm('pgbench_accounts'), pg_prewarm('pgbench_accounts_pkey')")?;
         Ok(())
     }
 
-    fn fill(&self, mebibytes: u64) -> Result<(), LabError> {
+    fn fill(&self, mebibytes: u64) -> Result<(), SceneError> {
         self.sql("CREATE EXTENSION IF NOT EXISTS pg_prewarm")?;
         self.pgbench_fill(scale(mebibytes), 100)
     }
 
-    fn work(&self, work: Work, mebibytes: u64, seconds: u32) -> Result<Load, LabError> {
+    fn work(&self, work: Work, mebibytes: u64, seconds: u32) -> Result<Load, SceneError> {
         let plain = Pgbench { clients: work.clients, seconds, ..Pgbench::default() };
         let script = match work.kind {
             work::Kind::Reads | work::Kind::Pipelined(_) => return self.pgbench(&plain),

@@ -3,7 +3,7 @@
 use crate::server::words;
 use crate::setting::Setting;
 use crate::shell::Shell;
-use crate::{LabError, program};
+use crate::{SceneError, program};
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -57,17 +57,17 @@ pub struct Narrow {
 
 impl Network {
     /// Makes one.
-    pub fn make() -> Result<Self, LabError> {
+    pub fn make() -> Result<Self, SceneError> {
         static MADE: AtomicU32 = AtomicU32::new(0);
         if !crate::account::is_root() {
-            return Err(LabError::NeedsRoot { what: "a network of its own" });
+            return Err(SceneError::NeedsRoot { what: "a network of its own" });
         }
         program::find("ip", "iproute2")?;
         let number = MADE.fetch_add(1, Ordering::Relaxed);
         let name = format!("untax-lab-{}-{number}", std::process::id());
         let guard = Shell::guard(MAKE, REMOVE, &[&name])?;
         if guard.said != "made" {
-            return Err(LabError::Host { why: "no network namespace could be made".to_owned() });
+            return Err(SceneError::Host { why: "no network namespace could be made".to_owned() });
         }
         Ok(Self { _guard: guard, name })
     }
@@ -80,17 +80,17 @@ impl Network {
 
     /// Has the kernel remember the connections of this network, so many at most. The limit is one
     /// for all networks of the machine: refused where the machine itself has connections to lose.
-    pub fn track(&self, most: u32) -> Result<Tracked, LabError> {
+    pub fn track(&self, most: u32) -> Result<Tracked, SceneError> {
         program::find("nft", "nftables")?;
         if program::host_text(CONNECTIONS)?.trim() != "0" {
             let why = "this machine tracks connections of its own, which a low limit would break";
-            return Err(LabError::Host { why: why.to_owned() });
+            return Err(SceneError::Host { why: why.to_owned() });
         }
         let guard = Shell::guard(TRACK, FORGET, &[&self.name])?;
         if guard.said != "made" {
             let why =
                 "nft could not make a rule; has this kernel nf_tables and connection tracking?";
-            return Err(LabError::Host { why: why.to_owned() });
+            return Err(SceneError::Host { why: why.to_owned() });
         }
         let prior = program::host_text(MOST_CONNECTIONS)?;
         let setting = Setting::set(MOST_CONNECTIONS, prior.trim(), &most.to_string())?;
@@ -101,12 +101,12 @@ impl Network {
     }
 
     /// Lets so many bits a second through, and drops nothing.
-    pub fn link(&self, bits_per_s: u64) -> Result<Narrow, LabError> {
+    pub fn link(&self, bits_per_s: u64) -> Result<Narrow, SceneError> {
         self.narrow(bits_per_s, WIDE_BYTES)
     }
 
     /// Lets so many bits a second through, and queues so many bytes at most: more are dropped.
-    pub fn narrow(&self, bits_per_s: u64, queued_bytes: u64) -> Result<Narrow, LabError> {
+    pub fn narrow(&self, bits_per_s: u64, queued_bytes: u64) -> Result<Narrow, SceneError> {
         program::find("tc", "iproute2")?;
         let queues = [queued_bytes, WIDE_BYTES].map(|bytes| bytes.to_string());
         let [short, wide] = queues;
@@ -114,7 +114,7 @@ impl Network {
         let guard = Shell::guard(NARROW, WIDE, &arguments)?;
         if guard.said != "made" {
             let why = "tc could not limit the interface; has this kernel the tbf queue?";
-            return Err(LabError::Host { why: why.to_owned() });
+            return Err(SceneError::Host { why: why.to_owned() });
         }
         Ok(Narrow { _guard: guard })
     }

@@ -1,6 +1,6 @@
 //! What clients ask of a scratch server, the same words for every engine.
 
-use crate::{LabError, Load, Place, Settings};
+use crate::{Load, Place, SceneError, Settings};
 
 /// A kind of server that the lab can run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -90,11 +90,11 @@ pub trait Served {
 
     /// Stops it in good order, starts it in that place with other settings and reads its data into its memory.
     /// Data that were in memory alone are lost.
-    fn restart(&mut self, place: Place, settings: Settings) -> Result<(), LabError>;
+    fn restart(&mut self, place: Place, settings: Settings) -> Result<(), SceneError>;
 
     /// Makes about so many MiB of rows.
-    fn fill(&self, mebibytes: u64) -> Result<(), LabError>;
+    fn fill(&self, mebibytes: u64) -> Result<(), SceneError>;
 
     /// Starts the work, on the rows of that fill.
-    fn work(&self, work: Work, mebibytes: u64, seconds: u32) -> Result<Load, LabError>;
+    fn work(&self, work: Work, mebibytes: u64, seconds: u32) -> Result<Load, SceneError>;
 }

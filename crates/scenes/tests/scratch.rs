@@ -14,8 +14,8 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
-use untax_lab::{
-    HugePages, LabError, MariaDb, Pgbench, Place, Postgres, Redis, RedisBenchmark, Sysbench, Thp,
+use untax_scenes::{
+    HugePages, MariaDb, Pgbench, Place, Postgres, Redis, RedisBenchmark, SceneError, Sysbench, Thp,
     Turn,
 };
 
@@ -23,11 +23,11 @@ const POOL: &str = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages";
 const THP: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
 
 /// The started server, or `None` when this machine lacks the program for it.
-fn installed<T>(started: Result<T, LabError>) -> Option<T> {
+fn installed<T>(started: Result<T, SceneError>) -> Option<T> {
     let required = std::env::var_os("UNTAX_REQUIRE_REAL").is_some_and(|value| value == "1");
     match started {
         Ok(server) => Some(server),
-        Err(error @ (LabError::Missing { .. } | LabError::NeedsRoot { .. })) if !required => {
+        Err(error @ (SceneError::Missing { .. } | SceneError::NeedsRoot { .. })) if !required => {
             // Not with a macro: the test harness keeps what those print of a passing test.
             let mut stderr = std::io::stderr();
             writeln!(stderr, "SKIPPED: {error}").unwrap();
@@ -138,7 +138,7 @@ fn cgroup_exists(id: &str) -> bool {
 #[test]
 fn a_server_that_cannot_start_says_why() {
     let refused = Postgres::start(Place::Host, &[("shared_buffers", "plenty")]);
-    if let Some(LabError::Missing { .. }) = refused.as_ref().err() {
+    if let Some(SceneError::Missing { .. }) = refused.as_ref().err() {
         installed(refused);
         return;
     }

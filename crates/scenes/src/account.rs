@@ -1,6 +1,6 @@
 //! The OS user that a server runs as: database servers refuse to run as root.
 
-use crate::LabError;
+use crate::SceneError;
 use crate::program::host_text;
 
 /// A user of this machine.
@@ -13,7 +13,7 @@ pub(crate) struct Account {
 
 impl Account {
     /// Who runs this program.
-    pub(crate) fn own() -> Result<Self, LabError> {
+    pub(crate) fn own() -> Result<Self, SceneError> {
         let uid = rustix::process::getuid().as_raw();
         let own = find(&host_text("/etc/passwd")?, |account| account.uid == uid);
         // A user without an entry, as containers have them, gets along without a name.
@@ -25,7 +25,7 @@ impl Account {
     }
 
     /// The user for a server: ourselves, or when we are root the package's own user, else `nobody`.
-    pub(crate) fn for_server(name: &str) -> Result<Self, LabError> {
+    pub(crate) fn for_server(name: &str) -> Result<Self, SceneError> {
         if !is_root() {
             return Self::own();
         }
@@ -33,7 +33,7 @@ impl Account {
         [name, "nobody"]
             .iter()
             .find_map(|name| find(&text, |account| account.name == *name))
-            .ok_or_else(|| LabError::Host { why: format!("no user {name} or nobody") })
+            .ok_or_else(|| SceneError::Host { why: format!("no user {name} or nobody") })
     }
 
     /// The words that go before a command so that this user runs it, and so that it dies with
@@ -52,7 +52,7 @@ impl Account {
 }
 
 /// Whether this program may do everything.
-pub(crate) fn is_root() -> bool {
+pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 

@@ -1,0 +1,95 @@
+//! What can go wrong in the lab, each with the next action.
+
+use std::io;
+use std::path::PathBuf;
+
+/// Why a scratch database, a load or a setting did not come about.
+#[derive(Debug, thiserror::Error)]
+pub enum SceneError {
+    /// A program is not installed.
+    #[error("{program} is not installed; try 'apt-get install {package}'")]
+    Missing {
+        /// The program.
+        program: String,
+        /// The Debian package that has it.
+        package: String,
+    },
+    /// A program could not be started.
+    #[error("cannot start {program}; check that it may be run")]
+    Start {
+        /// The program.
+        program: String,
+        /// What went wrong.
+        source: io::Error,
+    },
+    /// A program ended with a failure.
+    #[error("{program} failed ({status}); it said: {said}")]
+    Failed {
+        /// The program.
+        program: String,
+        /// Its exit status.
+        status: String,
+        /// The end of what it printed.
+        said: String,
+    },
+    /// A program took too long and was stopped.
+    #[error("{program} was not {what} after {seconds} s; it said: {said}")]
+    Late {
+        /// The program.
+        program: String,
+        /// What was waited for.
+        what: &'static str,
+        /// How long.
+        seconds: u64,
+        /// The end of what it printed.
+        said: String,
+    },
+    /// A load ended well, but without the number that it should print.
+    #[error("{program} printed no throughput; is its version supported? It said: {said}")]
+    NoThroughput {
+        /// The program.
+        program: String,
+        /// The end of what it printed.
+        said: String,
+    },
+    /// A file or directory could not be made, read or written.
+    #[error("{}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What went wrong.
+        source: io::Error,
+    },
+    /// A file of the host could not be read.
+    #[error("cannot read a setting of this host: {why}")]
+    Host {
+        /// Which, and why.
+        why: String,
+    },
+    /// No port of the loopback interface could be had.
+    #[error("no free port on 127.0.0.1; is the loopback interface up?")]
+    Port {
+        /// What went wrong.
+        source: io::Error,
+    },
+    /// This needs more privilege.
+    #[error("{what} needs root; run it with sudo")]
+    NeedsRoot {
+        /// What was asked for.
+        what: &'static str,
+    },
+    /// The kernel did not find enough huge pages.
+    #[error("got {got} of {wanted} huge pages of 2 MiB; free memory or ask for fewer")]
+    Pool {
+        /// How many were asked for.
+        wanted: u64,
+        /// How many there were.
+        got: u64,
+    },
+}
+
+/// Turns an I/O error into one that names its file.
+pub(crate) fn at(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> SceneError {
+    let path = path.into();
+    move |source| SceneError::File { path, source }
+}

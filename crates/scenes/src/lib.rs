@@ -1,0 +1,62 @@
+//! Scratch databases, loads and host settings for tests, benches and demonstrations.
+//!
+//! Everything here takes care of itself: a shell in a process group of its own holds the other end
+//! of a pipe and cleans up as soon as that pipe closes, be it because the value was dropped or
+//! because this process was killed in any way, SIGKILL included (see `shell.rs`). So nothing is
+//! left running, mounted, set or lying about, but for controllers that the root of control groups of version 2
+//! passes down from then on, which limits nobody.
+//!
+//! ```no_run
+//! use untax_scenes::{HugePages, Pgbench, Place, Postgres, Turn};
+//!
+//! # fn main() -> Result<(), untax_scenes::SceneError> {
+//! let _turn = Turn::wait()?;
+//! let _pool = HugePages::reserve(600)?;
+//! let settings = [("shared_buffers", "1GB"), ("huge_pages", "on")];
+//! let postgres = Postgres::start(Place::Host, &settings)?;
+//! postgres.pgbench_fill(10, 100)?;
+//! let load = postgres.pgbench(&Pgbench { clients: 16, seconds: 10, ..Pgbench::default() })?;
+//! let transactions_per_s = load.finish()?;
+//! # Ok(())
+//! # }
+//! ```
+
+mod account;
+mod container;
+mod disk;
+mod error;
+mod group;
+mod load;
+mod mariadb;
+mod neighbour;
+mod network;
+mod pgbouncer;
+mod postgres;
+mod program;
+mod redis;
+mod scratch;
+mod server;
+mod setting;
+mod setup;
+mod shell;
+mod work;
+
+pub use account::is_root;
+pub use disk::{Disk, Freezes, Limit};
+pub use error::SceneError;
+pub use group::{Group, Version};
+pub use load::{Load, Pgbench, RedisBenchmark, Sysbench};
+pub use mariadb::MariaDb;
+pub use neighbour::Neighbour;
+pub use network::{Narrow, Network, Tracked};
+pub use pgbouncer::PgBouncer;
+pub use postgres::Postgres;
+pub use program::find as find_program;
+pub use redis::{PIPELINED, Redis};
+pub use server::Place;
+pub use setting::{DirtyLimits, HugePages, Instead, Setting, Thp, Turn};
+pub use setup::Setup;
+pub use work::{Engine, Kind, Served, Work};
+
+/// Settings of a server by name, in the server's own words; later ones win.
+pub type Settings<'a> = &'a [(&'a str, &'a str)];
