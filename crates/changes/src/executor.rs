@@ -3,17 +3,15 @@
 //! Before a step acts, its prior value is on disk. So whatever ends the executor, the receipt has
 //! all that undoing needs, and every do and undo may be repeated.
 
+use crate::lock::{Lock, LockError};
 use crate::receipt::{Deed, Receipt, ReceiptError};
 use crate::target::{self, Added};
 use crate::tree::Tree;
-use rustix::fs::{FlockOperation, Mode, OFlags};
 use serde::Serialize;
 use std::fmt;
-use std::fs::File;
 use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
 use untax_core::plan::{Step, Target};
 use untax_core::receipt::{Header, Record, Status};
 
@@ -21,16 +19,8 @@ use untax_core::receipt::{Header, Record, Status};
 #[derive(Debug, thiserror::Error)]
 pub enum ExecutorError {
     /// Another executor is at work.
-    #[error("another untax is changing this host; wait until it has ended")]
-    Locked,
-    /// What the lock lies on cannot be opened.
-    #[error("cannot lock {path}")]
-    Lock {
-        /// The file.
-        path: String,
-        /// What went wrong.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    Lock(#[from] LockError),
     /// A step cannot be done; nothing was changed.
     #[error("nothing was changed: {}", reasons.join("; "))]
     Refused {
@@ -54,6 +44,14 @@ pub enum ExecutorError {
         left: Option<String>,
         /// What went wrong.
         source: io::Error,
+    },
+    /// Some of a receipt could not be undone.
+    #[error("the plan could not be undone wholly: {left}; untax undo {receipt} tries again")]
+    NotWhole {
+        /// The receipt.
+        receipt: String,
+        /// What is not as before, step by step.
+        left: String,
     },
 }
 
@@ -113,41 +111,6 @@ impl Undone {
         let drifted = self.drifted.iter().map(Drift::to_string);
         let failed = self.failed.iter().map(|(step, why)| format!("{step}: {why}"));
         drifted.chain(failed).collect::<Vec<_>>().join("; ")
-    }
-}
-
-/// What the lock of the running machine lies on; gone when that starts anew.
-const LOCK: &str = "/run/untax.lock";
-
-/// How long an executor that is ending is waited for.
-const LOCK_PATIENCE: Duration = Duration::from_secs(2);
-
-/// The right to change a host: one at a time, gone with the process that has it.
-#[derive(Debug)]
-pub struct Lock(#[expect(dead_code, reason = "held, not read")] File);
-
-impl Lock {
-    /// Takes it. It lies on a file that nobody but root can open; those who are not root, and a directory in
-    /// place of `/`, have one on the root directory.
-    pub fn take(tree: &Tree) -> Result<Self, ExecutorError> {
-        let (path, made) = if tree.is_live() && rustix::process::geteuid().is_root() {
-            (Path::new(LOCK), OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW)
-        } else {
-            (tree.root(), OFlags::RDONLY)
-        };
-        let opened = rustix::fs::open(path, made | OFlags::CLOEXEC, Mode::RUSR | Mode::WUSR);
-        let file = opened.map(File::from).map_err(|errno| ExecutorError::Lock {
-            path: path.display().to_string(),
-            source: errno.into(),
-        })?;
-        let began = Instant::now();
-        while rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
-            if began.elapsed() > LOCK_PATIENCE {
-                return Err(ExecutorError::Locked);
-            }
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        Ok(Self(file))
     }
 }
 
@@ -220,7 +183,7 @@ pub fn apply(
     stop: &AtomicBool,
     mut tell: impl FnMut(&Step),
 ) -> Result<Option<Receipt>, ExecutorError> {
-    let _lock = Lock::take(tree)?;
+    let _lock = Lock::to_change(tree)?;
     let standing = standing(tree, &header.steps);
     let reasons: Vec<String> = standing.iter().filter_map(refusal).collect();
     if !reasons.is_empty() {
@@ -316,7 +279,7 @@ fn rolled_back(tree: &Tree, mut receipt: Receipt, step: &Step, failure: Failure)
 /// Undoes what a receipt tells, the last step first. What somebody changed since is left alone,
 /// unless `force` is given.
 pub fn undo(tree: &Tree, receipt: &mut Receipt, force: bool) -> Result<Undone, ExecutorError> {
-    let _lock = Lock::take(tree)?;
+    let _lock = Lock::to_change(tree)?;
     // Whoever had the lock may have written to it since it was read.
     receipt.read_again()?;
     Ok(revert(tree, receipt, force))
@@ -329,12 +292,21 @@ pub fn undo_stale(
     receipt: &mut Receipt,
     force: bool,
 ) -> Result<Undone, ExecutorError> {
-    let _lock = Lock::take(tree)?;
+    let _lock = Lock::to_change(tree)?;
     receipt.read_again()?;
     if receipt.status() == Status::Interrupted {
         return Ok(revert(tree, receipt, force));
     }
     Ok(Undone::default())
+}
+
+/// Undoes a receipt and leaves nothing of it; an error when something is left.
+pub fn undo_wholly(tree: &Tree, receipt: &mut Receipt) -> Result<(), ExecutorError> {
+    let undone = undo(tree, receipt, false)?;
+    if undone.is_whole() {
+        return Ok(());
+    }
+    Err(ExecutorError::NotWhole { receipt: receipt.id().to_owned(), left: undone.left() })
 }
 
 fn revert(tree: &Tree, receipt: &mut Receipt, force: bool) -> Undone {
@@ -368,7 +340,7 @@ fn put_back(tree: &Tree, deed: &Deed, force: bool) -> io::Result<Option<Drift>> 
         tree.clear_draft(&file)?;
     }
     let now = target::read(tree, &step.target)?;
-    if now.is_none() && is_kernels(&step.target) {
+    if now.is_none() && target::is_of_kernel(&step.target) {
         return Ok(None);
     }
     let added = Added { lines: step.to.as_deref().unwrap_or_default(), alike: deed.alike };
@@ -398,24 +370,8 @@ fn put_back(tree: &Tree, deed: &Deed, force: bool) -> io::Result<Option<Drift>> 
     Ok(None)
 }
 
-/// Files of the kernel go with what they are about: a control group that ended has no limit left
-/// to put back.
-fn is_kernels(target: &Target) -> bool {
-    matches!(target, Target::Pool { .. } | Target::Word { .. } | Target::Value { .. })
-}
-
-/// A pool that was growing, or boot entries of which some were changed, when the executor was
-/// ended.
+/// Whether it was being set when the executor was ended: a pool that was growing, or boot entries of
+/// which some were changed.
 fn is_half_way(deed: &Deed, now: Option<&str>) -> bool {
-    let pages = |value: Option<&str>| value.and_then(|pages| pages.parse::<u64>().ok());
-    if deed.step.target == Target::Grubby && !deed.done {
-        return crate::grubby::is_half_way(deed.prior, now, deed.step.to.as_deref());
-    }
-    let Target::Pool { .. } = deed.step.target else { return false };
-    match (pages(deed.prior), pages(now), pages(deed.step.to.as_deref())) {
-        (Some(prior), Some(now), Some(to)) if !deed.done => {
-            (prior.min(to)..=prior.max(to)).contains(&now)
-        }
-        _ => false,
-    }
+    !deed.done && target::is_between(&deed.step.target, deed.prior, now, deed.step.to.as_deref())
 }

@@ -1,9 +1,10 @@
 //! Receipts on disk: a line for each record, each flushed before what it announces happens.
 
+use jiff::Timestamp;
 use std::fs::{self, File};
 use std::io::{self, Seek, Write};
 use std::path::{Path, PathBuf};
-use untax_core::plan::Step;
+use untax_core::plan::{Step, Target};
 use untax_core::receipt::{Header, Record, SCHEMA, Status};
 
 /// The extension of their files: lines of JSON.
@@ -32,6 +33,33 @@ pub struct Deed<'a> {
     pub alike: usize,
     /// Whether it was done to its end.
     pub done: bool,
+}
+
+/// A target that is set again and again, until it is put back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Held<'a> {
+    /// The target.
+    pub target: &'a Target,
+    /// The value before.
+    pub prior: Option<&'a str>,
+    /// Of a pool of huge pages: how many pages it had beyond those configured.
+    pub surplus: u64,
+    /// The boot for which the value holds.
+    pub boot: &'a str,
+}
+
+/// The first record of a new receipt.
+pub fn header(plan: &str, steps: Vec<Step>, temporary: bool) -> Header {
+    let begun_at = Timestamp::now();
+    let name = begun_at.strftime("%Y%m%dT%H%M%S%.3fZ").to_string().replace('.', "");
+    Header {
+        schema: SCHEMA.to_owned(),
+        receipt: format!("receipt-{name}"),
+        plan: plan.to_owned(),
+        begun_at,
+        temporary,
+        steps,
+    }
 }
 
 /// Why a receipt cannot be used.
@@ -146,6 +174,14 @@ impl Receipt {
         Ok(())
     }
 
+    /// Removes it: nothing of it is left to be undone.
+    pub fn remove(self) -> Result<(), ReceiptError> {
+        match fs::remove_file(&self.path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            removed => removed.map_err(at(&self.path)),
+        }
+    }
+
     /// Its id.
     pub fn id(&self) -> &str {
         &self.header.receipt
@@ -159,7 +195,8 @@ impl Receipt {
     /// How far it got. One that holds nothing to be undone is as good as undone, whatever it says.
     pub fn status(&self) -> Status {
         let says = |wanted: &Record| self.records.contains(wanted);
-        if says(&Record::Reverted) || self.deeds().is_empty() {
+        let is_empty = self.deeds().is_empty() && self.held().is_empty();
+        if says(&Record::Reverted) || is_empty {
             Status::Reverted
         } else if says(&Record::Applied) && !self.header.temporary {
             Status::Applied
@@ -189,10 +226,21 @@ impl Receipt {
                     }
                 }
                 Record::Undone { step } => deeds.retain(|deed| deed.step.id != *step),
-                Record::Applied | Record::Reverted => {}
+                Record::Applied | Record::Holding { .. } | Record::Reverted => {}
             }
         }
         deeds
+    }
+
+    /// The targets that are set again and again, in the order in which that began.
+    pub fn held(&self) -> Vec<Held<'_>> {
+        let held = self.records.iter().filter_map(|record| match record {
+            Record::Holding { target, prior, surplus, boot } => {
+                Some(Held { target, prior: prior.as_deref(), surplus: *surplus, boot })
+            }
+            _ => None,
+        });
+        held.collect()
     }
 }
 
@@ -217,7 +265,7 @@ mod tests {
             schema: SCHEMA.to_owned(),
             receipt: "a-receipt".to_owned(),
             plan: "a-plan".to_owned(),
-            begun_at: jiff::Timestamp::UNIX_EPOCH,
+            begun_at: Timestamp::UNIX_EPOCH,
             temporary: false,
             steps: Vec::new(),
         };

@@ -5,6 +5,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use untax_host::Host;
 
 /// Files that a step makes are for everyone to read, as all in `/etc` that holds no secret.
 const MODE: u32 = 0o644;
@@ -65,6 +66,12 @@ impl Tree {
         let text = self.text(file)?;
         let marked = text.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
         Ok(marked.map_or(text.clone(), |(word, _)| word.to_owned()))
+    }
+
+    /// The names in a directory; none when it cannot be listed.
+    pub fn names(&self, directory: &str) -> Vec<String> {
+        let place = self.place(directory);
+        Host::live().names(&place.to_string_lossy()).into_value().unwrap_or_default()
     }
 
     /// Overwrites a file of the kernel, which takes a value whole or not at all. So does a

@@ -21,7 +21,7 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use untax_changes::executor::{self, ExecutorError};
-use untax_changes::{Receipt, Tree};
+use untax_changes::{Lock, LockError, Receipt, Tree};
 use untax_core::plan::{Effect, Step, Target};
 use untax_core::receipt::{Header, SCHEMA, Status};
 
@@ -248,9 +248,9 @@ fn a_torn_record_is_no_record() {
 
 fn two_executors_exclude_each_other() {
     let host = Host::new();
-    let held = executor::Lock::take(&Tree::at(host.path())).unwrap();
+    let held = Lock::to_change(&Tree::at(host.path())).unwrap();
     let refused = apply(host.path(), &steps(None)).expect_err("the host is locked");
-    assert!(matches!(refused, ExecutorError::Locked), "{refused}");
+    assert!(matches!(refused, ExecutorError::Lock(LockError::Changing)), "{refused}");
     drop(held);
     apply(host.path(), &steps(None)).unwrap();
 }

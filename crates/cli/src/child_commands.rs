@@ -1,7 +1,6 @@
 //! Parts that run as children of this program: they are started by it alone, and no user sees
 //! them in the help.
 
-use crate::commands::verify::guard;
 use std::process::ExitCode;
 
 /// Runs a hidden part if this process was started as one.
@@ -11,7 +10,6 @@ pub fn run() -> Option<ExitCode> {
     }
     match std::env::args_os().nth(1)?.to_str()? {
         "__ask" => Some(untax_engines::answer_main()),
-        guard::PART => Some(guard::main()),
         _ => None,
     }
 }

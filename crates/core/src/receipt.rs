@@ -1,6 +1,6 @@
 //! A receipt: what was done to a host, with every prior value.
 
-use crate::plan::Step;
+use crate::plan::{Step, Target};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -18,7 +18,7 @@ pub struct Header {
     pub plan: String,
     /// When it was begun.
     pub begun_at: Timestamp,
-    /// Whether it was to be undone by the one that did it: a verification.
+    /// Whether it was to be undone by the one that did it: a verification, a bench.
     #[serde(default)]
     pub temporary: bool,
     /// The steps, in the order in which they are done.
@@ -45,6 +45,19 @@ pub enum Record {
     Done {
         /// Its id.
         step: String,
+    },
+    /// A target is about to be set, to one value after another, until it is put back. It is no
+    /// step's: a bench finds out as it goes what it must change.
+    Holding {
+        /// The target.
+        target: Target,
+        /// The value before; `None` when it was not there.
+        prior: Option<String>,
+        /// Of a pool of huge pages: how many pages it had beyond those configured.
+        #[serde(default)]
+        surplus: u64,
+        /// The kernel's id of the boot for which the value holds.
+        boot: String,
     },
     /// A step was undone and checked.
     Undone {

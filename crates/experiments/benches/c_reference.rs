@@ -11,15 +11,15 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitCode, Stdio};
 use std::time::Duration;
+use untax_changes::{Lock, Pool, Program, Temporary, Tree};
 use untax_core::{Bytes, stats};
+use untax_experiments::Interrupt;
 use untax_experiments::pages::control::Work;
 use untax_experiments::pages::crew::{Crew, Filled};
 use untax_experiments::pages::job::Place;
 use untax_experiments::pages::plan::pool_pages;
 use untax_experiments::pages::table::Layout;
 use untax_experiments::pages::{Access, Model, Page};
-use untax_experiments::pools::{BenchLock, Guard, Pool, Tree};
-use untax_experiments::{Interrupt, Program};
 use untax_scenes::Turn;
 
 const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/reference/read.c");
@@ -158,16 +158,22 @@ fn compare(reference: &Path, place: Place, settings: &Settings, state: &Path) ->
     Ok(ratio.high >= ENOUGH)
 }
 
-/// Pages for both tables, given back when the guard is dropped.
-fn pool(place: Place, state: &Path) -> Outcome<Option<Guard>> {
+/// Pages for both tables, given back when this is dropped.
+fn pool(place: Place, state: &Path) -> Outcome<Option<Temporary>> {
     let tree = Tree::live();
     let Some(pool) = place.page.pool().and_then(|size| Pool::find(&tree, size)) else {
         return Ok(None);
     };
-    let lock = BenchLock::take(state)?;
+    let lock = Lock::to_bench(state)?;
     let program = Program::at(env!("CARGO_BIN_EXE_untax-experiments").into());
-    let guard = Guard::post(&program, state, &lock, &tree, pool.settings(&tree)?)?;
+    let mut changes = Temporary::begin(&program, state, &lock, &tree, "c-reference")?;
+    for target in pool.targets() {
+        changes.hold(&target)?;
+    }
     let need = 2 * pool_pages(place);
-    let got = pool.obtain(&tree, need, &Interrupt::default())?;
-    if got < need { Err(format!("{got} of {need} pages").into()) } else { Ok(Some(guard)) }
+    let got = pool.obtain(&tree, need, |pause| {
+        std::thread::sleep(pause);
+        true
+    })?;
+    if got < need { Err(format!("{got} of {need} pages").into()) } else { Ok(Some(changes)) }
 }

@@ -29,9 +29,8 @@
 
 mod measure;
 
-use crate::child::Program;
+use crate::child;
 use crate::pages::Means;
-use crate::pools::Tree;
 use crate::{Machine, own_cgroup};
 use jiff::Timestamp;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -39,6 +38,7 @@ use serde::{Deserialize, Serialize};
 use std::io::{self, Read};
 use std::process::Child;
 use std::time::{Duration, Instant};
+use untax_changes::{Program, Tree};
 use untax_core::calibration::TouchPenalty;
 use untax_core::host::HostFacts;
 use untax_core::{Bytes, Calibration, Interval, Reading};
@@ -117,7 +117,7 @@ pub fn calibrate(program: &Program, budget: Budget, machine: &Machine) -> Readin
     };
     let ask = || -> io::Result<Reading<Measured>> {
         let cpus = std::thread::available_parallelism()?.get();
-        let start = |number| program.start_calibration(&spec(number)).map(Calibrating);
+        let start = |number| child::start_calibration(program, &spec(number)).map(Calibrating);
         let children = (0..AT_ONCE.min(cpus)).map(start).collect::<io::Result<Vec<_>>>()?;
         let until = Instant::now() + PATIENCE;
         let answers = children.into_iter().map(|child| child.answer(until));

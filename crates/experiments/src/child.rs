@@ -1,89 +1,58 @@
 //! Processes that the bench starts from its own program, and their hidden subcommands.
 
+use crate::calibrate;
 use crate::pages::job::Job;
-use crate::{calibrate, pools};
 use rustix::process::Signal;
-use signal_hook::consts::{SIGHUP, TERM_SIGNALS};
 use std::ffi::OsString;
 use std::io;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
 use std::process::{Child, Command, ExitCode, Stdio};
-use std::sync::Arc;
+use untax_changes::{Program, guard};
 
 /// Fills or reads a table; see [`Job`].
 const READ_PAGES: &str = "__read-pages";
-/// Restores the pools when the bench is gone; see [`pools::Guard`].
-const GUARD: &str = "__guard";
 /// Measures what faults and touches cost; see [`calibrate`].
 const CALIBRATE: &str = "__calibrate";
 
 /// Where the kernel kills first when memory runs out: at a bench, not at a database.
 const FIRST: &str = "1000";
-/// Where it never kills: the guard must outlive the bench.
-const NEVER: &str = "-1000";
 
-/// The program whose hidden subcommands the children run.
-#[derive(Debug, Clone)]
-pub struct Program(PathBuf);
+/// Starts a child that works on a table and dies with the thread that calls this.
+pub(crate) fn start_job(
+    program: &Program,
+    job: &Job,
+    table: Stdio,
+    control: Stdio,
+) -> io::Result<Child> {
+    let job = serde_json::to_string(job)?;
+    dependent(program, READ_PAGES, job).stdin(table).stdout(control).spawn()
+}
 
-impl Program {
-    /// This very program, even when its file was replaced or removed since it started.
-    pub fn this() -> Self {
-        Self(PathBuf::from("/proc/self/exe"))
-    }
+/// Starts a child that calibrates and prints JSON.
+pub(crate) fn start_calibration(program: &Program, spec: &calibrate::Spec) -> io::Result<Child> {
+    let mut command = dependent(program, CALIBRATE, serde_json::to_string(spec)?);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()
+}
 
-    /// Another program that calls [`main`].
-    pub fn at(path: PathBuf) -> Self {
-        Self(path)
-    }
-
-    /// Starts a child that works on a table and dies with the thread that calls this.
-    pub(crate) fn start_job(&self, job: &Job, table: Stdio, control: Stdio) -> io::Result<Child> {
-        let job = serde_json::to_string(job)?;
-        self.dependent(READ_PAGES, job).stdin(table).stdout(control).spawn()
-    }
-
-    /// Starts a child that calibrates and prints JSON.
-    pub(crate) fn start_calibration(&self, spec: &calibrate::Spec) -> io::Result<Child> {
-        let spec = serde_json::to_string(spec)?;
-        let mut command = self.dependent(CALIBRATE, spec);
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()
-    }
-
-    /// Starts the guard. It is no dependent: it must outlive us.
-    pub(crate) fn start_guard(
-        &self,
-        journal: OsString,
-        bench: Stdio,
-        lock: Stdio,
-    ) -> io::Result<Child> {
-        self.command(GUARD).arg(journal).stdin(bench).stdout(lock).spawn()
-    }
-
-    /// A child in a process group of its own, so that Ctrl-C reaches the bench alone, which then
-    /// ends its children in order.
-    fn dependent(&self, role: &str, spec: String) -> Command {
-        let mut command = self.command(role);
-        command.arg(std::process::id().to_string()).arg(spec).process_group(0);
-        command
-    }
-
-    fn command(&self, role: &str) -> Command {
-        let mut command = Command::new(&self.0);
-        command.arg0("untax").arg(role);
-        command
-    }
+/// A child in a process group of its own, so that Ctrl-C reaches the bench alone, which then
+/// ends its children in order.
+fn dependent(program: &Program, role: &str, spec: String) -> Command {
+    let mut command = program.part(role);
+    command.arg(std::process::id().to_string()).arg(spec).process_group(0);
+    command
 }
 
 /// Runs a hidden subcommand when the arguments (the program's name first) ask for one. To be
-/// called first of all by every program that is used as a [`Program`].
+/// called first of all by every program that is used as a [`Program`]; the guard is among them.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    if let Some(code) = guard::main(arguments.iter().cloned()) {
+        return Some(code);
+    }
     let mut arguments = arguments.into_iter().skip(1);
     let role = arguments.next()?;
     let ended = match role.to_str()? {
         READ_PAGES => read_pages(arguments),
-        GUARD => guard(arguments),
         CALIBRATE => run_calibration(arguments),
         _ => return None,
     };
@@ -106,24 +75,6 @@ fn run_calibration(arguments: impl Iterator<Item = OsString>) -> io::Result<()> 
     rustix::thread::set_name(c"untax-calibrate")?;
     let spec: calibrate::Spec = serde_json::from_str(&depend(arguments)?)?;
     serde_json::to_writer(io::stdout(), &spec.measure())?;
-    Ok(())
-}
-
-fn guard(mut arguments: impl Iterator<Item = OsString>) -> io::Result<()> {
-    outlive()?;
-    let journal = arguments.next().ok_or(io::ErrorKind::InvalidInput)?;
-    pools::guard::keep(journal.as_ref())
-}
-
-/// Makes this process a guard: it outlives the one that started it, also when that one is ended by a
-/// signal to all its processes, or because memory ran out.
-pub fn outlive() -> io::Result<()> {
-    rustix::thread::set_name(c"untax-guard")?;
-    offer_to_oom_killer(NEVER);
-    rustix::process::setsid()?;
-    for signal in [SIGHUP].iter().chain(TERM_SIGNALS) {
-        signal_hook::flag::register(*signal, Arc::default())?;
-    }
     Ok(())
 }
 

@@ -8,17 +8,15 @@ pub mod child;
 pub mod interrupt;
 mod memory;
 pub mod pages;
-pub mod pools;
 pub mod progress;
 mod smaps;
 
 pub use calibrate::{Budget, calibrate, calibrate_in_child};
-pub use child::Program;
 pub use interrupt::{Interrupt, Interrupted, is_ignored};
 pub use progress::{Nobody, Observer, Progress};
 
-use pools::{BenchLock, Tree};
 use std::path::Path;
+use untax_changes::{Lock, Program, Tree};
 use untax_core::database::Cgroup;
 use untax_core::host::HostFacts;
 use untax_host::{Host, cgroup};
@@ -82,10 +80,10 @@ pub struct Bench<'a> {
     pub program: &'a Program,
     /// The kernel's files.
     pub tree: &'a Tree,
-    /// Where the journal of changed settings lies.
+    /// The state directory, where prior values of what is changed are kept.
     pub state: &'a Path,
     /// The right to bench.
-    pub lock: &'a BenchLock,
+    pub lock: &'a Lock,
     /// The machine, for the result.
     pub machine: &'a Machine,
     /// Our own control group, whose limits hold for the bench; `None` where it is not known.

@@ -12,11 +12,12 @@ pub mod keys;
 pub mod means;
 mod method;
 pub mod options;
+mod page_pools;
 pub mod plan;
 mod results;
 mod run;
-mod shop;
 pub mod table;
+pub mod transparent;
 mod warnings;
 
 pub use error::BenchError;

@@ -1,5 +1,5 @@
 //! SIGKILL at random moments of a bench: pools and transparent huge pages are as before within
-//! two seconds, no reader lives on, and no journal is left.
+//! two seconds, no reader lives on, and no receipt is left.
 //!
 //! `cargo test -p untax-experiments --test kill -- TIMES [SEED [ROWS]]` as root. Without TIMES it says
 //! how to run it and does nothing: it changes settings of the whole machine.
@@ -9,8 +9,9 @@
 use std::io::Write;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
+use untax_changes::{Pool, Receipt, Tree, target, temporary};
+use untax_core::plan::Target;
 use untax_experiments::pages::{Access, Model, Page, Request};
-use untax_experiments::pools::{Journal, Pool, Tree};
 use untax_host::{Host, command_line, process};
 use untax_scenes::Turn;
 
@@ -53,19 +54,21 @@ struct State {
     pools: Vec<String>,
     shmem: String,
     readers: usize,
-    journal: bool,
+    receipts: usize,
 }
 
 fn state(tree: &Tree, directory: &std::path::Path, bench: u32) -> Outcome<State> {
     let mut pools = Vec::new();
     for page in [Page::Huge, Page::Gigantic] {
-        if let Some(pool) = Pool::find(tree, page.bytes()) {
-            pools.push(format!("{:?}", pool.settings(tree)?));
+        for pool in Pool::find(tree, page.bytes()).iter().flat_map(Pool::targets) {
+            let Target::Pool { directory } = &pool else { continue };
+            let surplus = tree.number(&format!("{directory}/surplus_hugepages"))?;
+            pools.push(format!("{pool:?} {:?} {surplus}", target::read(tree, &pool)?));
         }
     }
     let host = Host::live();
     let live = process::all(&host).into_value().ok_or("no /proc")?;
-    let ours = [bench.to_string(), Journal::path(directory).display().to_string()];
+    let ours = [bench.to_string(), temporary::folder(directory).display().to_string()];
     let children = live.iter().filter(|stat| {
         let arguments = command_line::arguments(&host, stat.pid).into_value().unwrap_or_default();
         arguments.iter().any(|argument| ours.contains(argument))
@@ -74,7 +77,7 @@ fn state(tree: &Tree, directory: &std::path::Path, bench: u32) -> Outcome<State>
         pools,
         shmem: tree.word(SHMEM)?,
         readers: children.count(),
-        journal: Journal::path(directory).exists(),
+        receipts: Receipt::all(&temporary::folder(directory)).0.len(),
     })
 }
 

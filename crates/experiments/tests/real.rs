@@ -2,16 +2,16 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests, which end by panicking")]
 
-use std::fs;
-use std::path::Path;
-use std::time::Duration;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+use untax_changes::{Lock, Pool, Program, Receipt, Tree, target, temporary};
 use untax_core::Reading;
 use untax_core::bench::PagesBench;
-use untax_experiments::pages::{self, Access, BenchError, Model, Page, Refusal, Request};
-use untax_experiments::pools::{BenchLock, Pool, Setting, Tree, shared_transparent_settings};
-use untax_experiments::{
-    Bench, Interrupt, Machine, Nobody, Observer, Program, Progress, calibrate,
+use untax_core::plan::Target;
+use untax_experiments::pages::{
+    self, Access, BenchError, Model, Page, Refusal, Request, transparent,
 };
+use untax_experiments::{Bench, Interrupt, Machine, Nobody, Observer, Progress, calibrate};
 use untax_scenes::Turn;
 
 /// Pools belong to the whole machine: whoever changes them does so when it is their turn.
@@ -52,7 +52,7 @@ fn bench(
         program: &program(),
         tree: &Tree::live(),
         state: state.path(),
-        lock: &BenchLock::take(state.path()).unwrap(),
+        lock: &Lock::to_bench(state.path()).unwrap(),
         machine: &machine(),
         cgroup: None,
         run: "test",
@@ -60,26 +60,18 @@ fn bench(
         interrupt,
     };
     let result = pages::run(request, &bench, observer);
-    assert_eq!(journals(state.path()), Vec::<String>::new());
+    assert_eq!(Receipt::all(&temporary::folder(state.path())).0, []);
     result
 }
 
-#[expect(clippy::disallowed_methods, reason = "lists what the bench wrote")]
-fn journals(state: &Path) -> Vec<String> {
-    let names = fs::read_dir(state).unwrap().map(|e| e.unwrap().file_name());
-    names.map(|n| n.to_string_lossy().into_owned()).filter(|n| n.ends_with("json")).collect()
-}
-
 /// All that a bench may change, as it is.
-fn settings() -> Vec<Setting> {
+fn settings() -> Vec<(Target, Option<String>)> {
     let tree = Tree::live();
-    let mut all = shared_transparent_settings(&tree).unwrap_or_default();
-    for page in [Page::Huge, Page::Gigantic] {
-        if let Some(pool) = Pool::find(&tree, page.bytes()) {
-            all.extend(pool.settings(&tree).unwrap());
-        }
-    }
-    all
+    let mut all = transparent::changes(&tree).unwrap_or_default();
+    let pools = [Page::Huge, Page::Gigantic].map(|page| Pool::find(&tree, page.bytes()));
+    all.extend(pools.iter().flatten().flat_map(Pool::targets));
+    let value = |target: Target| (target.clone(), target::read(&tree, &target).unwrap());
+    all.into_iter().map(value).collect()
 }
 
 fn every_cell_was_read(bench: &PagesBench, pages: &[&str]) {
@@ -206,11 +198,11 @@ fn what_does_not_fit_is_refused_before_anything_changes() {
 #[test]
 fn two_benches_at_once_are_refused() {
     let state = tempfile::tempdir().unwrap();
-    let first = BenchLock::take(state.path()).unwrap();
-    let second = BenchLock::take(state.path()).unwrap_err().to_string();
+    let first = Lock::to_bench(state.path()).unwrap();
+    let second = Lock::to_bench(state.path()).unwrap_err().to_string();
     assert!(second.contains(&format!("pid {}", std::process::id())), "{second}");
     drop(first);
-    assert!(BenchLock::take(state.path()).is_ok());
+    assert!(Lock::to_bench(state.path()).is_ok());
 }
 
 #[test]
@@ -230,4 +222,22 @@ fn a_program_that_cannot_calibrate_is_a_failure_and_not_a_number() {
     let program = Program::at("/bin/false".into());
     let reading = calibrate(&program, calibrate::QUICK, &machine());
     assert!(matches!(reading, Reading::Failed(_)), "{reading:?}");
+}
+
+/// A child that is not started by a bench that lives must not work on.
+#[test]
+fn children_of_a_dead_bench_end_at_once() {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_untax-experiments"))
+        .args(["__read-pages", "1", "{}"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let began = Instant::now();
+    while child.try_wait().unwrap().is_none() {
+        assert!(began.elapsed() < Duration::from_secs(30));
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert_eq!(child.wait().unwrap().code(), Some(2));
 }

@@ -5,15 +5,14 @@ use crate::screen::{print_json, say};
 use crate::state::State;
 use crate::{Outcome, observe};
 use anyhow::bail;
-use jiff::Timestamp;
 use serde::Serialize;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use untax_changes::executor::{self, Standing};
-use untax_changes::{Receipt, Tree};
+use untax_changes::{Receipt, Tree, receipt};
 use untax_core::Plan;
 use untax_core::plan::Step;
-use untax_core::receipt::{Header, SCHEMA, Status};
+use untax_core::receipt::Status;
 
 /// Arguments of `untax apply`.
 #[derive(Debug, clap::Args)]
@@ -154,14 +153,7 @@ pub fn execute(
     temporary: bool,
     tell: impl FnMut(&Step),
 ) -> anyhow::Result<Option<Receipt>> {
-    let header = Header {
-        schema: SCHEMA.to_owned(),
-        receipt: State::new_run("receipt"),
-        plan: plan.plan.clone(),
-        begun_at: Timestamp::now(),
-        temporary,
-        steps: plan.steps.clone(),
-    };
+    let header = receipt::header(&plan.plan, plan.steps.clone(), temporary);
     Ok(executor::apply(&Tree::live(), &state.receipts()?, header, stop, tell)?)
 }
 
@@ -192,6 +184,7 @@ fn dry(args: &Args, plan: &Plan) -> anyhow::Result<Outcome> {
 #[cfg(test)]
 pub mod tests {
     use super::*;
+    use jiff::Timestamp;
     use std::collections::BTreeMap;
     use std::path::Path;
     use std::time::Duration;

@@ -9,12 +9,10 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
+use untax_changes::{Lock, Program, Tree, recover};
 use untax_core::bench::PagesBench;
 use untax_experiments::pages::{self, Access, BenchError, Model, Page, Refusal, Request};
-use untax_experiments::pools::{BenchLock, Tree, recover};
-use untax_experiments::{
-    Bench, Interrupt, Machine, Observer, Program, Progress, calibrate, own_cgroup,
-};
+use untax_experiments::{Bench, Interrupt, Machine, Observer, Progress, calibrate, own_cgroup};
 use untax_host::Host;
 use untax_report::{html, terminal};
 
@@ -130,8 +128,8 @@ fn seed_from_clock() -> u64 {
 /// Runs the command.
 pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
     let directory = state.directory()?;
-    let lock = BenchLock::take(directory)?;
-    for file in recover(&lock, directory)? {
+    let lock = Lock::to_bench(directory)?;
+    for file in recover(&lock, directory, &Tree::live())? {
         say(&format!(
             "untax: restored {file}: an earlier bench was killed together with its guard"
         ));

@@ -4,10 +4,10 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use untax_changes::{Lock, Program, Tree, recover};
 use untax_core::bench::PagesBench;
 use untax_experiments::pages::{self, Request};
-use untax_experiments::pools::{BenchLock, Tree, recover};
-use untax_experiments::{Bench, Interrupt, Machine, Nobody, Program, child, own_cgroup};
+use untax_experiments::{Bench, Interrupt, Machine, Nobody, child, own_cgroup};
 use untax_host::Host;
 
 fn main() -> ExitCode {
@@ -29,8 +29,8 @@ fn main() -> ExitCode {
 fn run() -> Result<PagesBench, Box<dyn std::error::Error>> {
     let state = std::env::args_os().nth(1).map(PathBuf::from).ok_or("which state directory?")?;
     let request: Request = serde_json::from_reader(std::io::stdin())?;
-    let lock = BenchLock::take(&state)?;
-    for file in recover(&lock, &state)? {
+    let lock = Lock::to_bench(&state)?;
+    for file in recover(&lock, &state, &Tree::live())? {
         eprintln!("restored {file}");
     }
     let facts = untax_host::facts::read_all(&Host::live());

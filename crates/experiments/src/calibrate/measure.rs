@@ -3,7 +3,6 @@
 use super::{Budget, Measured};
 use crate::memory::{Huge, PrivateWords, SharedWords};
 use crate::pages::keys::{mix, within};
-use crate::pools::Tree;
 use crate::smaps;
 use rustix::fs::MemfdFlags;
 use rustix::time::{ClockId, clock_gettime};
@@ -11,6 +10,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
+use untax_changes::Tree;
 use untax_core::Reading::{self, Absent, Failed, Present};
 use untax_core::calibration::{MAPPED_BY_BYTE, TouchPenalty};
 use untax_core::{Bytes, Interval, stats};

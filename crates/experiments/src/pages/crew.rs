@@ -4,7 +4,7 @@ use super::control::{Control, Work};
 use super::error::BenchError;
 use super::job::{Job, Place};
 use super::options::Model;
-use crate::child::Program;
+use crate::child;
 use crate::interrupt::Interrupt;
 use crate::memory::FROZEN;
 use rustix::fs::{Mode, OFlags};
@@ -13,6 +13,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::process::{Child, Stdio};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
+use untax_changes::Program;
 use untax_core::Bytes;
 use untax_host::{Host, process};
 
@@ -47,7 +48,7 @@ impl Filled {
         let threads = std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
         let job = Job::Fill { table: place, threads };
         let handed = file.try_clone().map_err(making)?;
-        let child = program.start_job(&job, handed.into(), control_fd.into());
+        let child = child::start_job(program, &job, handed.into(), control_fd.into());
         let mut filler = Offspring(vec![child.map_err(BenchError::Start)?]);
         loop {
             if let Some(status) = filler.0[0].try_wait().map_err(BenchError::Start)? {
@@ -118,7 +119,7 @@ impl Crew {
         for first in (0..readers).step_by(per_process as usize) {
             let job = Job::Read { table: table.place, first, readers: per_process, seed };
             let file = |fd: &OwnedFd| fd.try_clone().map(Stdio::from).map_err(making);
-            let child = program.start_job(&job, file(&table.file)?, file(&control_fd)?);
+            let child = child::start_job(program, &job, file(&table.file)?, file(&control_fd)?);
             children.0.push(child.map_err(BenchError::Start)?);
         }
         Ok(Self { place: table.place, model, children, control, readers })

@@ -3,10 +3,10 @@
 use super::options::Page;
 use super::plan::Refusal;
 use crate::interrupt::Interrupted;
-use crate::pools::{GuardError, PoolError};
 use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
+use untax_changes::{PoolError, TemporaryError};
 
 /// Why a bench ended without a result.
 #[derive(Debug, thiserror::Error)]
@@ -18,16 +18,14 @@ pub enum BenchError {
     #[error("memory and page pools of this machine could not be read")]
     Means(#[source] io::Error),
     /// A pool could not be changed.
-    #[error("{file}")]
-    Pool {
-        /// The file.
-        file: String,
-        /// What went wrong.
-        source: io::Error,
-    },
-    /// The pools are not in safe hands.
     #[error(transparent)]
-    Guard(#[from] GuardError),
+    Pool(#[from] PoolError),
+    /// Transparent huge pages could not be allowed.
+    #[error("transparent huge pages could not be allowed for shared memory")]
+    Transparent(#[source] io::Error),
+    /// What a bench changes would not be put back, or was not.
+    #[error(transparent)]
+    Temporary(#[from] TemporaryError),
     /// A child process did not start.
     #[error("a child process did not start")]
     Start(#[source] io::Error),
@@ -83,15 +81,6 @@ impl BenchError {
     /// limit that shows only when pages are touched: the others may still be tried.
     pub(crate) fn is_about_memory(&self) -> bool {
         matches!(self, Self::Table { .. } | Self::Filler { .. } | Self::Reader { .. })
-    }
-}
-
-impl From<PoolError> for BenchError {
-    fn from(error: PoolError) -> Self {
-        match error {
-            PoolError::Io { file, source } => Self::Pool { file, source },
-            PoolError::Interrupted(interrupted) => Self::Interrupted(interrupted),
-        }
     }
 }
 

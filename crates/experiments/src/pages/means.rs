@@ -1,8 +1,9 @@
 //! What this machine has to bench with.
 
 use super::options::Page;
-use crate::pools::{self, Pool, Tree};
+use super::transparent;
 use std::io;
+use untax_changes::{Pool, Tree};
 use untax_core::database::{Cgroup, HugetlbLimit};
 use untax_core::{Bytes, Reading};
 
@@ -44,12 +45,12 @@ impl Means {
             name.strip_prefix("node").is_some_and(|n| n.bytes().all(|b| b.is_ascii_digit()))
         };
         Ok(Self {
-            available: Bytes(tree.memory("MemAvailable")?).min(limit.unwrap_or(Bytes(u64::MAX))),
-            total: Bytes(tree.memory("MemTotal")?),
+            available: Bytes(memory(tree, "MemAvailable")?).min(limit.unwrap_or(Bytes(u64::MAX))),
+            total: Bytes(memory(tree, "MemTotal")?),
             base_page: Bytes(rustix::param::page_size() as u64),
             pools: pools.collect(),
             pool_limits: pool_limits.collect(),
-            transparent_changes: pools::shared_transparent_settings(tree).map(|s| s.len()),
+            transparent_changes: transparent::changes(tree).map(|s| s.len()),
             root: rustix::process::geteuid().is_root(),
             nodes: nodes.iter().filter(is_node).count().max(1),
         })
@@ -101,6 +102,14 @@ fn pages_allowed(cgroup: &Cgroup, size: Bytes) -> Option<u64> {
         Some(left.0 / size.0)
     };
     limits.filter_map(left).min()
+}
+
+/// A line `key: N kB` of `/proc/meminfo`, in bytes.
+fn memory(tree: &Tree, key: &str) -> io::Result<u64> {
+    let text = tree.text("/proc/meminfo")?;
+    let line = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'));
+    let kib = line.and_then(|value| value.trim().strip_suffix("kB")?.trim().parse::<u64>().ok());
+    kib.and_then(|kib| kib.checked_mul(1024)).ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
 
 #[cfg(test)]

@@ -6,9 +6,9 @@ use super::error::BenchError;
 use super::job::Place;
 use super::means::Means;
 use super::options::{Page, Request};
+use super::page_pools::PagePools;
 use super::plan::{Phase, Plan, Purpose, Trial};
 use super::results::Results;
-use super::shop::Shop;
 use super::warnings::{self, Warning};
 use crate::interrupt::Interrupted;
 use crate::progress::{Clock, Observer, Progress};
@@ -45,7 +45,7 @@ pub fn run(
         }
     }
     // Declared before the runner, so that it is dropped after the readers, also in a panic.
-    let mut shop = Shop::open(bench, &request.pages);
+    let mut pools = PagePools::open(bench, &request.pages);
     let mut runner = Runner {
         request,
         bench,
@@ -55,8 +55,8 @@ pub fn run(
         done: 0,
         total: total(&plan),
     };
-    let ran = plan.phases.iter().try_for_each(|phase| runner.phase(phase, &mut shop));
-    shop.close()?;
+    let ran = plan.phases.iter().try_for_each(|phase| runner.phase(phase, &mut pools));
+    pools.close()?;
     match ran {
         Ok(()) => Ok(runner.results.assemble(true)),
         Err(BenchError::Interrupted(Interrupted)) => Ok(runner.results.assemble(false)),
@@ -120,13 +120,13 @@ struct Runner<'a> {
 impl Runner<'_> {
     /// Gets the pages, fills the tables, starts the readers, and does the trials. A page size
     /// that cannot be had is left out with a warning; the others go on.
-    fn phase(&mut self, phase: &Phase, shop: &mut Shop<'_>) -> Result<(), BenchError> {
+    fn phase(&mut self, phase: &Phase, pools: &mut PagePools<'_>) -> Result<(), BenchError> {
         let mut pages = Vec::new();
         // Pools first: filling small pages scatters the memory that large ones need.
         for page in &phase.pages {
             let place = Place { layout: phase.layout, page: *page };
             self.tell(&format!("getting {} pages", page.id()), 0.0);
-            match shop.obtain(place, &self.bench.interrupt)? {
+            match pools.obtain(place, &self.bench.interrupt)? {
                 Ok(()) => pages.push(*page),
                 Err(short) => self.results.warn(&short),
             }
@@ -151,7 +151,7 @@ impl Runner<'_> {
             self.clock.tried(length(self.request, trial));
         }
         drop(crews);
-        shop.give_back();
+        pools.give_back();
         Ok(())
     }
 

@@ -1,6 +1,5 @@
 //! This host with and without a plan, by turns.
 
-use super::guard::Guard;
 use super::workload::Measured;
 use super::{Args, shell};
 use crate::commands::apply;
@@ -9,7 +8,7 @@ use anyhow::{Context, bail};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use untax_changes::executor::Standing;
-use untax_changes::{Receipt, Tree, executor};
+use untax_changes::{Guard, Receipt, Tree, executor};
 use untax_core::plan::{Effect, Plan, Step};
 use untax_core::receipt::Status;
 use untax_remedies::verify::Arms;
@@ -142,7 +141,7 @@ impl Arms for Host<'_> {
         // The newest first: each tells what was before it.
         while let Some(receipt) = self.tried.receipts.last_mut() {
             self.applied = None;
-            undo(receipt)?;
+            executor::undo_wholly(&Tree::live(), receipt)?;
             self.tried.receipts.pop();
         }
         if applied && !self.tried.plan.steps.is_empty() {
@@ -156,7 +155,7 @@ impl Arms for Host<'_> {
             self.guard.as_before();
             return Ok(());
         }
-        self.guard.changing()
+        Ok(self.guard.changing()?)
     }
 
     fn rate(&mut self) -> anyhow::Result<f64> {
@@ -213,21 +212,8 @@ impl Host<'_> {
     }
 }
 
-/// Undoes a receipt, wholly.
-pub fn undo(receipt: &mut Receipt) -> anyhow::Result<()> {
-    let undone = executor::undo(&Tree::live(), receipt, false)?;
-    if !undone.is_whole() {
-        bail!(
-            "the plan could not be undone wholly: {}; untax undo {} tries again",
-            undone.left(),
-            receipt.id()
-        );
-    }
-    Ok(())
-}
-
 /// Restarts the database, where the user said how.
-pub fn restart(command: Option<&str>) -> anyhow::Result<()> {
+fn restart(command: Option<&str>) -> anyhow::Result<()> {
     command.map_or(Ok(()), |command| {
         shell(command).map(drop).context("the database was not restarted")
     })
@@ -239,8 +225,11 @@ mod tests {
     use super::*;
     use crate::commands::apply::tests::{applied, makes, plan_of};
     use std::fs;
+    use std::os::unix::fs::PermissionsExt;
     use std::path::{Path, PathBuf};
     use tempfile::TempDir;
+    use untax_changes::Program;
+    use untax_changes::guard::Duty;
 
     /// A folder for state, and for the files that plans make.
     struct Place(TempDir);
@@ -258,6 +247,22 @@ mod tests {
             State::new(Some(self.path("state")))
         }
 
+        /// A guard that says that it has its duty, and does nothing.
+        fn idle_guard(&self) -> Guard {
+            let program = self.path("idle");
+            fs::write(&program, "#!/bin/sh\nprintf r >&0\nexec cat >/dev/null\n").unwrap();
+            fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+            let duty = Duty {
+                root: self.path("root"),
+                receipts: self.path("receipts"),
+                plan: String::new(),
+                again: Vec::new(),
+                restart: None,
+                clean: None,
+            };
+            Guard::start(&Program::at(program), &duty, None).unwrap()
+        }
+
         /// A plan that makes these files.
         fn plan(&self, files: &[(&str, Effect)]) -> Plan {
             plan_of(files.iter().map(|(name, effect)| makes(&self.path(name), *effect)).collect())
@@ -268,7 +273,7 @@ mod tests {
             let state = self.state();
             let measured = Measured::choose(args, plan).unwrap();
             let tried = Tried::of(plan, &state).unwrap();
-            let guard = Guard::idle().unwrap();
+            let guard = self.idle_guard();
             let mut host = Host::new(args, &state, Arc::default(), tried, &measured, guard);
             with(&mut host)
         }
@@ -344,7 +349,7 @@ mod tests {
         assert_eq!(files(), [true, true]);
         let mut receipts = apply::in_force(&plan, &place.state()).unwrap();
         assert_eq!(receipts.len(), 1);
-        undo(&mut receipts[0]).unwrap();
+        executor::undo_wholly(&Tree::live(), &mut receipts[0]).unwrap();
         assert_eq!(files(), [false, false]);
     }
 

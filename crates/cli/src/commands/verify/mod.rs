@@ -1,6 +1,5 @@
 //! `untax verify`.
 
-pub mod guard;
 mod host;
 mod passive;
 mod workload;
@@ -11,7 +10,6 @@ use crate::screen::{print, print_json, say, style, write_file};
 use crate::state::State;
 use crate::{Outcome, Usage};
 use anyhow::{Context, bail};
-use guard::{Duty, Guard};
 use host::{Host, Tried};
 use jiff::Timestamp;
 use std::path::PathBuf;
@@ -19,6 +17,8 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
+use untax_changes::guard::Duty;
+use untax_changes::{Guard, Program, Tree};
 use untax_core::plan::{Effect, Plan};
 use untax_core::power::{self, power};
 use untax_core::verdict::{SCHEMA, Trial, Verification, Word, judge};
@@ -104,13 +104,14 @@ pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
     let standing = tried.is_standing();
     let measured = Measured::choose(args, &plan)?;
     let duty = Duty {
-        state: state.directory()?.to_owned(),
-        plan: tried.plan.clone(),
-        standing,
+        root: Tree::live().root().to_owned(),
+        receipts: state.receipts()?,
+        plan: plan.plan.clone(),
+        again: if standing { tried.plan.steps.clone() } else { Vec::new() },
         restart: args.restart.clone(),
-        clean: measured.clean_command().to_owned(),
+        clean: Some(measured.clean_command().to_owned()).filter(|command| !command.is_empty()),
     };
-    let guard = Guard::post(&duty)?;
+    let guard = Guard::start(&Program::this(), &duty, None)?;
     let mut host = Host::new(args, state, stop, tried, &measured, guard);
     let budget = Budget { pairs: args.pairs, time: args.budget };
     let made = measured.prepare().and_then(|()| {

@@ -1,37 +1,39 @@
-//! Where pages are got and given back, with the guard posted before the first change.
+//! Where a bench gets its pages and gives them back; all that it changes is held before.
 
 use super::error::BenchError;
 use super::job::Place;
 use super::options::Page;
 use super::plan::pool_pages;
+use super::transparent;
 use super::warnings::Warning;
 use crate::Bench;
 use crate::interrupt::Interrupt;
-use crate::pools::{self, Guard, GuardError, Pool, Setting};
 use std::time::Duration;
+use untax_changes::{Pool, Temporary, TemporaryError};
+use untax_core::plan::Target;
 
 /// How long pages that were just freed may take to come back between two phases.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Gets pages for tables.
-pub(crate) struct Shop<'a> {
+pub(crate) struct PagePools<'a> {
     bench: &'a Bench<'a>,
     pools: Vec<(Page, Pool)>,
     /// What to change for transparent huge pages on shared memory.
-    transparent: Vec<Setting>,
-    guard: Option<Guard>,
+    transparent: Vec<Target>,
+    changes: Option<Temporary>,
 }
 
-impl<'a> Shop<'a> {
+impl<'a> PagePools<'a> {
     /// Looks at what is there; changes nothing.
     pub(crate) fn open(bench: &'a Bench<'a>, pages: &[Page]) -> Self {
         let pool = |page: &Page| Some((*page, Pool::find(bench.tree, page.pool()?)?));
         let transparent = if pages.contains(&Page::Transparent) {
-            pools::shared_transparent_settings(bench.tree).unwrap_or_default()
+            transparent::changes(bench.tree).unwrap_or_default()
         } else {
             Vec::new()
         };
-        Self { bench, pools: pages.iter().filter_map(pool).collect(), transparent, guard: None }
+        Self { bench, pools: pages.iter().filter_map(pool).collect(), transparent, changes: None }
     }
 
     /// Gets the pages for a table. The inner error says how many there were when they are too
@@ -43,18 +45,19 @@ impl<'a> Shop<'a> {
     ) -> Result<Result<(), Warning>, BenchError> {
         let tree = self.bench.tree;
         if place.page == Page::Transparent && !self.transparent.is_empty() {
-            self.post_guard()?;
-            pools::allow_shared_transparent(tree, &self.transparent)?;
+            self.hold()?;
+            transparent::allow(tree, &self.transparent).map_err(BenchError::Transparent)?;
         }
-        let Some(pool) = self.pools.iter().find(|(page, _)| *page == place.page) else {
+        let Some((_, pool)) = self.pools.iter().find(|(page, _)| *page == place.page) else {
             return Ok(Ok(()));
         };
-        let (pool, need) = (pool.1.clone(), pool_pages(place));
+        let (pool, need) = (pool.clone(), pool_pages(place));
         if pool.free(tree).map_err(BenchError::Means)? >= need {
             return Ok(Ok(()));
         }
-        self.post_guard()?;
-        let got = pool.obtain(tree, need, interrupt)?;
+        self.hold()?;
+        let got = pool.obtain(tree, need, |pause| interrupt.sleep(pause).is_ok())?;
+        interrupt.check()?;
         if got >= need {
             return Ok(Ok(()));
         }
@@ -62,30 +65,33 @@ impl<'a> Shop<'a> {
         Ok(Err(Warning::PoolShort { page, row_bytes, need, got }))
     }
 
-    /// Writes down all that may be changed, and posts the guard, before the first change.
-    fn post_guard(&mut self) -> Result<(), BenchError> {
-        if self.guard.is_some() {
+    /// Holds all that may be changed, before the first change.
+    fn hold(&mut self) -> Result<(), TemporaryError> {
+        if self.changes.is_some() {
             return Ok(());
         }
-        let Bench { tree, program, state, lock, .. } = *self.bench;
-        let mut settings = self.transparent.clone();
-        for (_, pool) in &self.pools {
-            settings.extend(pool.settings(tree).map_err(BenchError::Means)?);
+        let Bench { tree, program, state, lock, run, .. } = *self.bench;
+        let mut changes = Temporary::begin(program, state, lock, tree, run)?;
+        for word in &self.transparent {
+            changes.hold(word)?;
         }
-        self.guard = Some(Guard::post(program, state, lock, tree, settings)?);
+        for target in self.pools.iter().flat_map(|(_, pool)| pool.targets()) {
+            changes.hold(&target)?;
+        }
+        self.changes = Some(changes);
         Ok(())
     }
 
     /// Gives the pages back between two phases, so that the next table finds the memory. What
-    /// does not come back at once is the guard's to restore in the end.
+    /// does not come back at once is put back in the end.
     pub(crate) fn give_back(&self) {
-        if let Some(guard) = &self.guard {
-            guard.journal().restore(PATIENCE);
+        if let Some(changes) = &self.changes {
+            changes.put_back(PATIENCE);
         }
     }
 
-    /// Has the guard restore everything.
-    pub(crate) fn close(self) -> Result<(), GuardError> {
-        self.guard.map_or(Ok(()), Guard::release)
+    /// Puts all back.
+    pub(crate) fn close(self) -> Result<(), TemporaryError> {
+        self.changes.map_or(Ok(()), Temporary::release)
     }
 }
