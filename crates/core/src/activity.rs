@@ -207,6 +207,24 @@ pub struct Activity {
     pub slices: Vec<Slice>,
 }
 
+impl Activity {
+    /// What slices of a window saw of a database whose threads, clients and requests are not known.
+    pub fn traced(database: &str, window_s: Seconds, slices: Vec<Slice>) -> Self {
+        Self {
+            database: database.to_owned(),
+            window_s,
+            threads: 0,
+            requests_seen: false,
+            started: 0,
+            clients: Vec::new(),
+            longest: Vec::new(),
+            retransmits: None,
+            counted_s: None,
+            slices,
+        }
+    }
+}
+
 /// What the threads of a database did for a while, those that were started meanwhile included.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Slice {
@@ -254,6 +272,19 @@ pub struct Spent {
 }
 
 impl Slice {
+    /// A slice in which threads did this, without a sample and without a new connection.
+    pub fn traced(traced_s: Seconds, spent: Vec<Spent>) -> Self {
+        Self {
+            traced_s,
+            stands_for_s: None,
+            spent,
+            connecting_s: Seconds(0.0),
+            first_s: Seconds(0.0),
+            hung_s: None,
+            sampled: None,
+        }
+    }
+
     /// Time of some kind, summed over threads.
     fn sum(&self, counts: impl Fn(&Spent) -> bool) -> f64 {
         self.spent.iter().filter(|s| counts(s)).map(|s| s.time_s.0).fold(0.0, f64::add)
@@ -386,28 +417,8 @@ mod tests {
         let spent = Polling::ALL.into_iter().flat_map(|polling| {
             Doing::ALL.into_iter().map(move |doing| Spent { polling, doing, time_s: Seconds(1.0) })
         });
-        let slice = Slice {
-            traced_s: Seconds(0.5),
-            stands_for_s: None,
-            spent: spent.collect(),
-            connecting_s: Seconds(0.0),
-            first_s: Seconds(0.0),
-            hung_s: None,
-            sampled: None,
-        };
-        let slices = vec![slice.clone(), slice];
-        Activity {
-            database: "postgres:1".into(),
-            window_s: Seconds(2.0),
-            threads: 57,
-            requests_seen: false,
-            started: 0,
-            clients: Vec::new(),
-            longest: Vec::new(),
-            retransmits: None,
-            counted_s: None,
-            slices,
-        }
+        let slice = Slice::traced(Seconds(0.5), spent.collect());
+        Activity::traced("postgres:1", Seconds(2.0), vec![slice.clone(), slice])
     }
 
     #[test]

@@ -4,7 +4,7 @@ use crate::database::{Container, DatabaseMemory, HugePageUse, Model, Pod, Settin
 use crate::finding::{EVERY_RULE, Finding, Tax, Unmeasured};
 use crate::host::HostFacts;
 use crate::pressure::Pressure;
-use crate::{Bytes, Calibration, Io, Reading, Seconds};
+use crate::{Bytes, Calibration, Database, Io, Reading, Seconds, Snapshot};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -109,6 +109,23 @@ pub struct Checked {
 }
 
 impl Check {
+    /// The databases of a snapshot, before any rule looked at them.
+    pub fn of(snapshot: &Snapshot, run: &str, why: &str) -> Self {
+        Self {
+            schema: SCHEMA.to_owned(),
+            run: run.to_owned(),
+            taken_at: snapshot.taken_at,
+            window_s: 0.0,
+            own: Reading::absent(why),
+            host: snapshot.host.clone(),
+            calibration: Reading::absent(why),
+            io: Reading::absent(why),
+            databases: snapshot.databases.iter().map(|found| Checked::of(found, why)).collect(),
+            findings: Vec::new(),
+            unmeasured: Vec::new(),
+        }
+    }
+
     /// Whether a database was there when the window opened and ended, or was restarted, meanwhile.
     pub fn lost_a_database(&self) -> bool {
         self.unmeasured.iter().any(|unmeasured| unmeasured.rule == EVERY_RULE)
@@ -116,6 +133,31 @@ impl Check {
 }
 
 impl Checked {
+    /// A database, before any rule looked at it. Where its time went is not known, for this reason.
+    pub fn of(database: &Database, why: &str) -> Self {
+        Self {
+            id: database.id.clone(),
+            engine: database.engine.clone(),
+            product: database.product.clone(),
+            version: database.version.clone(),
+            pid: database.pid,
+            model: database.model,
+            processes: database.processes(),
+            connections: database.connections.clone(),
+            container: database.container.clone(),
+            pod: database.pod.clone(),
+            data_directory: database.data_directory.clone(),
+            memory: database.memory.clone(),
+            huge_pages: database.huge_pages.clone(),
+            settings: database.settings.clone(),
+            time: TimeShares::unknown(why),
+            pressure: Reading::absent(why),
+            tax: None,
+            findings: Vec::new(),
+            unmeasured: Vec::new(),
+        }
+    }
+
     /// Whether both are servers of the same data, perhaps started again in between: of the same kind, at
     /// the same place, which containers each have for themselves. Not where the place is not known.
     pub fn has_data_of(&self, other: &Self) -> bool {
@@ -154,4 +196,23 @@ pub struct TimeShares {
     pub idle_s: Reading<Seconds>,
     /// Not accounted for.
     pub unaccounted_s: Reading<Seconds>,
+}
+
+impl TimeShares {
+    /// Time of which nothing is known.
+    pub fn unknown(why: &str) -> Self {
+        Self {
+            active_s: Reading::absent(why),
+            on_cpu_s: Reading::absent(why),
+            minor_faults_s: Reading::absent(why),
+            runnable_s: Reading::absent(why),
+            throttled_s: Reading::absent(why),
+            disk_s: Reading::absent(why),
+            reclaim_s: Reading::absent(why),
+            lock_s: Reading::absent(why),
+            network_s: Reading::absent(why),
+            idle_s: Reading::absent(why),
+            unaccounted_s: Reading::absent(why),
+        }
+    }
 }

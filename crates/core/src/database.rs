@@ -1,9 +1,11 @@
 //! One running database as types. `untax_engines` finds and reads them.
 
+mod groups;
+
 use crate::network::DatabaseNetwork;
 use crate::placement::Placement;
-use crate::pressure::GroupStalls;
 use crate::{Bytes, Interval, Reading, Seconds};
+pub use groups::{Cgroup, CpuLimit, HugetlbLimit, IoLimit, Limited, MemoryGroup};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -66,6 +68,39 @@ pub struct Database {
 }
 
 impl Database {
+    /// A database of which nothing is known but its engine and main process, for this reason. Its
+    /// product is called like the engine until the server says what it is.
+    pub fn unknown(engine: &str, pid: u32, why: &str) -> Self {
+        Self {
+            id: format!("{engine}:{pid}"),
+            engine: engine.to_owned(),
+            product: engine.to_owned(),
+            version: Reading::absent(why),
+            pid,
+            started_ticks: Reading::absent(why),
+            executable: Reading::absent(why),
+            executable_deleted: Reading::absent(why),
+            uid: Reading::absent(why),
+            namespace_pid: None,
+            model: Model::Unknown,
+            pids: vec![pid],
+            threads: Reading::absent(why),
+            connections: Reading::absent(why),
+            container: None,
+            pod: None,
+            cgroup: Reading::absent(why),
+            data_directory: Reading::absent(why),
+            memory: DatabaseMemory::unknown(why),
+            huge_pages: Reading::absent(why),
+            settings: Reading::absent(why),
+            counters: Counters::unknown(why),
+            network: Reading::absent(why),
+            allowed_cpus: Reading::absent(why),
+            placement: Reading::absent(why),
+            machine_id: Reading::absent(why),
+        }
+    }
+
     /// Whether `other` is the same start of the same server.
     pub fn is_same_instance(&self, other: &Self) -> bool {
         self.id == other.id && self.started_ticks == other.started_ticks
@@ -117,127 +152,6 @@ pub struct Pod {
     pub qos: String,
 }
 
-/// Where a database sits in the control groups, and the limits that matter to pages.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Cgroup {
-    /// Path of each v1 controller, and of `unified`, as `/proc/PID/cgroup` gives it.
-    pub paths: BTreeMap<String, String>,
-    /// Huge-page limits from its own group up to the root, nearest first.
-    pub hugetlb: Reading<Vec<HugetlbLimit>>,
-    /// The lowest memory limit up the hierarchy; absent when there is none.
-    pub memory_limit_bytes: Reading<Bytes>,
-    /// The groups that limit its CPU time, nearest first; none when no group does.
-    pub cpu: Reading<Vec<CpuLimit>>,
-    /// The groups that limit its memory, nearest first; none when no group does. One whose limit could not
-    /// be read is among them.
-    pub memory: Reading<Vec<MemoryGroup>>,
-    /// What its groups limit of block devices, nearest first; none when no group does.
-    pub io: Reading<Vec<IoLimit>>,
-    /// How long tasks of its own group were held up, or of the nearest above it that counts (version 2
-    /// alone); absent where that would be the machine. Not known of older captures.
-    #[serde(default = "Reading::not_captured")]
-    pub pressure: Reading<GroupStalls>,
-}
-
-impl Cgroup {
-    /// The group with the lowest memory limit, of all that a database is in.
-    pub fn tightest_memory(&self) -> Option<&MemoryGroup> {
-        let groups = self.memory.value()?.iter();
-        let limited = groups.filter_map(|group| Some((group, group.limit()?)));
-        limited.min_by_key(|(_, limit)| *limit).map(|(group, _)| group)
-    }
-}
-
-/// A limit of a group on one block device.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct IoLimit {
-    /// The group's path below the mount.
-    pub cgroup: String,
-    /// The device, `major:minor`.
-    pub device: String,
-    /// What of it.
-    pub what: Limited,
-    /// How many requests or bytes each second.
-    pub per_s: u64,
-}
-
-/// What a group may limit of a block device.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Limited {
-    /// Requests that read.
-    Reads,
-    /// Requests that write, or empty the device's cache.
-    Writes,
-    /// Bytes read.
-    ReadBytes,
-    /// Bytes written.
-    WrittenBytes,
-}
-
-/// A group that limits memory.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct MemoryGroup {
-    /// The group's path below the mount.
-    pub cgroup: String,
-    /// Beyond this the kernel reclaims, and kills when that frees nothing.
-    pub max_bytes: Reading<Bytes>,
-    /// Beyond this it slows down whoever allocates, and reclaims.
-    pub high_bytes: Reading<Bytes>,
-    /// What is charged to it now.
-    pub usage_bytes: Reading<Bytes>,
-    /// The part of it that is page cache, shared memory included, and in v2 the kernel's caches of names
-    /// and inodes, which can be freed too.
-    pub file_bytes: Reading<Bytes>,
-    /// Shared memory.
-    pub shmem_bytes: Reading<Bytes>,
-    /// How often it came to its limit so far.
-    pub at_limit: Reading<u64>,
-}
-
-impl MemoryGroup {
-    /// The lower one of its limits.
-    pub fn limit(&self) -> Option<Bytes> {
-        self.max_bytes.value().into_iter().chain(self.high_bytes.value()).min().copied()
-    }
-
-    /// What reclaim cannot free without swap: all but the page cache of files.
-    pub fn unreclaimable(&self) -> Option<Bytes> {
-        let cache = self.file_bytes.value()?.0.saturating_sub(self.shmem_bytes.value()?.0);
-        Some(Bytes(self.usage_bytes.value()?.0.saturating_sub(cache)))
-    }
-}
-
-/// A group that limits CPU time.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct CpuLimit {
-    /// The group's path below the mount.
-    pub cgroup: String,
-    /// How many CPUs it may use: quota over period.
-    pub cpus: f64,
-    /// The period in which the quota is to last.
-    pub period_s: Seconds,
-    /// Periods in which it ran, so far.
-    pub periods: Reading<u64>,
-    /// Periods in which it used up its quota, so far.
-    pub throttled_periods: Reading<u64>,
-}
-
-/// Limits of one group for one size of huge page.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct HugetlbLimit {
-    /// The group's path below the mount.
-    pub cgroup: String,
-    /// The page size.
-    pub size_bytes: Bytes,
-    /// Limit on faulted pages; going over it raises SIGBUS. Absent means unlimited.
-    pub max_bytes: Reading<Bytes>,
-    /// Limit on reserved pages; going over it fails `mmap`. Absent means unlimited.
-    pub rsvd_max_bytes: Reading<Bytes>,
-    /// What is faulted in now.
-    pub usage_bytes: Reading<Bytes>,
-}
-
 /// Memory of one database.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DatabaseMemory {
@@ -262,6 +176,23 @@ pub struct DatabaseMemory {
     pub thp_allowed: Reading<bool>,
     /// The large mappings, largest first.
     pub segments: Reading<Vec<Segment>>,
+}
+
+impl DatabaseMemory {
+    /// Memory of which nothing is known.
+    pub fn unknown(why: &str) -> Self {
+        Self {
+            shared_bytes: Reading::absent(why),
+            page_size_bytes: Reading::absent(why),
+            page_table_bytes: Reading::absent(why),
+            mapped_shared_bytes: Reading::absent(why),
+            resident_bytes: Reading::absent(why),
+            hugetlb_bytes: Reading::absent(why),
+            anon_huge_bytes: Reading::absent(why),
+            thp_allowed: Reading::absent(why),
+            segments: Reading::absent(why),
+        }
+    }
 }
 
 /// One large mapping of the main process.
@@ -328,6 +259,21 @@ pub struct Counters {
 }
 
 impl Counters {
+    /// Counters of which none was read.
+    pub fn unknown(why: &str) -> Self {
+        Self {
+            on_cpu_s: Reading::absent(why),
+            runnable_s: Reading::absent(why),
+            system_s: Reading::absent(why),
+            minor_faults: Reading::absent(why),
+            minor_faults_living: Reading::absent(why),
+            major_faults: Reading::absent(why),
+            tcp: Reading::absent(why),
+            accesses: Reading::absent(why),
+            told: Reading::absent(why),
+        }
+    }
+
     /// One of the server's own counts, or why it is not known.
     pub fn told(&self, name: &str) -> Reading<f64> {
         self.told.as_ref().and_then(|told| match told.get(name) {

@@ -145,6 +145,27 @@ pub struct Finding {
     pub remedy: Option<String>,
 }
 
+impl Finding {
+    /// A finding without evidence, tax, gain or remedy: a rule adds what it has.
+    pub fn new(
+        rule: &str,
+        severity: Severity,
+        summary: impl Into<String>,
+        fix: impl Into<String>,
+    ) -> Self {
+        Self {
+            rule: rule.to_owned(),
+            severity,
+            summary: summary.into(),
+            fix: fix.into(),
+            evidence: Vec::new(),
+            tax: None,
+            gain: None,
+            remedy: None,
+        }
+    }
+}
+
 /// Something a rule could not measure, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unmeasured {

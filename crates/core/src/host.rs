@@ -61,6 +61,38 @@ pub struct HostFacts {
     pub sandbox: Reading<String>,
 }
 
+impl HostFacts {
+    /// A host of which nothing is known, for this reason. Readers fill it; tests set the facts that
+    /// they are about.
+    pub fn unknown(why: &str) -> Self {
+        Self {
+            kernel: Reading::absent(why),
+            cpu: Reading::absent(why),
+            tlb: Reading::absent(why),
+            base_page_bytes: Reading::absent(why),
+            page_sizes_bytes: Reading::absent(why),
+            hugepages: Reading::absent(why),
+            thp: Reading::absent(why),
+            numa: Reading::absent(why),
+            memory: Reading::absent(why),
+            distribution: Reading::absent(why),
+            virtualization: Reading::absent(why),
+            cgroup_version: Reading::absent(why),
+            cgroup: Reading::absent(why),
+            cpu_time: Reading::absent(why),
+            each_cpu_time: Reading::absent(why),
+            sysctls: Reading::absent(why),
+            vm_counts: Reading::absent(why),
+            pressure: Reading::absent(why),
+            links: Reading::absent(why),
+            conntrack: Reading::absent(why),
+            machine_id: Reading::absent(why),
+            product_uuid: Reading::absent(why),
+            sandbox: Reading::absent(why),
+        }
+    }
+}
+
 /// The running kernel.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Kernel {
@@ -90,6 +122,21 @@ pub struct Cpu {
     pub last_level_cache_bytes: Reading<Bytes>,
     /// Whether hardware performance counters can be used here.
     pub pmu: Reading<String>,
+}
+
+impl Cpu {
+    /// A processor of which only the number of logical CPUs is known.
+    pub fn unknown(logical: u32, why: &str) -> Self {
+        Self {
+            vendor: "unknown".to_owned(),
+            model: "unknown".to_owned(),
+            logical,
+            cores: Reading::absent(why),
+            sockets: Reading::absent(why),
+            last_level_cache_bytes: Reading::absent(why),
+            pmu: Reading::absent(why),
+        }
+    }
 }
 
 /// One translation look-aside buffer.
@@ -155,6 +202,22 @@ pub struct Thp {
     pub khugepaged_pages_to_scan: Reading<u64>,
     /// How many empty base pages a huge page may be made of.
     pub khugepaged_max_ptes_none: Reading<u64>,
+}
+
+impl Thp {
+    /// Transparent huge pages of which only this mode is known.
+    pub fn unknown(enabled: &str, why: &str) -> Self {
+        Self {
+            enabled: enabled.to_owned(),
+            defrag: Reading::absent(why),
+            shmem_enabled: Reading::absent(why),
+            pmd_bytes: Reading::absent(why),
+            sizes: Reading::absent(why),
+            khugepaged_defrag: Reading::absent(why),
+            khugepaged_pages_to_scan: Reading::absent(why),
+            khugepaged_max_ptes_none: Reading::absent(why),
+        }
+    }
 }
 
 /// One size of transparent huge page.
@@ -231,6 +294,22 @@ pub struct Memory {
     pub hugetlb_bytes: Reading<Bytes>,
     /// Swap space.
     pub swap_total_bytes: Reading<Bytes>,
+}
+
+impl Memory {
+    /// Memory of which only its size is known.
+    pub fn unknown(total_bytes: Bytes, why: &str) -> Self {
+        Self {
+            total_bytes,
+            available_bytes: Reading::absent(why),
+            free_bytes: Reading::absent(why),
+            page_table_bytes: Reading::absent(why),
+            anon_huge_bytes: Reading::absent(why),
+            shmem_huge_bytes: Reading::absent(why),
+            hugetlb_bytes: Reading::absent(why),
+            swap_total_bytes: Reading::absent(why),
+        }
+    }
 }
 
 /// The distribution and how it boots.

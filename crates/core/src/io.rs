@@ -22,6 +22,21 @@ pub struct Io {
     pub journals: Vec<Journal>,
 }
 
+impl Io {
+    /// Disks of which nothing was seen in a window of this length.
+    pub fn unseen(window_s: Seconds, why: &str) -> Self {
+        Self {
+            window_s,
+            flows: Reading::absent(why),
+            devices: Vec::new(),
+            places: Vec::new(),
+            dirty: Reading::absent(why),
+            writers: Reading::absent(why),
+            journals: Vec::new(),
+        }
+    }
+}
+
 /// What a request is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -171,6 +186,22 @@ pub struct Device {
     pub mounts: Vec<Mount>,
     /// What the kernel counted of it, others' requests included.
     pub counted: Reading<Counted>,
+}
+
+impl Device {
+    /// A local device of which nothing else is known.
+    pub fn unknown(name: &str, number: &str, why: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            number: number.to_owned(),
+            behind: Behind::Local,
+            rotational: Reading::absent(why),
+            scheduler: Reading::absent(why),
+            model: Reading::absent(why),
+            mounts: Vec::new(),
+            counted: Reading::absent(why),
+        }
+    }
 }
 
 /// What is behind a block device.

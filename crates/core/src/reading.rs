@@ -49,7 +49,12 @@ impl<T> Reading<T> {
 
     /// What an older capture does not hold.
     pub fn not_captured() -> Self {
-        Self::Absent("not captured".to_owned())
+        Self::absent("not captured")
+    }
+
+    /// No value, for this reason.
+    pub fn absent(why: &str) -> Self {
+        Self::Absent(why.to_owned())
     }
 
     /// Whether there is a value.

@@ -31,6 +31,22 @@ pub struct Snapshot {
     pub sandboxes: Vec<Sandbox>,
 }
 
+impl Snapshot {
+    /// The machine alone, without a database or a process on it.
+    pub fn of_host(taken_at: Timestamp, uptime_s: f64, host: HostFacts) -> Self {
+        Self {
+            taken_at,
+            uptime_s,
+            host,
+            databases: Vec::new(),
+            processes: Vec::new(),
+            kernel_workers: Vec::new(),
+            groups: Reading::absent("not read"),
+            sandboxes: Vec::new(),
+        }
+    }
+}
+
 fn not_saved() -> Reading<Vec<GroupMemory>> {
     Reading::Absent("not part of a saved run".to_owned())
 }

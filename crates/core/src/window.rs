@@ -38,6 +38,23 @@ pub struct Window {
 }
 
 impl Window {
+    /// A window between whose ends nothing was seen, for this reason.
+    pub fn unseen(start: Snapshot, end: Snapshot, why: &str) -> Self {
+        Self {
+            start,
+            end,
+            samples: Vec::new(),
+            activity: Reading::absent(why),
+            io: Reading::absent(why),
+            others: Vec::new(),
+            kernel_workers_s: None,
+            groups: Reading::absent(why),
+            sent: Vec::new(),
+            loads: Vec::new(),
+            calibration: Reading::absent(why),
+        }
+    }
+
     /// The same window, in which what was traced in slices holds as much time on a CPU as the kernel
     /// counted: no less than without what a server computed before tracing began, to answer what it was
     /// asked, and no more than with what others had of its time.
@@ -195,6 +212,20 @@ pub struct Other {
 }
 
 impl Other {
+    /// A process with one thread of which only this is known.
+    pub fn unknown(pid: u32, name: &str, cpu_s: Seconds, why: &str) -> Self {
+        Self {
+            pid,
+            name: name.to_owned(),
+            cgroup: Reading::absent(why),
+            threads: 1,
+            cpu_s,
+            ended_s: Seconds(0.0),
+            waited_s: None,
+            allowed_cpus: None,
+        }
+    }
+
     /// The most that its threads could have had in so many seconds; `None` when others worked for
     /// it, of which nobody knows how many there were at once.
     pub fn room_s(&self, seconds: f64) -> Option<f64> {

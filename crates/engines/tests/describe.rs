@@ -5,6 +5,7 @@ mod made;
 use made::{Made, Process, setting};
 use untax_core::Reading::{self, Absent, Denied, Present};
 use untax_core::database::Database;
+use untax_core::host::Thp;
 use untax_core::{Bytes, Seconds};
 use untax_engines::Selection;
 
@@ -82,15 +83,10 @@ fn shared_memory_that_may_be_transparent_huge_is_not_called_small() {
     let shmem = |word: &str| {
         let word = word.to_owned();
         let database = cluster(SHARED, "").select_with(&Selection::All, |facts| {
-            facts.thp = Present(untax_core::host::Thp {
-                enabled: "never".to_owned(),
-                defrag: Absent(String::new()),
+            facts.thp = Present(Thp {
                 shmem_enabled: Present(word),
                 pmd_bytes: Present(Bytes::MIB_2),
-                sizes: Absent(String::new()),
-                khugepaged_defrag: Absent(String::new()),
-                khugepaged_pages_to_scan: Absent(String::new()),
-                khugepaged_max_ptes_none: Absent(String::new()),
+                ..Thp::unknown("never", "not read")
             });
         });
         database.into_value().unwrap().remove(0).memory.page_size_bytes
@@ -288,15 +284,9 @@ fn a_heap_in_transparent_huge_pages_is_not_called_small() {
         let made = made.process(&process).file("/proc/100/smaps_rollup", rollup);
         let all = made.select_with(&Selection::All, |facts| {
             facts.thp = facts.thp.clone().or_else(|| {
-                Present(untax_core::host::Thp {
-                    enabled: "always".to_owned(),
-                    defrag: Absent(String::new()),
-                    shmem_enabled: Absent(String::new()),
+                Present(Thp {
                     pmd_bytes: Present(Bytes::MIB_2),
-                    sizes: Absent(String::new()),
-                    khugepaged_defrag: Absent(String::new()),
-                    khugepaged_pages_to_scan: Absent(String::new()),
-                    khugepaged_max_ptes_none: Absent(String::new()),
+                    ..Thp::unknown("always", "not read")
                 })
             });
         });

@@ -50,14 +50,8 @@ pub fn snapshot_of_host(host: &Host) -> Reading<Snapshot> {
     let now = host.observe("taken_at", || Reading::Present(Timestamp::now()));
     now.and_then(|taken_at| {
         uptime(host).map(|uptime_s| Snapshot {
-            taken_at,
-            uptime_s,
             groups: groups(host, &facts),
-            host: facts,
-            databases: Vec::new(),
-            processes: Vec::new(),
-            kernel_workers: Vec::new(),
-            sandboxes: Vec::new(),
+            ..Snapshot::of_host(taken_at, uptime_s, facts)
         })
     })
 }

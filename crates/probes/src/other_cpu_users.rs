@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Add;
 use untax_core::snapshot::ProcessTime;
 use untax_core::window::Other;
-use untax_core::{Reading, Seconds, Snapshot};
+use untax_core::{Seconds, Snapshot};
 use untax_host::{Host, cgroup, process};
 
 /// This program and its children: what they cost is told in a result of its own.
@@ -103,14 +103,10 @@ impl Growth {
         let ended_s = if (0.0..=self.busy_s).contains(&ended_s) { ended_s } else { 0.0 };
         let own_s = grown(process.cpu_s, &self.before).max(0.0);
         Other {
-            pid: process.pid,
-            name: process.name.clone(),
-            cgroup: Reading::Absent("not read".to_owned()),
             threads: process.threads,
-            cpu_s: Seconds(own_s + ended_s),
             ended_s: Seconds(ended_s),
             waited_s: self.waited(process),
-            allowed_cpus: None,
+            ..Other::unknown(process.pid, &process.name, Seconds(own_s + ended_s), "not read")
         }
     }
 

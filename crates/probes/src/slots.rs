@@ -46,61 +46,12 @@ impl Slots {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use untax_core::Reading::{self, Absent, Present};
-    use untax_core::database::{Counters, DatabaseMemory, Model};
-
-    fn unread<T>() -> Reading<T> {
-        Absent("not read".to_owned())
-    }
+    use untax_core::Reading::Present;
 
     fn database(pid: u32, started: u64) -> Database {
         Database {
-            id: format!("postgres:{pid}"),
-            engine: "postgres".to_owned(),
-            product: "PostgreSQL".to_owned(),
-            version: unread(),
-            pid,
             started_ticks: Present(started),
-            executable: unread(),
-            executable_deleted: unread(),
-            uid: unread(),
-            namespace_pid: None,
-            model: Model::Process,
-            pids: vec![pid],
-            threads: unread(),
-            connections: unread(),
-            container: None,
-            pod: None,
-            cgroup: unread(),
-            data_directory: unread(),
-            memory: DatabaseMemory {
-                shared_bytes: unread(),
-                page_size_bytes: unread(),
-                page_table_bytes: unread(),
-                mapped_shared_bytes: unread(),
-                resident_bytes: unread(),
-                hugetlb_bytes: unread(),
-                anon_huge_bytes: unread(),
-                thp_allowed: unread(),
-                segments: unread(),
-            },
-            huge_pages: unread(),
-            settings: unread(),
-            network: unread(),
-            allowed_cpus: unread(),
-            placement: unread(),
-            machine_id: unread(),
-            counters: Counters {
-                on_cpu_s: unread(),
-                runnable_s: unread(),
-                system_s: unread(),
-                minor_faults: unread(),
-                minor_faults_living: unread(),
-                major_faults: unread(),
-                tcp: unread(),
-                accesses: unread(),
-                told: unread(),
-            },
+            ..Database::unknown("postgres", pid, "not read")
         }
     }
 

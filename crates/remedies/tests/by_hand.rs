@@ -36,13 +36,8 @@ fn a_remedy_that_has_nothing_for_one_of_two_databases_leaves_it_to_a_person() {
         throttled_periods: gap(),
     };
     let cgroup = Cgroup {
-        paths: [("unified".to_owned(), "/db".to_owned())].into(),
-        hugetlb: gap(),
-        memory_limit_bytes: gap(),
         cpu: Present(vec![limit]),
-        io: gap(),
-        memory: gap(),
-        pressure: gap(),
+        ..Cgroup::unknown([("unified".to_owned(), "/db".to_owned())].into(), "not read")
     };
     let limited = Database { cgroup: Present(cgroup), ..of("postgres:1") };
     let databases = vec![limited, of("postgres:2")];

@@ -58,29 +58,13 @@ fn planned(pid: u32) -> Outcome<(BTreeMap<String, u64>, Snapshot)> {
     let asker = Asker::this_program();
     let snapshot = untax_probes::snapshot(&Host::live(), &asker, &Selection::Pid(pid));
     let Reading::Present(snapshot) = snapshot else { return Err("no snapshot".into()) };
-    let plan =
-        untax_remedies::plan("exact".to_owned(), &check(&snapshot), &snapshot, &Wish::default())?;
+    // No rule has looked at it: sizes are in every plan.
+    let check = Check::of(&snapshot, "exact", "not measured");
+    let plan = untax_remedies::plan("exact".to_owned(), &check, &snapshot, &Wish::default())?;
     let database = plan.sizing.databases.first().ok_or("no database in the plan")?;
     match &database.huge_pages {
         Reading::Present(pages) => Ok((pages.clone(), snapshot)),
         other => Err(format!("the plan does not say how many: {other:?}").into()),
-    }
-}
-
-/// A check without findings: sizes are in every plan.
-fn check(snapshot: &Snapshot) -> Check {
-    Check {
-        schema: untax_core::check::SCHEMA.to_owned(),
-        run: "exact".to_owned(),
-        taken_at: snapshot.taken_at,
-        window_s: 0.0,
-        own: Reading::Absent("not measured".to_owned()),
-        host: snapshot.host.clone(),
-        calibration: Reading::Absent("not measured".to_owned()),
-        io: Reading::Absent("not measured".to_owned()),
-        databases: Vec::new(),
-        findings: Vec::new(),
-        unmeasured: Vec::new(),
     }
 }
 

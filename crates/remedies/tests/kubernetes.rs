@@ -19,8 +19,6 @@ use yaml_rust2::{Yaml, YamlLoader};
 fn in_pod(mut database: Database) -> Database {
     database.pod = Some(Pod { uid: "a-uid".to_owned(), qos: "burstable".to_owned() });
     database.cgroup = Present(Cgroup {
-        paths: [("unified".to_owned(), "/kubepods.slice/x".to_owned())].into(),
-        hugetlb: gap(),
         memory_limit_bytes: Present(Bytes(4 << 30)),
         cpu: Present(vec![CpuLimit {
             cgroup: "/kubepods.slice/x".to_owned(),
@@ -29,9 +27,10 @@ fn in_pod(mut database: Database) -> Database {
             periods: gap(),
             throttled_periods: gap(),
         }]),
-        memory: gap(),
-        io: gap(),
-        pressure: gap(),
+        ..Cgroup::unknown(
+            [("unified".to_owned(), "/kubepods.slice/x".to_owned())].into(),
+            "not read",
+        )
     });
     database
 }

@@ -37,19 +37,9 @@ fn plan_where_losing(shares: &[f64], cgroup: &str, rule: &str, remedy: &str) -> 
         root: "/".to_owned(),
     };
     host.cgroup = Present(CgroupLayout { mounts: vec![mount], memory_hugetlb_accounting: false });
-    host.cpu = Present(Cpu {
-        vendor: "test".to_owned(),
-        model: "test".to_owned(),
-        logical: 8,
-        cores: gap(),
-        sockets: gap(),
-        last_level_cache_bytes: gap(),
-        pmu: gap(),
-    });
+    host.cpu = Present(Cpu::unknown(8, "not read"));
     let mut database = postgres(Bytes::from_mib(512));
     database.cgroup = Present(Cgroup {
-        paths: [("unified".to_owned(), cgroup.to_owned())].into(),
-        hugetlb: gap(),
         memory_limit_bytes: Present(Bytes(1 << 30)),
         cpu: Present(vec![CpuLimit {
             cgroup: cgroup.to_owned(),
@@ -58,17 +48,11 @@ fn plan_where_losing(shares: &[f64], cgroup: &str, rule: &str, remedy: &str) -> 
             periods: gap(),
             throttled_periods: gap(),
         }]),
-        io: Absent(String::new()),
-        pressure: gap(),
         memory: Present(vec![MemoryGroup {
-            cgroup: cgroup.to_owned(),
-            max_bytes: gap(),
             high_bytes: Present(Bytes(1 << 30)),
-            usage_bytes: gap(),
-            file_bytes: gap(),
-            shmem_bytes: gap(),
-            at_limit: gap(),
+            ..MemoryGroup::unknown(cgroup, "not read")
         }]),
+        ..Cgroup::unknown([("unified".to_owned(), cgroup.to_owned())].into(), "not read")
     });
     let each = (4012..).zip(shares);
     let each =

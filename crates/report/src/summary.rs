@@ -279,14 +279,8 @@ mod tests {
 
     fn finding(rule: &str, severity: Severity, share: Option<f64>) -> Finding {
         Finding {
-            rule: rule.into(),
-            severity,
-            summary: String::new(),
-            fix: String::new(),
-            evidence: vec![],
             tax: share.map(|s| Tax { share: s, low: s, high: s, method: String::new() }),
-            gain: None,
-            remedy: None,
+            ..Finding::new(rule, severity, "", "")
         }
     }
 

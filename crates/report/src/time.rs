@@ -128,11 +128,9 @@ mod tests {
             runnable_s: s(7.0),
             throttled_s: s(6.0),
             disk_s: s(0.01),
-            reclaim_s: s(0.0),
             lock_s: s(0.99),
-            network_s: s(0.0),
             idle_s: s(50.0),
-            unaccounted_s: s(0.0),
+            ..TimeShares::unknown("not traced")
         };
         let names: Vec<_> = parts(&time).iter().map(|(name, _)| *name).collect();
         assert_eq!(

@@ -70,11 +70,9 @@ fn traced() -> TimeShares {
         runnable_s: s(3.0),
         throttled_s: s(1.0),
         disk_s: s(2.0),
-        reclaim_s: s(0.0),
         lock_s: s(1.0),
-        network_s: s(0.0),
         idle_s: s(60.0),
-        unaccounted_s: s(0.0),
+        ..TimeShares::unknown("not traced")
     }
 }
 

@@ -43,6 +43,19 @@ pub struct Sampled {
 }
 
 impl Sampled {
+    /// So many samples, of which it is not known where any was.
+    pub const fn unknown(on_cpu: u64) -> Self {
+        Self {
+            per_s: None,
+            on_cpu,
+            faulting: None,
+            faulting_on_data: None,
+            reading: None,
+            completing: None,
+            calling: None,
+        }
+    }
+
     /// For how much time one stands: in seconds, or in any other unit where none has a rate.
     fn each(&self) -> f64 {
         self.per_s.map_or(1.0, |per_s| 1.0 / f64::from(per_s.max(1)))
@@ -133,15 +146,7 @@ mod tests {
     use super::*;
     use crate::activity::tests::activity;
 
-    const NONE: Sampled = Sampled {
-        per_s: None,
-        on_cpu: 0,
-        faulting: None,
-        faulting_on_data: None,
-        reading: None,
-        completing: None,
-        calling: None,
-    };
+    const NONE: Sampled = Sampled::unknown(0);
 
     fn set(activity: &mut Activity, each: [Sampled; 2]) {
         for (slice, sampled) in activity.slices.iter_mut().zip(each) {

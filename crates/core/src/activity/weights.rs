@@ -111,31 +111,15 @@ mod tests {
         let slice = |(on_cpu_s, stands_for_s): &(f64, f64)| {
             let spent =
                 |doing, time_s| Spent { polling: Polling::Forever, doing, time_s: Seconds(time_s) };
+            let spent =
+                vec![spent(Doing::OnCpu, *on_cpu_s), spent(Doing::Filesystem, 1.0 - on_cpu_s)];
             Slice {
-                traced_s: Seconds(1.0),
                 stands_for_s: Some(Seconds(*stands_for_s)),
-                spent: vec![
-                    spent(Doing::OnCpu, *on_cpu_s),
-                    spent(Doing::Filesystem, 1.0 - on_cpu_s),
-                ],
-                connecting_s: Seconds(0.0),
-                first_s: Seconds(0.0),
-                hung_s: None,
-                sampled: None,
+                ..Slice::traced(Seconds(1.0), spent)
             }
         };
-        Activity {
-            database: "redis:1".into(),
-            window_s: Seconds(slices.iter().map(|slice| slice.1).sum()),
-            threads: 1,
-            requests_seen: false,
-            started: 0,
-            clients: Vec::new(),
-            longest: Vec::new(),
-            retransmits: None,
-            counted_s: None,
-            slices: slices.iter().map(slice).collect(),
-        }
+        let window_s = Seconds(slices.iter().map(|slice| slice.1).sum());
+        Activity::traced("redis:1", window_s, slices.iter().map(slice).collect())
     }
 
     fn on_cpu_and_hung(activity: &Activity) -> [f64; 2] {

@@ -9,16 +9,7 @@ fn tax(share: f64) -> Tax {
 }
 
 fn finding(rule: &str, share: Option<f64>) -> Finding {
-    Finding {
-        rule: rule.to_owned(),
-        severity: Severity::Medium,
-        summary: String::new(),
-        fix: String::new(),
-        evidence: Vec::new(),
-        tax: share.map(tax),
-        gain: None,
-        remedy: None,
-    }
+    Finding { tax: share.map(tax), ..Finding::new(rule, Severity::Medium, "", "") }
 }
 
 #[test]

@@ -130,13 +130,9 @@ mod tests {
 
     fn cgroup(memory: Reading<Bytes>, hugetlb: Vec<HugetlbLimit>) -> Cgroup {
         Cgroup {
-            paths: BTreeMap::new(),
             hugetlb: Present(hugetlb),
             memory_limit_bytes: memory,
-            cpu: Absent("not read".to_owned()),
-            memory: Absent("not read".to_owned()),
-            io: Absent("not read".to_owned()),
-            pressure: Absent("not read".to_owned()),
+            ..Cgroup::unknown(BTreeMap::new(), "not read")
         }
     }
 

@@ -102,20 +102,10 @@ mod tests {
     use super::super::container_of;
     use super::*;
     use crate::Record;
-    use std::collections::BTreeMap;
-    use untax_core::Reading::Absent;
     use untax_core::database::Cgroup;
 
     fn cgroup(path: &str) -> Cgroup {
-        Cgroup {
-            paths: BTreeMap::from([("unified".to_owned(), path.to_owned())]),
-            hugetlb: Absent("not read".to_owned()),
-            memory_limit_bytes: Absent("not read".to_owned()),
-            cpu: Absent("not read".to_owned()),
-            memory: Absent("not read".to_owned()),
-            io: Absent("not read".to_owned()),
-            pressure: Absent("not read".to_owned()),
-        }
+        Cgroup::unknown([("unified".to_owned(), path.to_owned())].into(), "not read")
     }
 
     fn namespaces(of: &[(&str, &str)]) -> Record {

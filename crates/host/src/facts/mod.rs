@@ -24,7 +24,6 @@ mod virtualization;
 mod vm_counts;
 
 use crate::Host;
-use untax_core::Reading;
 use untax_core::host::HostFacts;
 pub use virtualization::INITIAL_PID_NAMESPACE;
 
@@ -71,42 +70,11 @@ pub static FACTS: &[Fact] = &[
 
 /// Reads all facts of a host.
 pub fn read_all(host: &Host) -> HostFacts {
-    let mut facts = unread();
+    let mut facts = HostFacts::unknown("not read");
     for fact in FACTS {
         (fact.read)(host, &mut facts);
     }
     facts
-}
-
-fn unread() -> HostFacts {
-    fn not_read<T>() -> Reading<T> {
-        Reading::Absent("not read".to_owned())
-    }
-    HostFacts {
-        kernel: not_read(),
-        cpu: not_read(),
-        tlb: not_read(),
-        base_page_bytes: not_read(),
-        page_sizes_bytes: not_read(),
-        hugepages: not_read(),
-        thp: not_read(),
-        numa: not_read(),
-        memory: not_read(),
-        distribution: not_read(),
-        virtualization: not_read(),
-        cgroup_version: not_read(),
-        cgroup: not_read(),
-        cpu_time: not_read(),
-        each_cpu_time: not_read(),
-        sysctls: not_read(),
-        vm_counts: not_read(),
-        pressure: not_read(),
-        links: not_read(),
-        conntrack: not_read(),
-        machine_id: not_read(),
-        product_uuid: not_read(),
-        sandbox: not_read(),
-    }
 }
 
 #[cfg(test)]

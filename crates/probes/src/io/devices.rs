@@ -59,17 +59,9 @@ pub(super) fn all(host: &Host, before: &Counts, window_s: f64) -> Vec<Device> {
 
 /// A device that is no more: requests that were seen have its number alone.
 fn removed(name: &str, line: &Line) -> Device {
-    let why = || format!("{name} was removed during the window");
-    Device {
-        name: name.to_owned(),
-        number: line.number.clone(),
-        behind: network_of(name).map_or_else(|| kind(name), Behind::Network),
-        rotational: Reading::Absent(why()),
-        scheduler: Reading::Absent(why()),
-        model: Reading::Absent(why()),
-        mounts: Vec::new(),
-        counted: Reading::Absent(why()),
-    }
+    let why = format!("{name} was removed during the window");
+    let behind = network_of(name).map_or_else(|| kind(name), Behind::Network);
+    Device { behind, ..Device::unknown(name, &line.number, &why) }
 }
 
 fn device(

@@ -171,13 +171,9 @@ mod tests {
             on_cpu_s: seconds(2.5),
             minor_faults_s: seconds(0.5),
             runnable_s: seconds(7.5),
-            throttled_s: Reading::Absent("no limit".to_owned()),
             disk_s: seconds(0.01),
-            reclaim_s: seconds(0.0),
-            lock_s: seconds(0.0),
-            network_s: seconds(0.0),
             idle_s: seconds(30.0),
-            unaccounted_s: seconds(0.0),
+            ..TimeShares::unknown("no limit")
         }
     }
 

@@ -58,15 +58,8 @@ pub fn host() -> HostFacts {
             idle_s: Seconds(9000.0),
             steal_s: Seconds(0.0),
         }),
-        each_cpu_time: Absent("not read".to_owned()),
-        sysctls: Absent("not read".to_owned()),
-        vm_counts: Absent("not read".into()),
-        pressure: Absent("not read".into()),
-        links: Absent("not read".into()),
-        conntrack: Absent("not read".into()),
-        machine_id: Absent("not read".into()),
-        product_uuid: Absent("not read".into()),
         sandbox: Present("none".into()),
+        ..HostFacts::unknown("not read")
     }
 }
 

@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 use untax_core::Reading::{Absent, Denied, Present};
 use untax_core::check::{Check, Checked, OwnCost, SCHEMA, TimeShares};
 use untax_core::database::{Container, DatabaseMemory, HugePageUse, Model, Pod, Segment, Settings};
-use untax_core::io::{Behind, Bucket, Device, Direction, Flow, Role, Spread};
+use untax_core::io::{Bucket, Device, Direction, Flow, Role, Spread};
 use untax_core::pressure::Pressure;
 use untax_core::{
-    Bytes, Evidence, Finding, Gain, Interval, Io, Seconds, Severity, Tax, Unmeasured,
+    Bytes, Database, Evidence, Finding, Gain, Interval, Io, Seconds, Severity, Tax, Unmeasured,
 };
 
 /// A name that clears the screen, breaks lines, reverses text and closes tags.
@@ -57,23 +57,15 @@ pub fn with_disk() -> Check {
         burst: 3.5,
     };
     let device = Device {
-        name: "nvme0n1".into(),
-        number: "259:0".into(),
-        behind: Behind::Local,
         rotational: Present(false),
         scheduler: Present("none".into()),
         model: Present(HOSTILE.into()),
-        mounts: vec![],
-        counted: Absent("not read".into()),
+        ..Device::unknown("nvme0n1", "259:0", "not read")
     };
     let io = Io {
-        window_s: Seconds(10.0),
         flows: Present(vec![flow]),
         devices: vec![device],
-        places: vec![],
-        dirty: Absent("not read".into()),
-        writers: Absent("not read".into()),
-        journals: vec![],
+        ..Io::unseen(Seconds(10.0), "not read")
     };
     Check { io: Present(io), ..single() }
 }
@@ -122,16 +114,11 @@ pub fn unmeasured(rule: &str, why: &str) -> Unmeasured {
 
 fn postgres() -> Checked {
     Checked {
-        id: "postgres:4012".into(),
-        engine: "postgres".into(),
         product: "PostgreSQL".into(),
         version: Present("15.20".into()),
-        pid: 4012,
         model: Model::Process,
         processes: 71,
         connections: Present(64),
-        container: None,
-        pod: None,
         data_directory: Present("/var/lib/postgresql/15/main".into()),
         memory: postgres_memory(),
         huge_pages: Present(HugePageUse {
@@ -151,6 +138,7 @@ fn postgres() -> Checked {
             unmeasured("hugepage-limit", "hugepage accounting is off in this cgroup hierarchy"),
             unmeasured("thp-mode", "a mode has no time of its own; its cost shows in small-pages"),
         ],
+        ..Checked::of(&Database::unknown("postgres", 4012, "not read"), "not read")
     }
 }
 
@@ -205,28 +193,19 @@ fn pressure() -> Pressure {
 }
 
 fn postgres_time() -> TimeShares {
-    let later = |()| Absent("off-CPU time is not traced by this check".to_owned());
     TimeShares {
         active_s: Present(Seconds(19.1)),
         on_cpu_s: Present(Seconds(15.6)),
         minor_faults_s: Present(Seconds(7.8)),
         runnable_s: Present(Seconds(3.5)),
         throttled_s: Absent("no CPU limit".into()),
-        disk_s: later(()),
-        reclaim_s: later(()),
-        lock_s: later(()),
-        network_s: later(()),
-        idle_s: later(()),
         unaccounted_s: Present(Seconds(0.0)),
+        ..TimeShares::unknown("off-CPU time is not traced by this check")
     }
 }
 
 fn small_pages() -> Finding {
     Finding {
-        rule: "small-pages".into(),
-        severity: Severity::High,
-        summary: "6.2 GiB of shared memory on 4 KiB pages; the TLB reaches 8 MiB of it".into(),
-        fix: "set huge_pages = on and reserve 3170 pages of 2 MiB".into(),
         evidence: vec![
             Evidence::new("minor faults", 18_240.0, "1/s", "/proc/PID/stat"),
             Evidence::new("cost of one", 6.3e-6, "s", "calibration of this host"),
@@ -242,15 +221,17 @@ fn small_pages() -> Finding {
         )),
         gain: Some(Gain::from(Interval::new(1.08, 1.12, 1.19))),
         remedy: Some("hugepages".into()),
+        ..Finding::new(
+            "small-pages",
+            Severity::High,
+            "6.2 GiB of shared memory on 4 KiB pages; the TLB reaches 8 MiB of it",
+            "set huge_pages = on and reserve 3170 pages of 2 MiB",
+        )
     }
 }
 
 fn page_tables() -> Finding {
     Finding {
-        rule: "page-table-bloat".into(),
-        severity: Severity::Medium,
-        summary: "522 MiB of page tables: 8 MiB for each connection".into(),
-        fix: "huge pages bring it to about 3 MiB; a pool of connections helps as well".into(),
         evidence: vec![
             Evidence::new("page tables", Bytes::from_mib(522).0, "bytes", "VmPTE of 71 processes"),
             Evidence::new("share of shared memory", 0.082, "share", "computed"),
@@ -259,50 +240,53 @@ fn page_tables() -> Finding {
         tax: Some(tax(0.031, 0.02, 0.05, "time of the faults that fill new page tables")),
         gain: Some(Gain::from(Interval::new(1.02, 1.03, 1.05))),
         remedy: Some("hugepages".into()),
+        ..Finding::new(
+            "page-table-bloat",
+            Severity::Medium,
+            "522 MiB of page tables: 8 MiB for each connection",
+            "huge pages bring it to about 3 MiB; a pool of connections helps as well",
+        )
     }
 }
 
 fn no_reservation() -> Finding {
     Finding {
-        rule: "hugepages-short".into(),
-        severity: Severity::Medium,
-        summary: "the pool of 2 MiB pages has 512 free, 3170 are needed; huge_pages = try fell \
-                  back to 4 KiB without a word"
-            .into(),
-        fix: "reserve 2658 more pages of 2 MiB, then restart".into(),
         evidence: vec![
             Evidence::new("free", 512_u64, "pages", "/sys/kernel/mm/hugepages"),
             Evidence::new("needed", 3170_u64, "pages", "shared_memory_size_in_huge_pages"),
         ],
-        tax: None,
-        gain: None,
         remedy: Some("hugepages".into()),
+        ..Finding::new(
+            "hugepages-short",
+            Severity::Medium,
+            "the pool of 2 MiB pages has 512 free, 3170 are needed; huge_pages = try fell \
+                  back to 4 KiB without a word",
+            "reserve 2658 more pages of 2 MiB, then restart",
+        )
     }
 }
 
 fn thp() -> Finding {
     Finding {
-        rule: "thp-mode".into(),
-        severity: Severity::Info,
-        summary: "THP is always; PostgreSQL 15 gains nothing from it for shared memory".into(),
-        fix: "madvise suits every database on this host".into(),
         evidence: vec![Evidence::new("THP", "always", "", "/sys/kernel/mm/transparent_hugepage")],
-        tax: None,
-        gain: None,
-        remedy: None,
+        ..Finding::new(
+            "thp-mode",
+            Severity::Info,
+            "THP is always; PostgreSQL 15 gains nothing from it for shared memory",
+            "madvise suits every database on this host",
+        )
     }
 }
 
 fn idle_pool() -> Finding {
     Finding {
-        rule: "hugepages-idle".into(),
-        severity: Severity::Low,
-        summary: "512 pages of 2 MiB (1 GiB) are reserved and nobody uses them".into(),
-        fix: "let the database use them, or give them back".into(),
         evidence: vec![Evidence::new("idle", Bytes::GIB_1.0, "bytes", "/sys/kernel/mm/hugepages")],
-        tax: None,
-        gain: None,
-        remedy: None,
+        ..Finding::new(
+            "hugepages-idle",
+            Severity::Low,
+            "512 pages of 2 MiB (1 GiB) are reserved and nobody uses them",
+            "let the database use them, or give them back",
+        )
     }
 }
 
