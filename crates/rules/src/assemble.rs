@@ -46,25 +46,12 @@ fn check_database(window: &Window, pair: &Pair, diagnoses: &[Diagnosis]) -> Chec
         unmeasured.extend(without_taxes(&mut findings, active_s, pair));
     }
     Checked {
-        id: database.id.clone(),
-        engine: database.engine.clone(),
-        product: database.product.clone(),
-        version: database.version.clone(),
-        pid: database.pid,
-        model: database.model,
-        processes: database.processes(),
-        connections: database.connections.clone(),
-        container: database.container.clone(),
-        pod: database.pod.clone(),
-        data_directory: database.data_directory.clone(),
-        memory: database.memory.clone(),
-        huge_pages: database.huge_pages.clone(),
-        settings: database.settings.clone(),
         time: time_shares(pair),
         pressure: pressure(window, pair),
         tax: sum(&findings),
         findings,
         unmeasured,
+        ..Checked::of(database, "not measured")
     }
 }
 
@@ -179,14 +166,8 @@ mod tests {
     #[test]
     fn what_is_stuck_is_beside_active_time_in_the_sum() {
         let finding = |rule: &str, share| Finding {
-            rule: rule.to_owned(),
-            severity: Severity::High,
-            summary: String::new(),
-            fix: String::new(),
-            evidence: Vec::new(),
             tax: Some(Tax::new(Interval::exact(share), "")),
-            gain: None,
-            remedy: None,
+            ..Finding::new(rule, Severity::High, "", "")
         };
         let share = |findings: &[Finding]| sum(findings).unwrap().share;
         let active = [finding("disk-slow", 0.2), finding("lock-contended", 0.1)];

@@ -1,13 +1,9 @@
 //! Disks for the tests of rules.
 
 use untax_core::io::{
-    Behind, Counted, Device, Direction, Dirty, Filesystem, Flow, Mount, Place, Role, Spread, Writer,
+    Counted, Device, Direction, Dirty, Filesystem, Flow, Mount, Place, Role, Spread, Writer,
 };
 use untax_core::{Bytes, Io, Reading, Seconds};
-
-fn gap<T>() -> Reading<T> {
-    Reading::Absent("not read".to_owned())
-}
 
 /// Requests of 8 KiB on `vda` that took `mean_s` each.
 pub fn flow(
@@ -49,15 +45,8 @@ pub fn io(flows: Vec<Flow>) -> Reading<Io> {
         }),
     };
     Reading::Present(Io {
-        window_s: Seconds(10.0),
         flows: Reading::Present(flows),
         devices: vec![Device {
-            name: "vda".to_owned(),
-            number: "254:0".to_owned(),
-            behind: Behind::Local,
-            rotational: gap(),
-            scheduler: gap(),
-            model: gap(),
             mounts: vec![Mount { point: "/".to_owned(), filesystem: "ext4".to_owned() }],
             counted: Reading::Present(Counted {
                 reads: 1,
@@ -68,6 +57,7 @@ pub fn io(flows: Vec<Flow>) -> Reading<Io> {
                 writing_s: Seconds(1.0),
                 busy: 0.8,
             }),
+            ..Device::unknown("vda", "254:0", "not read")
         }],
         places: vec![place(Role::Data, "/data"), place(Role::Log, "/data/pg_wal")],
         dirty: Reading::Present(Dirty {
@@ -84,6 +74,6 @@ pub fn io(flows: Vec<Flow>) -> Reading<Io> {
             written_bytes: Bytes(500 << 20),
             limits: vec!["io.max 254:0 wbps=1048576".to_owned()],
         }]),
-        journals: Vec::new(),
+        ..Io::unseen(Seconds(10.0), "not read")
     })
 }

@@ -2,7 +2,7 @@
 //! whose readings a test then changes.
 
 use crate::rule::Rule;
-use Reading::{Absent, Present};
+use Reading::Present;
 use jiff::Timestamp;
 use untax_core::activity::{Call, Doing, Polling, Sampled, Slice, Spent};
 use untax_core::calibration::TouchPenalty;
@@ -17,151 +17,50 @@ use untax_core::{
     Snapshot, Window,
 };
 
-fn gap<T>() -> Reading<T> {
-    Absent("not read".to_owned())
-}
+/// Why nothing is known that a test does not set.
+const WHY: &str = "not read";
 
-fn unread_host() -> HostFacts {
-    HostFacts {
-        kernel: gap(),
-        cpu: gap(),
-        memory: gap(),
-        tlb: gap(),
-        base_page_bytes: gap(),
-        page_sizes_bytes: gap(),
-        hugepages: gap(),
-        thp: gap(),
-        numa: gap(),
-        distribution: gap(),
-        virtualization: gap(),
-        cgroup_version: gap(),
-        cgroup: gap(),
-        cpu_time: gap(),
-        each_cpu_time: gap(),
-        sysctls: gap(),
-        vm_counts: gap(),
-        pressure: gap(),
-        links: gap(),
-        conntrack: gap(),
-        machine_id: gap(),
-        product_uuid: gap(),
-        sandbox: gap(),
-    }
+fn gap<T>() -> Reading<T> {
+    Reading::absent(WHY)
 }
 
 fn unread_database() -> Database {
     Database {
-        id: "postgres:7".to_owned(),
-        engine: "postgres".to_owned(),
         product: "PostgreSQL".to_owned(),
-        version: gap(),
-        pid: 7,
-        started_ticks: gap(),
-        executable: gap(),
-        executable_deleted: gap(),
-        uid: gap(),
-        namespace_pid: None,
         model: Model::Process,
         pids: vec![4012],
-        threads: gap(),
-        connections: gap(),
-        container: None,
-        pod: None,
-        cgroup: gap(),
-        data_directory: gap(),
-        memory: DatabaseMemory {
-            shared_bytes: gap(),
-            page_size_bytes: gap(),
-            page_table_bytes: gap(),
-            mapped_shared_bytes: gap(),
-            resident_bytes: gap(),
-            hugetlb_bytes: gap(),
-            anon_huge_bytes: gap(),
-            thp_allowed: gap(),
-            segments: gap(),
-        },
-        huge_pages: gap(),
-        settings: gap(),
-        counters: Counters {
-            on_cpu_s: gap(),
-            runnable_s: gap(),
-            system_s: gap(),
-            minor_faults: gap(),
-            minor_faults_living: gap(),
-            major_faults: gap(),
-            tcp: gap(),
-            accesses: gap(),
-            told: gap(),
-        },
-        network: gap(),
-        allowed_cpus: gap(),
-        placement: gap(),
-        machine_id: gap(),
+        ..Database::unknown("postgres", 7, WHY)
     }
 }
 
 fn snapshot(uptime_s: f64, host: HostFacts, databases: Vec<Database>) -> Snapshot {
-    Snapshot {
-        taken_at: Timestamp::UNIX_EPOCH,
-        uptime_s,
-        host,
-        databases,
-        processes: Vec::new(),
-        kernel_workers: Vec::new(),
-        groups: gap(),
-        sandboxes: Vec::new(),
-    }
+    Snapshot { databases, ..Snapshot::of_host(Timestamp::UNIX_EPOCH, uptime_s, host) }
 }
 
 /// A window of ten seconds over a database of which nothing could be read.
 pub fn unread() -> Window {
-    let at = |uptime| snapshot(uptime, unread_host(), vec![unread_database()]);
-    Window {
-        start: at(100.0),
-        end: at(110.0),
-        samples: Vec::new(),
-        activity: gap(),
-        io: gap(),
-        others: Vec::new(),
-        kernel_workers_s: Some(Seconds(0.0)),
-        groups: gap(),
-        sent: Vec::new(),
-        loads: Vec::new(),
-        calibration: gap(),
-    }
+    let at = |uptime| snapshot(uptime, HostFacts::unknown(WHY), vec![unread_database()]);
+    window(at(100.0), at(110.0))
+}
+
+/// A window in which the kernel's workers used no CPU, and nothing else was seen.
+fn window(start: Snapshot, end: Snapshot) -> Window {
+    Window { kernel_workers_s: Some(Seconds(0.0)), ..Window::unseen(start, end, WHY) }
 }
 
 fn host(busy_s: f64) -> HostFacts {
     HostFacts {
         base_page_bytes: Present(Bytes::KIB_4),
         hugepages: Present(vec![pool(0, 0, 0)]),
-        thp: Present(Thp {
-            enabled: "madvise".to_owned(),
-            defrag: gap(),
-            shmem_enabled: gap(),
-            pmd_bytes: Present(Bytes::MIB_2),
-            sizes: gap(),
-            khugepaged_defrag: gap(),
-            khugepaged_pages_to_scan: gap(),
-            khugepaged_max_ptes_none: gap(),
-        }),
-        memory: Present(Memory {
-            total_bytes: Bytes(24 << 30),
-            available_bytes: gap(),
-            free_bytes: gap(),
-            page_table_bytes: gap(),
-            anon_huge_bytes: gap(),
-            shmem_huge_bytes: gap(),
-            hugetlb_bytes: gap(),
-            swap_total_bytes: gap(),
-        }),
+        thp: Present(Thp { pmd_bytes: Present(Bytes::MIB_2), ..Thp::unknown("madvise", WHY) }),
+        memory: Present(Memory::unknown(Bytes(24 << 30), WHY)),
         cpu_time: Present(CpuTime {
             busy_s: Seconds(busy_s),
             interrupts_s: Some(Seconds(0.0)),
             idle_s: Seconds(50.0),
             steal_s: Seconds(0.0),
         }),
-        ..unread_host()
+        ..HostFacts::unknown(WHY)
     }
 }
 
@@ -205,13 +104,12 @@ fn database(scale: f64) -> Database {
             minor_faults: Present((2e6 * scale) as u64),
             minor_faults_living: Present(1 << 20),
             major_faults: Present(0),
-            told: gap(),
-            tcp: gap(),
             accesses: Present(Accesses {
                 count: (4e6 * scale) as u64,
                 counter: "pg_stat_database.blks_hit".to_owned(),
                 pages_each: Interval::new(1.0, 2.0, 4.0),
             }),
+            ..blank.counters
         },
         ..blank
     }
@@ -240,30 +138,16 @@ pub fn limit(cgroup: &str, max: Bytes, usage: Bytes) -> HugetlbLimit {
 
 /// Groups with those limits, nearest first.
 pub fn cgroup(limits: Vec<HugetlbLimit>) -> Reading<Cgroup> {
+    let path = limits[0].cgroup.clone();
     Present(Cgroup {
-        paths: [("unified".to_owned(), limits[0].cgroup.clone())].into(),
         hugetlb: Present(limits),
-        memory_limit_bytes: gap(),
-        cpu: gap(),
-        memory: gap(),
-        io: gap(),
-        pressure: gap(),
+        ..Cgroup::unknown([("unified".to_owned(), path)].into(), WHY)
     })
 }
 
 /// A window of ten seconds over a saturated PostgreSQL with 6 GiB on 4 KiB pages.
 pub fn postgres() -> Window {
     Window {
-        start: snapshot(100.0, host(0.0), vec![database(0.0)]),
-        end: snapshot(110.0, host(20.0), vec![database(1.0)]),
-        samples: Vec::new(),
-        activity: gap(),
-        io: gap(),
-        others: Vec::new(),
-        kernel_workers_s: Some(Seconds(0.0)),
-        groups: gap(),
-        sent: Vec::new(),
-        loads: Vec::new(),
         calibration: Present(Calibration {
             taken_at: Timestamp::UNIX_EPOCH,
             cpu_model: "test".to_owned(),
@@ -279,6 +163,10 @@ pub fn postgres() -> Window {
                 extra_ns: Interval::new(20.0, 30.0, 40.0),
             }],
         }),
+        ..window(
+            snapshot(100.0, host(0.0), vec![database(0.0)]),
+            snapshot(110.0, host(20.0), vec![database(1.0)]),
+        )
     }
 }
 
@@ -309,26 +197,9 @@ pub fn trace(window: &mut Window, times: &[(Doing, f64)]) {
     });
     // What the kernel counts would have to agree with it.
     window.start.databases[0].counters.on_cpu_s = gap();
-    window.activity = Present(vec![Activity {
-        database: "postgres:7".to_owned(),
-        window_s: Seconds(10.0),
-        threads: 70,
-        requests_seen: false,
-        started: 0,
-        clients: Vec::new(),
-        longest: Vec::new(),
-        retransmits: None,
-        counted_s: None,
-        slices: vec![Slice {
-            traced_s: Seconds(10.0),
-            stands_for_s: None,
-            spent: spent.collect(),
-            connecting_s: Seconds(0.0),
-            first_s: Seconds(0.0),
-            hung_s: None,
-            sampled: None,
-        }],
-    }]);
+    let slice = Slice::traced(Seconds(10.0), spent.collect());
+    let activity = Activity::traced("postgres:7", Seconds(10.0), vec![slice]);
+    window.activity = Present(vec![Activity { threads: 70, ..activity }]);
 }
 
 /// A rule's tax; the same and that of `vm-steal` where the hypervisor took half of the time for which
@@ -381,15 +252,7 @@ pub fn sample_faulting(window: &mut Window, count: u64) {
     set_samples(window, Sampled { faulting: Some(count), ..SAMPLED });
 }
 
-const SAMPLED: Sampled = Sampled {
-    per_s: None,
-    on_cpu: 1000,
-    faulting: None,
-    faulting_on_data: None,
-    reading: None,
-    completing: None,
-    calling: None,
-};
+const SAMPLED: Sampled = Sampled::unknown(1000);
 
 fn set_samples(window: &mut Window, sampled: Sampled) {
     let Present(activities) = &mut window.activity else { panic!("it is not traced") };
@@ -398,15 +261,7 @@ fn set_samples(window: &mut Window, sampled: Sampled) {
 
 /// A processor with so many logical CPUs.
 pub fn cpus(logical: u32) -> Cpu {
-    Cpu {
-        vendor: "test".to_owned(),
-        model: "test".to_owned(),
-        logical,
-        cores: gap(),
-        sockets: gap(),
-        last_level_cache_bytes: gap(),
-        pmu: gap(),
-    }
+    Cpu::unknown(logical, WHY)
 }
 
 /// Two NUMA nodes with two CPUs each.

@@ -137,14 +137,8 @@ mod tests {
             activities[0].clients = vec![77];
         }
         let other = |(name, pid, cpu_s): &(&str, u32, f64)| Other {
-            pid: *pid,
-            name: (*name).to_owned(),
             cgroup: Reading::Present("/batch".to_owned()),
-            threads: 1,
-            cpu_s: Seconds(*cpu_s),
-            ended_s: Seconds(0.0),
-            waited_s: None,
-            allowed_cpus: None,
+            ..Other::unknown(*pid, name, Seconds(*cpu_s), "not read")
         };
         window.others = names.iter().map(other).collect();
         window

@@ -140,15 +140,14 @@ fn too_small_limit(pair: &Pair, io: &Io) -> Option<Bytes> {
 
 fn near_limit_finding(io: &Io) -> Says {
     Says::Found(Finding {
-        rule: RULE.id.to_owned(),
-        severity: Severity::Info,
-        summary: "so many changed pages wait for the disk that the next burst is held back"
-            .to_owned(),
-        fix: fix(Some(io)),
         evidence: evidence(io),
-        tax: None,
-        gain: None,
         remedy: Some("dirty-limits".to_owned()),
+        ..Finding::new(
+            RULE.id,
+            Severity::Info,
+            "so many changed pages wait for the disk that the next burst is held back",
+            fix(Some(io)),
+        )
     })
 }
 

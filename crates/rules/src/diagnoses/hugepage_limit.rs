@@ -152,22 +152,22 @@ impl Need {
             "it cannot use huge pages here"
         };
         Finding {
-            rule: RULE.id.to_owned(),
-            severity: if fatal { Severity::High } else { Severity::Medium },
-            summary: format!("needs {} of huge pages, {cgroup} allows {limit}: {end}", self.bytes),
-            fix: format!(
-                "raise hugetlb.*.{file} of {cgroup} to at least {} bytes{}",
-                self.bytes.0,
-                if database.pod.is_some() {
-                    " (request and limit hugepages of the container)"
-                } else {
-                    ""
-                }
-            ),
             evidence,
-            tax: None,
-            gain: None,
             remedy: Some("cgroup-hugetlb-limit".to_owned()),
+            ..Finding::new(
+                RULE.id,
+                if fatal { Severity::High } else { Severity::Medium },
+                format!("needs {} of huge pages, {cgroup} allows {limit}: {end}", self.bytes),
+                format!(
+                    "raise hugetlb.*.{file} of {cgroup} to at least {} bytes{}",
+                    self.bytes.0,
+                    if database.pod.is_some() {
+                        " (request and limit hugepages of the container)"
+                    } else {
+                        ""
+                    }
+                ),
+            )
         }
     }
 }

@@ -75,19 +75,19 @@ fn idle_finding(window: &Window, pool: &Pool, memory: Option<Bytes>) -> Option<F
             .filter_map(|(name, value)| count(name, value)),
     );
     Some(Finding {
-        rule: RULE.id.to_owned(),
-        severity: if is_large { Severity::Medium } else { Severity::Low },
-        summary: format!("{idle} reserved in {idle_pages} pages of {page} that nobody uses"),
-        fix: match candidate {
-            Some(id) => {
-                format!("let {id} use them (its data is on small pages), or shrink the pool")
-            }
-            None => format!("shrink the {page} pool by {idle_pages} pages"),
-        },
         evidence,
-        tax: None,
-        gain: None,
         remedy: Some("hugepage-pool".to_owned()),
+        ..Finding::new(
+            RULE.id,
+            if is_large { Severity::Medium } else { Severity::Low },
+            format!("{idle} reserved in {idle_pages} pages of {page} that nobody uses"),
+            match candidate {
+                Some(id) => {
+                    format!("let {id} use them (its data is on small pages), or shrink the pool")
+                }
+                None => format!("shrink the {page} pool by {idle_pages} pages"),
+            },
+        )
     })
 }
 

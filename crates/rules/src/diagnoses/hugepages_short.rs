@@ -72,22 +72,22 @@ fn evaluate_one(window: &Window, pair: &Pair) -> Option<Diagnosis> {
         )
     };
     says(Says::Found(Finding {
-        rule: RULE.id.to_owned(),
-        severity: if asked.asked == "try" && is_taken_by_others(pool, free) {
-            Severity::Info
-        } else {
-            Severity::Medium
-        },
-        summary,
-        fix,
         evidence: vec![
             Evidence::new("pages needed", needed, "pages", asked.source.clone()),
             Evidence::new("pages free and not promised", free, "pages", "/sys/kernel/mm/hugepages"),
             Evidence::new("asked", asked.asked.clone(), "", asked.source.clone()),
         ],
-        tax: None,
-        gain: None,
         remedy: Some("hugepage-pool".to_owned()),
+        ..Finding::new(
+            RULE.id,
+            if asked.asked == "try" && is_taken_by_others(pool, free) {
+                Severity::Info
+            } else {
+                Severity::Medium
+            },
+            summary,
+            fix,
+        )
     }))
 }
 
@@ -115,17 +115,17 @@ fn boot_shortages(window: &Window) -> Vec<Diagnosis> {
 
 fn boot_finding(size: Bytes, asked: u64, got: u64) -> Finding {
     Finding {
-        rule: RULE.id.to_owned(),
-        severity: Severity::Medium,
-        summary: format!("{asked} pages of {size} were asked for at boot, the pool has {got}"),
-        fix: format!("check what shrank the {size} pool, or that the node has the memory for it"),
         evidence: vec![
             Evidence::new("asked for at boot", asked, "pages", "/proc/cmdline"),
             Evidence::new("in the pool", got, "pages", "/sys/kernel/mm/hugepages"),
         ],
-        tax: None,
-        gain: None,
         remedy: Some("hugepage-pool".to_owned()),
+        ..Finding::new(
+            RULE.id,
+            Severity::Medium,
+            format!("{asked} pages of {size} were asked for at boot, the pool has {got}"),
+            format!("check what shrank the {size} pool, or that the node has the memory for it"),
+        )
     }
 }
 

@@ -204,17 +204,16 @@ fn finding(window: &Window, pair: &Pair, seen: &Seen) -> Says {
             stall::finding(RULE.id, &stall, words)
         }
         None => Says::Found(Finding {
-            rule: RULE.id.to_owned(),
-            severity: Severity::Info,
-            summary: match why_unknown(window, pair) {
-                Some(_) => format!("{amount}; what they cost is not measured"),
-                None => format!("{amount}; hardly any waiting for them"),
-            },
-            fix: fix.to_owned(),
             evidence,
-            tax: None,
-            gain: None,
-            remedy: None,
+            ..Finding::new(
+                RULE.id,
+                Severity::Info,
+                match why_unknown(window, pair) {
+                    Some(_) => format!("{amount}; what they cost is not measured"),
+                    None => format!("{amount}; hardly any waiting for them"),
+                },
+                fix,
+            )
         }),
     }
 }

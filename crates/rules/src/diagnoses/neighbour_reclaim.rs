@@ -222,14 +222,8 @@ mod tests {
         let gain = |window: &Window| found(evaluate(window))[0].gain.unwrap().factor;
         assert!((gain(&window) - 10.0 / 8.0).abs() < 1e-9);
         let computes = |pid, path: &str| Other {
-            pid,
-            name: "gzip".to_owned(),
             cgroup: Reading::Present(path.to_owned()),
-            threads: 1,
-            cpu_s: Seconds(10.0),
-            ended_s: Seconds(0.0),
-            waited_s: None,
-            allowed_cpus: None,
+            ..Other::unknown(pid, "gzip", Seconds(10.0), "not read")
         };
         window.others = vec![computes(50, "/pod/backup"), computes(51, "/elsewhere")];
         // It had half of the CPUs that the database waited for, and is there no more to wait for.

@@ -130,15 +130,15 @@ fn group_finding(pair: &Pair, group: &MemoryGroup, above: bool) -> Option<Findin
     let cgroup = pair.end.cgroup.value();
     let is_tightest = cgroup.and_then(Cgroup::tightest_memory) == Some(group);
     Some(Finding {
-        rule: RULE.id.to_owned(),
-        severity,
-        summary: format!("{} {of} cannot be freed, {when}", Bytes(used as u64)),
-        fix: if above { FIX_ABOVE } else { FIX }.to_owned(),
         evidence,
-        tax: None,
-        gain: None,
         // It raises the lowest limit.
         remedy: is_tightest.then(|| "memory-limit".to_owned()),
+        ..Finding::new(
+            RULE.id,
+            severity,
+            format!("{} {of} cannot be freed, {when}", Bytes(used as u64)),
+            if above { FIX_ABOVE } else { FIX },
+        )
     })
 }
 

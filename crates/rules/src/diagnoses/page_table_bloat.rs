@@ -76,24 +76,25 @@ fn evaluate_one(window: &Window, pair: &Pair) -> Option<Diagnosis> {
         of_memory
             .map(|share| Evidence::new("of the host's memory", share, "share", "/proc/meminfo")),
     );
+    let severity = match of_memory {
+        Some(share) if share >= 0.1 => Severity::High,
+        Some(share) if share >= 0.02 => Severity::Medium,
+        _ => Severity::Low,
+    };
+    let fix = if base {
+        "huge pages, which need almost no page tables; or fewer connections through a pooler"
+    } else {
+        "fewer connections through a pooler: the data is on huge pages already"
+    };
     says(Says::Found(Finding {
-        rule: RULE.id.to_owned(),
-        severity: match of_memory {
-            Some(share) if share >= 0.1 => Severity::High,
-            Some(share) if share >= 0.02 => Severity::Medium,
-            _ => Severity::Low,
-        },
-        summary: format!("{tables} of page tables in {processes} processes for {shared} of data"),
-        fix: if base {
-            "huge pages, which need almost no page tables; or fewer connections through a pooler"
-                .to_owned()
-        } else {
-            "fewer connections through a pooler: the data is on huge pages already".to_owned()
-        },
         evidence,
-        tax: None,
-        gain: None,
         remedy: Some(if base { "hugepage-pool" } else { "connection-pooler" }.to_owned()),
+        ..Finding::new(
+            RULE.id,
+            severity,
+            format!("{tables} of page tables in {processes} processes for {shared} of data"),
+            fix,
+        )
     }))
 }
 

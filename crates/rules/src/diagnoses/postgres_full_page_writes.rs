@@ -112,16 +112,9 @@ fn finding(window: &Window, pair: &Pair, images: f64, rate: f64) -> Says {
             };
             stall::finding(RULE.id, &stall, words)
         }
-        None => Says::Found(Finding {
-            rule: RULE.id.to_owned(),
-            severity: Severity::Info,
-            summary: what,
-            fix,
-            evidence,
-            tax: None,
-            gain: None,
-            remedy: None,
-        }),
+        None => {
+            Says::Found(Finding { evidence, ..Finding::new(RULE.id, Severity::Info, what, fix) })
+        }
     }
 }
 

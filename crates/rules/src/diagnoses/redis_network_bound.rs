@@ -124,13 +124,6 @@ fn finding(window: &Window, pair: &Pair, demand: &Demand, system_s: f64) -> Opti
     let source = "INFO, total_reads_processed";
     evidence.extend(together.map(|t| Evidence::new("requests at a time", t, "", source)));
     Some(Says::Found(Finding {
-        rule: RULE.id.to_owned(),
-        severity: Severity::Medium,
-        summary: format!(
-            "{} of its time on CPU in the kernel's network stack",
-            percent(kernel.mid)
-        ),
-        fix: fix(batches, threads),
         evidence,
         tax: Some(Tax::new(
             share.scale(demand.unstolen_part()),
@@ -143,6 +136,12 @@ fn finding(window: &Window, pair: &Pair, demand: &Demand, system_s: f64) -> Opti
             factor(share.high),
         ))),
         remedy: by_threads.then(|| "redis-io-threads".to_owned()),
+        ..Finding::new(
+            RULE.id,
+            Severity::Medium,
+            format!("{} of its time on CPU in the kernel's network stack", percent(kernel.mid)),
+            fix(batches, threads),
+        )
     }))
 }
 

@@ -101,18 +101,20 @@ fn diagnose(window: &Window, pair: &Pair, runtime: &str, source: &str) -> Vec<Di
         // What was stolen of it comes back with it, and is the tax of another rule.
         let (share, gain) = (taken.scale(had), Gain::from(taken.map(factor)));
         let finding = Finding {
-            rule: RULE.id.to_owned(),
-            severity: stall::severity(share.mid),
-            summary: format!(
-                "it runs in a sandbox of {}, which takes {} of its time on CPU",
-                name(runtime),
-                percent(share.mid)
-            ),
-            fix: fix.to_owned(),
             evidence: vec![sandbox, own],
             tax: Some(Tax::new(share, METHOD)),
             gain: Some(gain),
             remedy: Some("runtime-class".to_owned()),
+            ..Finding::new(
+                RULE.id,
+                stall::severity(share.mid),
+                format!(
+                    "it runs in a sandbox of {}, which takes {} of its time on CPU",
+                    name(runtime),
+                    percent(share.mid)
+                ),
+                fix,
+            )
         };
         return vec![Diagnosis { database: Some(pair.end.id.clone()), says: Says::Found(finding) }];
     }
@@ -144,17 +146,16 @@ fn unchecked_sandboxes(window: &Window) -> Option<Diagnosis> {
     Some(Diagnosis {
         database: None,
         says: Says::Found(Finding {
-            rule: RULE.id.to_owned(),
-            severity: Severity::Info,
-            summary: format!(
-                "{} sandboxes with kernels of their own: what runs in them cannot be seen from here",
-                unseen.len()
-            ),
-            fix: "for a database in one of them: run untax inside of it".to_owned(),
             evidence: evidence.collect(),
-            tax: None,
-            gain: None,
-            remedy: None,
+            ..Finding::new(
+                RULE.id,
+                Severity::Info,
+                format!(
+                    "{} sandboxes with kernels of their own: what runs in them cannot be seen from here",
+                    unseen.len()
+                ),
+                "for a database in one of them: run untax inside of it",
+            )
         }),
     })
 }

@@ -150,14 +150,13 @@ fn costly_finding(stall: &Stall, io: &Io, pair: &Pair) -> Says {
 fn shared_finding(io: &Io, pair: &Pair, shared: &BTreeSet<&str>) -> Says {
     let with: Vec<&str> = shared.iter().copied().collect();
     Says::Found(Finding {
-        rule: RULE.id.to_owned(),
-        severity: Severity::Info,
-        summary: format!("one filesystem for this and {}", with.join(", ")),
-        fix: "nothing now; a filesystem for each keeps their bad moments apart".to_owned(),
         evidence: evidence(io, pair),
-        tax: None,
-        gain: None,
-        remedy: None,
+        ..Finding::new(
+            RULE.id,
+            Severity::Info,
+            format!("one filesystem for this and {}", with.join(", ")),
+            "nothing now; a filesystem for each keeps their bad moments apart",
+        )
     })
 }
 
@@ -335,14 +334,8 @@ mod tests {
 
     fn computes(cgroup: &str) -> Other {
         Other {
-            pid: 50,
-            name: "cc".to_owned(),
             cgroup: Reading::Present(cgroup.to_owned()),
-            threads: 1,
-            cpu_s: Seconds(3.0),
-            ended_s: Seconds(0.0),
-            waited_s: None,
-            allowed_cpus: None,
+            ..Other::unknown(50, "cc", Seconds(3.0), "not read")
         }
     }
 

@@ -131,17 +131,13 @@ fn of_counts(window: &Window, pair: &Pair) -> Option<Says> {
         let words = Words { summary, fix, evidence, method, remedy };
         return Some(stall::finding(RULE.id, &stall, words));
     }
+    // What is known to cost less than is worth a finding is no more than worth knowing.
+    let severity = if known { Severity::Info } else { Severity::Medium };
     often.then(|| {
         Says::Found(Finding {
-            rule: RULE.id.to_owned(),
-            // Known to cost less than is worth a finding.
-            severity: if known { Severity::Info } else { Severity::Medium },
-            summary,
-            fix,
             evidence,
-            tax: None,
-            gain: None,
             remedy: remedy.filter(|_| !known).map(str::to_owned),
+            ..Finding::new(RULE.id, severity, summary, fix)
         })
     })
 }

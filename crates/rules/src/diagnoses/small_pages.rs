@@ -83,15 +83,18 @@ fn finding(cost: &Cost, window: &Window, pair: &Pair, data: &Data) -> Finding {
     let mut evidence: Vec<Evidence> = cost.parts().flat_map(|part| part.evidence.clone()).collect();
     evidence.extend(memory_evidence(pair, bytes, page));
     evidence.extend(reach(window, page));
+    let severity = if idle { Severity::Info } else { severity(tax.as_ref(), bytes) };
     Finding {
-        rule: RULE.id.to_owned(),
-        severity: if idle { Severity::Info } else { severity(tax.as_ref(), bytes) },
-        summary: format!("{bytes} of data on pages of {page}"),
-        fix: fix(pair, bytes),
         evidence,
         tax,
         gain,
         remedy: Some("hugepage-pool".to_owned()),
+        ..Finding::new(
+            RULE.id,
+            severity,
+            format!("{bytes} of data on pages of {page}"),
+            fix(pair, bytes),
+        )
     }
 }
 
@@ -169,15 +172,8 @@ mod tests {
         let mut window = postgres();
         test_window::trace(&mut window, &[(Doing::OnCpu, 20.0)]);
         let Reading::Present(activities) = &mut window.activity else { panic!("it was traced") };
-        activities[0].slices[0].sampled = Some(Sampled {
-            per_s: None,
-            on_cpu: 1000,
-            faulting: None,
-            faulting_on_data: Some(250),
-            reading: None,
-            completing: None,
-            calling: None,
-        });
+        activities[0].slices[0].sampled =
+            Some(Sampled { faulting_on_data: Some(250), ..Sampled::unknown(1000) });
         window.end.databases[0].counters.accesses = Reading::Absent("not asked".to_owned());
         let findings = found(evaluate(&window));
         let tax = findings[0].tax.as_ref().unwrap();

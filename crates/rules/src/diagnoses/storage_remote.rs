@@ -89,14 +89,13 @@ fn finding(window: &Window, pair: &Pair, far: &[&Place]) -> Says {
     let charged = Charged::of(window, pair).into_value().filter(|_| !is_blockless(far));
     let (Some(mut stall), Some(charged)) = (stall, charged) else {
         return Says::Found(Finding {
-            rule: RULE.id.to_owned(),
-            severity: Severity::Info,
-            summary: format!("{}; what it costs is not measured", named.join(", ")),
-            fix,
             evidence,
-            tax: None,
-            gain: None,
-            remedy: None,
+            ..Finding::new(
+                RULE.id,
+                Severity::Info,
+                format!("{}; what it costs is not measured", named.join(", ")),
+                fix,
+            )
         });
     };
     stall.share = stall.share.times(charged.remote);

@@ -166,14 +166,15 @@ fn own_losses(pair: &Pair, counts: &Counts, priced: Option<(Tax, Gain)>) -> Says
     let of =
         if counts.is_shared() { "its network's segments are its own and" } else { "its segments" };
     Says::Found(Finding {
-        rule: RULE.id.to_owned(),
-        severity: by_tax.max(by_loss),
-        summary: format!("{} of {of} sent again, {per_s:.0} each second", percent(lost)),
-        fix: "find the queue or link that drops: ethtool -S, tc -s qdisc, nstat".to_owned(),
         evidence: evidence(counts, per_s),
         tax: priced.as_ref().map(|(tax, _)| tax.clone()),
         gain: priced.map(|(_, gain)| gain),
-        remedy: None,
+        ..Finding::new(
+            RULE.id,
+            by_tax.max(by_loss),
+            format!("{} of {of} sent again, {per_s:.0} each second", percent(lost)),
+            "find the queue or link that drops: ethtool -S, tc -s qdisc, nstat",
+        )
     })
 }
 
@@ -181,21 +182,19 @@ fn own_losses(pair: &Pair, counts: &Counts, priced: Option<(Tax, Gain)>) -> Says
 fn others_losses(counts: &Counts) -> Says {
     let lost = counts.part_of_all(counts.all.retransmitted_segments as f64);
     Says::Found(Finding {
-        rule: RULE.id.to_owned(),
-        severity: Severity::Info,
-        summary: format!(
-            "{} of its network's segments sent again, but not on its own connections",
-            percent(lost)
-        ),
-        fix: "nothing for this server; its clients wait if a proxy there sends them, or while they connect"
-            .to_owned(),
         evidence: vec![
             Evidence::new("lost by all", lost, "share", "RetransSegs over OutSegs + RetransSegs"),
             Evidence::new("its part", counts.own_part(), "share", OF_PORTS),
         ],
-        tax: None,
-        gain: None,
-        remedy: None,
+        ..Finding::new(
+            RULE.id,
+            Severity::Info,
+            format!(
+                "{} of its network's segments sent again, but not on its own connections",
+                percent(lost)
+            ),
+            "nothing for this server; its clients wait if a proxy there sends them, or while they connect",
+        )
     })
 }
 

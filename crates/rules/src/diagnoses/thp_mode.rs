@@ -141,14 +141,14 @@ fn finding(thp: &Thp, database: &Database, severity: Severity, wanted: &str, fix
     );
     let version = database.version.value().map_or(String::new(), |v| format!(" {v}"));
     Finding {
-        rule: RULE.id.to_owned(),
-        severity,
-        summary: format!("THP is {}; {}{version} wants {wanted}", thp.enabled, database.product),
-        fix: fix.to_owned(),
         evidence,
-        tax: None,
-        gain: None,
         remedy: Some("thp".to_owned()),
+        ..Finding::new(
+            RULE.id,
+            severity,
+            format!("THP is {}; {}{version} wants {wanted}", thp.enabled, database.product),
+            fix,
+        )
     }
 }
 
@@ -168,10 +168,6 @@ fn conflict(thp: &Thp, databases: &[Database]) -> Option<Diagnosis> {
     };
     let (on, off) = (wanting(true)?, wanting(false)?);
     let finding = Finding {
-        rule: RULE.id.to_owned(),
-        severity: Severity::Medium,
-        summary: format!("{} wants THP always, {} wants it off, on one host", on.id, off.id),
-        fix: format!("move one of them to another host, or switch THP off for {} alone", off.id),
         evidence: vec![
             Evidence::new(
                 "THP mode",
@@ -182,9 +178,13 @@ fn conflict(thp: &Thp, databases: &[Database]) -> Option<Diagnosis> {
             Evidence::new("wants always", on.id.clone(), "", "engine and version"),
             Evidence::new("wants it off", off.id.clone(), "", "engine and version"),
         ],
-        tax: None,
-        gain: None,
         remedy: Some("thp".to_owned()),
+        ..Finding::new(
+            RULE.id,
+            Severity::Medium,
+            format!("{} wants THP always, {} wants it off, on one host", on.id, off.id),
+            format!("move one of them to another host, or switch THP off for {} alone", off.id),
+        )
     };
     Some(Diagnosis { database: None, says: Says::Found(finding) })
 }

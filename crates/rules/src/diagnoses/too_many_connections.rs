@@ -106,16 +106,18 @@ fn finding(window: &Window, pair: &Pair, activity: &Activity, cpus: f64) -> Opti
     let by_tax = tax.map_or(Severity::Medium, |tax| stall::severity(tax.mid));
     let by_queue = if is_queue { Severity::Medium } else { Severity::Low };
     Some(Says::Found(Finding {
-        rule: RULE.id.to_owned(),
-        severity: by_tax.max(by_queue),
-        summary: format!(
-            "{at_work:.0} connections take turns on {cpus:.0} CPUs, {at_once:.0} want one at any moment"
-        ),
-        fix: format!("a pooler with {:.0} to {:.0} connections", 2.0 * cpus, 4.0 * cpus),
         evidence,
         tax: tax.map(|tax| Tax::new(tax, METHOD)),
         gain: priced.map(|coldness| Gain::from(coldness.demand.gain_of(coldness.saved_s()))),
         remedy: Some("pooler".to_owned()),
+        ..Finding::new(
+            RULE.id,
+            by_tax.max(by_queue),
+            format!(
+                "{at_work:.0} connections take turns on {cpus:.0} CPUs, {at_once:.0} want one at any moment"
+            ),
+            format!("a pooler with {:.0} to {:.0} connections", 2.0 * cpus, 4.0 * cpus),
+        )
     }))
 }
 

@@ -62,10 +62,6 @@ fn evaluate_one(window: &Window, pair: &Pair) -> Reading<Option<Says>> {
             let low = demand.gain_of(part.scale(demand.on_cpu_s)).low.min(mid);
             let gain = Interval::new(low, mid, factor(share.high));
             Some(Says::Found(Finding {
-                rule: RULE.id.to_owned(),
-                severity: stall::severity(share.mid),
-                summary: format!("the hypervisor took {} of the CPU time wanted", percent(stolen)),
-                fix: "dedicated CPUs, or a less crowded host".to_owned(),
                 evidence: vec![
                     Evidence::new("stolen", steal_s, "s", "/proc/stat, steal"),
                     Evidence::new("stolen of the time wanted", stolen, "share", "/proc/stat"),
@@ -75,7 +71,12 @@ fn evaluate_one(window: &Window, pair: &Pair) -> Reading<Option<Says>> {
                     "stolen share of the CPUs x its time on CPU and waiting for one",
                 )),
                 gain: Some(Gain::from(gain)),
-                remedy: None,
+                ..Finding::new(
+                    RULE.id,
+                    stall::severity(share.mid),
+                    format!("the hypervisor took {} of the CPU time wanted", percent(stolen)),
+                    "dedicated CPUs, or a less crowded host",
+                )
             }))
         })
     })
@@ -149,16 +150,7 @@ mod tests {
         );
         let times = [(Doing::OnCpu, 2.0), (Doing::Contended, 8.0)];
         let mut beside = window(&times, 2.0);
-        beside.others = vec![Other {
-            pid: 99,
-            name: "batch".to_owned(),
-            cgroup: Reading::Absent(String::new()),
-            threads: 1,
-            cpu_s: Seconds(10.0),
-            ended_s: Seconds(0.0),
-            waited_s: None,
-            allowed_cpus: None,
-        }];
+        beside.others = vec![Other::unknown(99, "batch", Seconds(10.0), "not read")];
         // Of 8 s they had half, and a quarter where as much was stolen.
         let connecting =
             test_window::beside_steal(find("short-connections").unwrap(), beside.clone());

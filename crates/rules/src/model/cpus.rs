@@ -133,14 +133,8 @@ mod tests {
         let pair = window.databases().next().unwrap();
         let part = |allowed: Option<&str>| {
             let other = Other {
-                pid: 9,
-                name: String::new(),
-                cgroup: Reading::Absent(String::new()),
-                threads: 1,
-                cpu_s: Seconds(1.0),
-                ended_s: Seconds(0.0),
-                waited_s: None,
                 allowed_cpus: allowed.map(str::to_owned),
+                ..Other::unknown(9, "", Seconds(1.0), "not read")
             };
             overlap_part(&window, &pair, &other)
         };

@@ -332,14 +332,11 @@ pub struct Words {
 /// The finding of a stall.
 pub fn finding(rule: &str, stall: &Stall, words: Words) -> Says {
     Says::Found(Finding {
-        rule: rule.to_owned(),
-        severity: stall.severity(),
-        summary: words.summary,
-        fix: words.fix,
         evidence: words.evidence,
         tax: Some(stall.tax(words.method)),
         gain: Some(stall.gain()),
         remedy: words.remedy.map(str::to_owned),
+        ..Finding::new(rule, stall.severity(), words.summary, words.fix)
     })
 }
 

@@ -25,14 +25,10 @@ pub struct Words {
 /// What was found of a database, or of the host, and why its tax is not known.
 pub fn finding_and_gap(rule: &str, database: Option<&str>, words: Words) -> Vec<Diagnosis> {
     let finding = Finding {
-        rule: rule.to_owned(),
-        severity: words.severity,
-        summary: words.summary,
-        fix: words.fix,
         evidence: words.evidence,
-        tax: None,
         gain: words.gain,
         remedy: words.remedy.map(str::to_owned),
+        ..Finding::new(rule, words.severity, words.summary, words.fix)
     };
     let gap = Unmeasured { rule: rule.to_owned(), why: format!("tax: {}", words.why) };
     let says = [Says::Found(finding), Says::Unmeasured(gap)];

@@ -156,16 +156,7 @@ mod tests {
         test_window::trace(&mut window, times);
         if let (Some(cpu_s), Reading::Present(activities)) = (client_s, &mut window.activity) {
             activities[0].clients = vec![client];
-            window.others = vec![Other {
-                pid: client,
-                name: "client".to_owned(),
-                cgroup: Reading::Absent(String::new()),
-                threads: 1,
-                cpu_s: Seconds(cpu_s),
-                ended_s: Seconds(0.0),
-                waited_s: None,
-                allowed_cpus: None,
-            }];
+            window.others = vec![Other::unknown(client, "client", Seconds(cpu_s), "not read")];
         }
         let pair = window.databases().next().unwrap();
         let stall = Stall::of(&window, &pair, |spent| spent.doing == Doing::Disk);
