@@ -49,6 +49,9 @@ enum Tool {
 
 /// Runs the tool that the command line names.
 pub fn main() -> ExitCode {
+    if let Some(code) = untax_changes::guard::main(std::env::args_os()) {
+        return code;
+    }
     let done = match Arguments::parse().tool {
         Tool::Tidy => tidy::run(&paths::root()).map(|()| ExitCode::SUCCESS),
         Tool::Docs { check: true } => docs::check(&paths::root()).map(|()| ExitCode::SUCCESS),

@@ -54,12 +54,21 @@ impl Pool {
     }
 
     /// Pages that were configured, whether free or in use.
-    pub fn pages(&self, tree: &Tree) -> io::Result<u64> {
-        configured(tree, &self.whole)
+    pub fn pages(&self, tree: &Tree) -> Result<u64, PoolError> {
+        configured(tree, &self.whole).map_err(|source| self.error(source))
+    }
+
+    /// Makes it have so many pages on all nodes together, wherever they are.
+    pub fn resize(&self, tree: &Tree, pages: u64) -> Result<(), PoolError> {
+        resize(tree, &self.whole, pages).map_err(|source| self.error(source))
     }
 
     /// Pages that nobody has and nobody was promised.
-    pub fn free(&self, tree: &Tree) -> io::Result<u64> {
+    pub fn free(&self, tree: &Tree) -> Result<u64, PoolError> {
+        self.unpromised(tree).map_err(|source| self.error(source))
+    }
+
+    fn unpromised(&self, tree: &Tree) -> io::Result<u64> {
         let free = tree.number(&format!("{}/free_hugepages", self.whole))?;
         let promised = tree.number(&format!("{}/resv_hugepages", self.whole))?;
         Ok(free.saturating_sub(promised))
@@ -74,8 +83,12 @@ impl Pool {
         pause: impl Fn(Duration) -> bool,
     ) -> Result<u64, PoolError> {
         let grow = |free| self.grow(tree, pages - free);
-        ask(tree, || self.free(tree), |free| free >= pages, grow, pause)
-            .map_err(|source| PoolError { directory: self.whole.clone(), source })
+        ask(tree, || self.unpromised(tree), |free| free >= pages, grow, pause)
+            .map_err(|source| self.error(source))
+    }
+
+    fn error(&self, source: io::Error) -> PoolError {
+        PoolError { directory: self.whole.clone(), source }
     }
 
     /// Asks every node for its share of `more` pages. A node that has no room left gives fewer,

@@ -1,5 +1,5 @@
-//! Changes that do not stay: a bench sets values again and again, and all of them are as before
-//! afterwards, whatever ends it.
+//! Changes that do not stay: a bench or the lab sets values again and again, and all of them are as
+//! before afterwards, whatever ends it.
 
 use crate::guard::{Duty, Guard, GuardError, Program};
 use crate::lock::Lock;
@@ -11,10 +11,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use untax_core::plan::Target;
-use untax_core::receipt::{Record, Status};
+use untax_core::receipt::{Header, Record, Status};
 
-/// How long it is tried to put all back. A process that is dying gives its pages back within a second.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// How long it is tried to put all back. A process that is dying gives its pages back within a second,
+/// and a server is given a minute to end in good order.
+const PATIENCE: Duration = Duration::from_secs(90);
 /// Between two attempts.
 const PAUSE: Duration = Duration::from_millis(10);
 
@@ -43,7 +44,7 @@ pub enum TemporaryError {
     },
 }
 
-/// Where the receipts of changes that do not stay are, in a state directory. Their own folder, as
+/// Where the receipts of a bench are, in a state directory. Their own folder, as
 /// nobody may undo them while their bench runs.
 pub fn folder(state: &Path) -> PathBuf {
     state.join("temporary")
@@ -59,25 +60,26 @@ pub struct Temporary {
 }
 
 impl Temporary {
-    /// Starts a receipt and the guard, which has the lock as well. Nothing is held yet.
+    /// Starts a receipt in a folder, by the name of the run, and the guard, which has the lock as
+    /// well. Nothing is held yet.
     pub fn begin(
         program: &Program,
-        state: &Path,
-        lock: &Lock,
+        receipts: &Path,
+        lock: Option<&Lock>,
         tree: &Tree,
         run: &str,
     ) -> Result<Self, TemporaryError> {
-        let receipts = folder(state);
-        let receipt = Receipt::begin(&receipts, header(run, Vec::new(), true))?;
+        let header = Header { receipt: run.to_owned(), ..header(run, Vec::new(), true) };
+        let receipt = Receipt::begin(receipts, header)?;
         let duty = Duty {
             root: tree.root().to_owned(),
-            receipts,
+            receipts: receipts.to_owned(),
             plan: run.to_owned(),
             again: Vec::new(),
             restart: None,
             clean: None,
         };
-        match Guard::start(program, &duty, Some(lock)) {
+        match Guard::start(program, &duty, lock) {
             Ok(guard) => Ok(Self { tree: tree.clone(), receipt, guard, is_released: false }),
             Err(error) => {
                 receipt.remove()?;

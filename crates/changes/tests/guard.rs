@@ -72,7 +72,8 @@ fn assert_restored(tree: &Tree) {
 }
 
 fn begin(tree: &Tree, state: &Path, lock: &Lock) -> Temporary {
-    let mut changes = Temporary::begin(&Program::this(), state, lock, tree, "a-run").unwrap();
+    let mut changes =
+        Temporary::begin(&Program::this(), &folder(state), Some(lock), tree, "a-run").unwrap();
     for target in [pool(), word()] {
         changes.hold(&target).unwrap();
     }
@@ -211,7 +212,7 @@ fn a_guard_that_does_not_start_leaves_no_receipt() {
     let (_root, tree, state) = machine();
     let lock = Lock::to_bench(&state).unwrap();
     let program = Program::at("/bin/false".into());
-    assert!(Temporary::begin(&program, &state, &lock, &tree, "a-run").is_err());
+    assert!(Temporary::begin(&program, &folder(&state), Some(&lock), &tree, "a-run").is_err());
     assert!(receipts(&state).is_empty());
 }
 

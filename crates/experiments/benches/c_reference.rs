@@ -11,6 +11,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitCode, Stdio};
 use std::time::Duration;
+use untax_changes::temporary::folder;
 use untax_changes::{Lock, Pool, Program, Temporary, Tree};
 use untax_core::{Bytes, stats};
 use untax_experiments::Interrupt;
@@ -166,7 +167,8 @@ fn pool(place: Place, state: &Path) -> Outcome<Option<Temporary>> {
     };
     let lock = Lock::to_bench(state)?;
     let program = Program::at(env!("CARGO_BIN_EXE_untax-experiments").into());
-    let mut changes = Temporary::begin(&program, state, &lock, &tree, "c-reference")?;
+    let mut changes =
+        Temporary::begin(&program, &folder(state), Some(&lock), &tree, "c-reference")?;
     for target in pool.targets() {
         changes.hold(&target)?;
     }

@@ -26,6 +26,9 @@ type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 type Settings = Vec<(&'static str, String)>;
 
 fn main() -> ExitCode {
+    if let Some(code) = untax_changes::guard::main(std::env::args_os()) {
+        return code;
+    }
     let words: Vec<String> = std::env::args().skip(1).collect();
     if words.first().is_some_and(|word| word == "__ask") {
         return untax_engines::answer_main();

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::PathBuf;
+use untax_changes::{PoolError, TemporaryError};
 
 /// Why a scratch database, a load or a setting did not come about.
 #[derive(Debug, thiserror::Error)]
@@ -78,6 +79,12 @@ pub enum SceneError {
         /// What was asked for.
         what: &'static str,
     },
+    /// A setting of the host cannot be held, or put back.
+    #[error(transparent)]
+    Changes(#[from] TemporaryError),
+    /// A pool of huge pages cannot be read or set.
+    #[error(transparent)]
+    Pages(#[from] PoolError),
     /// The kernel did not find enough huge pages.
     #[error("got {got} of {wanted} huge pages of 2 MiB; free memory or ask for fewer")]
     Pool {

@@ -2,7 +2,8 @@
 //!
 //! Everything here takes care of itself: a shell in a process group of its own holds the other end
 //! of a pipe and cleans up as soon as that pipe closes, be it because the value was dropped or
-//! because this process was killed in any way, SIGKILL included (see `shell.rs`). So nothing is
+//! because this process was killed in any way, SIGKILL included (see `shell.rs`). Settings of the whole
+//! machine have a guard of `untax_changes` in the same way (see `setting.rs`). So nothing is
 //! left running, mounted, set or lying about, but for controllers that the root of control groups of version 2
 //! passes down from then on, which limits nobody.
 //!

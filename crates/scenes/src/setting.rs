@@ -1,39 +1,29 @@
 //! Settings of the host, put back whatever happens.
+//!
+//! Settings of the whole machine are changed as all else that untax changes: `untax_changes` keeps
+//! their prior values, and its guard puts them back. So a program that uses them calls
+//! `untax_changes::guard::main` first of all. A [`Setting`] of something that a scene makes (a limit
+//! of a control group or of a disk) has a shell, like the thing itself (see `shell.rs`): a line for
+//! one device is written, and cannot be read back as it was written.
 
-use crate::program::host_text;
-use crate::shell::{Shell, TICK};
+use crate::account::is_root;
+use crate::shell::Shell;
 use crate::{SceneError, error::at};
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 use std::os::fd::OwnedFd;
-use std::time::{Duration, Instant};
+use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use untax_changes::{Pool, Program, Temporary, Tree, target};
 use untax_core::Bytes;
+use untax_core::plan::Target;
 
 const SETTINGS: &str = "/sys/kernel/mm";
-const POOL: &str = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages";
 const THP: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
 
-const FREE: &str = "/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages";
-const RESERVED: &str = "/sys/kernel/mm/hugepages/hugepages-2048kB/resv_hugepages";
-const SURPLUS: &str = "/sys/kernel/mm/hugepages/hugepages-2048kB/surplus_hugepages";
-
-/// Writes `$2` pages into the pool `$1` until no more than `$4` are surplus by `$3`: pages that a
-/// server still has when its pool shrinks become surplus. They stay so though nobody has them any
-/// more when the server ends while the pool shrinks; the kernel gives such pages back only after
-/// they have become ordinary ones, which those of a pool do when all its pages are asked for.
-const SHRINK: &str = r#"
-printf %s "$2" >"$1"
-ticks=900
-while [ "$(cat "$3")" -gt "$4" ] && [ "$ticks" -gt 0 ]; do
-    sleep 0.1
-    printf %s "$(cat "$1")" >"$1"
-    printf %s "$2" >"$1"
-    ticks=$((ticks - 1))
-done
-"#;
-
-/// The longest that is waited for the kernel to find huge pages: it compacts memory for them.
-const RESERVING: Duration = Duration::from_secs(60);
+/// Where prior values are kept: only root may write there, and a boot, which resets the settings,
+/// empties it.
+const PRIOR_VALUES: &str = "/run/untax";
 
 /// The turn to change this machine's settings, or to measure while nobody else does: one program
 /// or test at a time has it, until dropped. After an abrupt end it lasts until all that was started
@@ -46,8 +36,9 @@ impl Turn {
     /// Waits for the turn, however long another has it.
     pub fn wait() -> Result<Self, SceneError> {
         // The directory of the settings itself is locked, which takes no privilege and no file.
-        // Children inherit it: when this process is killed, the shells that put things back keep
-        // others from measuring until they are done.
+        // Children inherit it: when this process is killed, the guards and shells that put things
+        // back keep others from measuring until they are done. So it is no lock of `untax_changes`,
+        // which only the one process inherits that it is handed to.
         let flags = OFlags::RDONLY | OFlags::DIRECTORY;
         let failed = |errno: Errno| at(SETTINGS)(errno.into());
         let directory = rustix::fs::open(SETTINGS, flags, Mode::empty()).map_err(failed)?;
@@ -105,24 +96,24 @@ impl Setting {
 ///
 /// Two at the same time would put back each other's numbers: take a [`Turn`] first.
 pub struct HugePages {
-    _guard: Shell,
-    prior: Pool,
+    _changes: Temporary,
+    tree: Tree,
+    pool: Pool,
+    prior: Idle,
 }
 
 /// Pages of a pool. Those that are surplus are not among them: who writes the pool's number sets
 /// that of the others.
 #[derive(Clone, Copy)]
-struct Pool {
+struct Idle {
     pages: u64,
     /// How many of them nobody has taken or reserved.
     idle: u64,
 }
 
-impl Pool {
-    fn read() -> Result<Self, SceneError> {
-        let pages = read_number(POOL)?.saturating_sub(read_number(SURPLUS)?);
-        let idle = read_number(FREE)?.saturating_sub(read_number(RESERVED)?);
-        Ok(Self { pages, idle })
+impl Idle {
+    fn of(pool: &Pool, tree: &Tree) -> Result<Self, SceneError> {
+        Ok(Self { pages: pool.pages(tree)?, idle: pool.free(tree)? })
     }
 
     /// How many pages are left when those are given back that have become idle since `prior`: what
@@ -136,56 +127,47 @@ impl HugePages {
     /// Grows the pool by `pages`. Fails, and gives all back, when the kernel finds fewer within a
     /// minute.
     pub fn reserve(pages: u64) -> Result<Self, SceneError> {
-        // Those that are surplus become ordinary ones before the pool grows.
-        let (prior, total) = (Pool::read()?, read_number(POOL)?);
-        let wanted = (total + pages).to_string();
-        let surplus = host_text(SURPLUS)?;
-        let arguments = [POOL, &prior.pages.to_string(), SURPLUS, surplus.trim()];
-        let guard = Shell::guard("echo", SHRINK, &arguments)?;
-        std::fs::write(POOL, &wanted).map_err(at(POOL))?;
-        let since = Instant::now();
-        loop {
-            let got = read_number(POOL)?.saturating_sub(total);
-            if got >= pages {
-                return Ok(Self { _guard: guard, prior });
-            }
-            if since.elapsed() > RESERVING {
-                return Err(SceneError::Pool { wanted: pages, got });
-            }
-            std::thread::sleep(TICK);
-            // Writing the same number again makes the kernel compact memory again.
-            std::fs::write(POOL, &wanted).map_err(at(POOL))?;
+        let tree = Tree::live();
+        let pool = Pool::find(&tree, Bytes::MIB_2).ok_or_else(|| SceneError::Host {
+            why: "this kernel has no huge pages of 2 MiB".to_owned(),
+        })?;
+        let prior = Idle::of(&pool, &tree)?;
+        let changes = held(&tree, pool.targets())?;
+        let wanted = prior.idle + pages;
+        let free = pool.obtain(&tree, wanted, |pause| {
+            std::thread::sleep(pause);
+            true
+        })?;
+        if free < wanted {
+            let got = free.saturating_sub(prior.idle);
+            return Err(SceneError::Pool { wanted: pages, got });
         }
+        Ok(Self { _changes: changes, tree, pool, prior })
     }
 
     /// Gives back what nobody has taken or reserved of it.
     pub fn trim(&self) -> Result<(), SceneError> {
-        let kept = Pool::read()?.trimmed(self.prior);
-        std::fs::write(POOL, kept.to_string()).map_err(at(POOL))
+        let kept = Idle::of(&self.pool, &self.tree)?.trimmed(self.prior);
+        Ok(self.pool.resize(&self.tree, kept)?)
     }
-}
-
-fn read_number(path: &str) -> Result<u64, SceneError> {
-    let text = host_text(path)?;
-    text.trim().parse().map_err(|_| SceneError::Host { why: format!("{path} says '{text}'") })
 }
 
 /// The mode of transparent huge pages, put back when dropped. Take a [`Turn`] first.
 pub struct Thp {
-    _setting: Setting,
+    _changes: Temporary,
 }
 
 impl Thp {
     /// Sets `always`, `madvise` or `never`.
     pub fn set(mode: &str) -> Result<Self, SceneError> {
-        let prior = in_brackets(&host_text(THP)?)?;
-        Ok(Self { _setting: Setting::set(THP, &prior, mode)? })
+        let word = Target::Word { file: THP.to_owned() };
+        Ok(Self { _changes: changed([(word, mode.to_owned())])? })
     }
 }
 
 /// How much of memory changed pages may fill, put back when dropped. Take a [`Turn`] first.
 pub struct DirtyLimits {
-    _guards: [Shell; 2],
+    _changes: Temporary,
 }
 
 impl DirtyLimits {
@@ -193,28 +175,39 @@ impl DirtyLimits {
     /// writers back.
     pub fn set(background: Bytes, foreground: Bytes) -> Result<Self, SceneError> {
         let limit = |name: &str, wanted: Bytes| {
-            let [bytes, ratio] =
-                ["bytes", "ratio"].map(|unit| format!("/proc/sys/vm/dirty_{name}{unit}"));
-            // Setting the one clears the other.
-            let prior = match read_number(&bytes)? {
-                0 => (&ratio, read_number(&ratio)?),
-                limit => (&bytes, limit),
-            };
-            let restore = r#"printf %s "$2" >"$1""#;
-            let guard = Shell::guard("echo", restore, &[prior.0, &prior.1.to_string()])?;
-            std::fs::write(&bytes, wanted.0.to_string()).map_err(at(&bytes))?;
-            Ok(guard)
+            let what = format!("/proc/sys/vm/{name}");
+            (Target::Dirty { what }, wanted.0.to_string())
         };
-        Ok(Self { _guards: [limit("background_", background)?, limit("", foreground)?] })
+        let limits = [limit("dirty_background", background), limit("dirty", foreground)];
+        Ok(Self { _changes: changed(limits)? })
     }
 }
 
-/// The chosen word of a list such as `always [madvise] never`.
-fn in_brackets(text: &str) -> Result<String, SceneError> {
-    text.split_once('[')
-        .and_then(|(_, rest)| rest.split_once(']'))
-        .map(|(word, _)| word.to_owned())
-        .ok_or_else(|| SceneError::Host { why: format!("{THP} says '{text}'") })
+/// Targets with other values, put back when this is dropped.
+fn changed<const N: usize>(values: [(Target, String); N]) -> Result<Temporary, SceneError> {
+    let tree = Tree::live();
+    let changes = held(&tree, values.iter().map(|(target, _)| target.clone()))?;
+    for (target, value) in values {
+        let file = target::file(&target).unwrap_or_default();
+        target::write(&tree, &target, Some(&value)).map_err(at(file))?;
+    }
+    Ok(changes)
+}
+
+/// Targets that may be changed until this is dropped. The guard that puts them back inherits the
+/// turn, so others wait for it.
+fn held(tree: &Tree, targets: impl Iterator<Item = Target>) -> Result<Temporary, SceneError> {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    if !is_root() {
+        return Err(SceneError::NeedsRoot { what: "a setting of this host" });
+    }
+    let run = format!("scene-{}-{}", std::process::id(), NEXT.fetch_add(1, Relaxed));
+    let program = Program::this();
+    let mut changes = Temporary::begin(&program, Path::new(PRIOR_VALUES), None, tree, &run)?;
+    for target in targets {
+        changes.hold(&target)?;
+    }
+    Ok(changes)
 }
 
 #[cfg(test)]
@@ -223,16 +216,10 @@ mod tests {
 
     #[test]
     fn pages_that_were_idle_before_stay() {
-        let pool = |pages, idle| Pool { pages, idle };
+        let pool = |pages, idle| Idle { pages, idle };
         assert_eq!(pool(160, 30).trimmed(pool(0, 0)), 130);
         assert_eq!(pool(260, 130).trimmed(pool(100, 100)), 230, "100 are idle as before");
         assert_eq!(pool(260, 200).trimmed(pool(100, 0)), 100, "others gave some back meanwhile");
         assert_eq!(pool(260, 20).trimmed(pool(100, 50)), 260, "others took some meanwhile");
-    }
-
-    #[test]
-    fn the_chosen_mode_is_in_brackets() {
-        assert_eq!(in_brackets("always [madvise] never").unwrap(), "madvise");
-        assert!(in_brackets("always madvise never").is_err());
     }
 }

@@ -22,6 +22,13 @@ use untax_scenes::{
 const POOL: &str = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages";
 const THP: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
 
+/// Is the guard of what a test changes, where this very program is started as one: see
+/// `untax_changes::guard::main`.
+#[test]
+fn __guard() {
+    let _ = untax_changes::guard::main(std::env::args_os());
+}
+
 /// The started server, or `None` when this machine lacks the program for it.
 fn installed<T>(started: Result<T, SceneError>) -> Option<T> {
     let required = std::env::var_os("UNTAX_REQUIRE_REAL").is_some_and(|value| value == "1");

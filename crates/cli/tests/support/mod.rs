@@ -29,6 +29,13 @@ use untax_scenes::{SceneError, Turn};
 /// Longer than any run here takes: ends one that hangs, measures nothing.
 const HUNG_S: &str = "900";
 
+/// Is the guard of what a test changes, where this very program is started as one: see
+/// `untax_changes::guard::main`.
+#[test]
+fn __guard() {
+    let _ = untax_changes::guard::main(std::env::args_os());
+}
+
 /// Runs a test that needs root and real servers, when it is its turn.
 pub fn real(test: impl FnOnce() -> Result<(), LabError>) {
     let required = std::env::var_os("UNTAX_REQUIRE_REAL").is_some_and(|value| value == "1");

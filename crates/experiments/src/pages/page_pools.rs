@@ -9,6 +9,7 @@ use super::warnings::Warning;
 use crate::Bench;
 use crate::interrupt::Interrupt;
 use std::time::Duration;
+use untax_changes::temporary::folder;
 use untax_changes::{Pool, Temporary, TemporaryError};
 use untax_core::plan::Target;
 
@@ -52,7 +53,7 @@ impl<'a> PagePools<'a> {
             return Ok(Ok(()));
         };
         let (pool, need) = (pool.clone(), pool_pages(place));
-        if pool.free(tree).map_err(BenchError::Means)? >= need {
+        if pool.free(tree)? >= need {
             return Ok(Ok(()));
         }
         self.hold()?;
@@ -71,7 +72,7 @@ impl<'a> PagePools<'a> {
             return Ok(());
         }
         let Bench { tree, program, state, lock, run, .. } = *self.bench;
-        let mut changes = Temporary::begin(program, state, lock, tree, run)?;
+        let mut changes = Temporary::begin(program, &folder(state), Some(lock), tree, run)?;
         for word in &self.transparent {
             changes.hold(word)?;
         }
