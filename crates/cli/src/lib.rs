@@ -3,13 +3,13 @@
 mod args;
 mod child_commands;
 mod commands;
-mod observe;
-mod own_cost;
+mod duration;
+mod page_costs;
 mod progress;
-mod rest;
 mod screen;
-mod session;
 mod state;
+mod suspend;
+mod watching;
 
 use args::{Args, Bench, Command, Lab};
 use clap::error::ErrorKind;

@@ -83,6 +83,11 @@ impl Probes {
         Self { databases, threads, io, sending, samples: Vec::new(), sampled: 0, begun, ..self }
     }
 
+    /// The databases that are watched.
+    pub fn databases(&self) -> &[Database] {
+        &self.databases
+    }
+
     /// Does what is due; to be called every 50 to 100 ms.
     pub fn tick(&mut self) {
         if let Reading::Present(threads) = &mut self.threads {

@@ -1,9 +1,9 @@
 //! `untax apply`.
 
 use super::plan;
+use crate::Outcome;
 use crate::screen::{print_json, say};
 use crate::state::State;
-use crate::{Outcome, observe};
 use anyhow::bail;
 use serde::Serialize;
 use std::sync::Arc;
@@ -124,7 +124,7 @@ pub fn accept(plan: &Plan) -> anyhow::Result<()> {
     if !unwritable.is_empty() {
         bail!("nothing was changed: {}", unwritable.join("; "));
     }
-    let look = observe::look()?;
+    let look = untax_pipeline::take()?;
     let now = untax_remedies::basis(&look);
     let differences = untax_remedies::differences(&plan.snapshot.basis, &now);
     if !differences.is_empty() {

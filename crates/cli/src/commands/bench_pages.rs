@@ -1,6 +1,6 @@
 //! `untax bench pages`.
 
-use crate::observe::CALIBRATION;
+use crate::page_costs::CALIBRATION;
 use crate::screen::{print, print_json, say, style, write_file};
 use crate::state::State;
 use crate::{Outcome, Usage};

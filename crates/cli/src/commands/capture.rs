@@ -1,9 +1,9 @@
 //! `untax capture`.
 
 use crate::Outcome;
-use crate::observe::{Observed, Watching};
 use crate::screen::{print_json, say};
 use crate::state::State;
+use crate::watching::{Watching, observe};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use untax_host::{Capture, Host};
@@ -35,7 +35,7 @@ struct Captured<'a> {
 /// Runs the command.
 pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
     let (start, end) = (Host::recorded(), Host::recorded());
-    let Observed { window, .. } = args.watching.observe(state, &start, &end)?;
+    let window = observe(args.watching.options()?, state, &start, &end)?.window;
     // Without a window the end was not read: it is the start.
     let (start, mut end) = (start.into_record(), end.into_record());
     if args.watching.window.is_zero() {

@@ -1,9 +1,9 @@
 //! `untax check`.
 
-use crate::observe::{self, Observed, Watching};
-use crate::screen::{print, print_json, say, style, write_file};
+use crate::Outcome;
+use crate::screen::{print, print_json, say, say_all, style, write_file};
 use crate::state::State;
-use crate::{Outcome, own_cost};
+use crate::watching::{Watching, observe};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use untax_core::{Check, Reading, Severity, Window};
@@ -62,13 +62,10 @@ pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
 }
 
 fn watched(args: &Args, state: &State) -> anyhow::Result<Check> {
-    let Observed { window, tracing_s, .. } =
-        args.watching.observe(state, &Host::live(), &Host::live())?;
-    let run = State::new_run("check");
-    let check = untax_rules::check(&window, run.clone(), own_cost::read(tracing_s));
-    let saved = Saved { check, window };
+    let observed = observe(args.watching.options()?, state, &Host::live(), &Host::live())?;
+    let saved = Saved { check: observed.check(State::new_run("check")), window: observed.window };
     // A full disk or a read-only one must not cost the user the result.
-    if let Err(error) = state.save_run(&run, &saved) {
+    if let Err(error) = state.save_run(&saved.check.run, &saved) {
         say(&format!(
             "untax: this run is not saved, so that untax plan does not know it: {error:#}"
         ));
@@ -80,7 +77,8 @@ fn replayed(run: &str, state: &State) -> anyhow::Result<Check> {
     let own = || Reading::Absent("replayed".to_owned());
     if Capture::is_at(Path::new(run)) {
         let capture = Capture::open(Path::new(run))?;
-        let window = observe::replay(&capture.start, &capture.end)?;
+        let (window, notes) = untax_pipeline::replay(&capture)?;
+        say_all(&notes);
         return Ok(untax_rules::check(&window, State::new_run("replay"), own()));
     }
     let saved: Saved = state.load_run(run)?;

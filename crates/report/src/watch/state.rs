@@ -14,6 +14,8 @@ pub enum Event {
     Resize(u16, u16),
     /// A window was checked; with what a person should know beside it.
     Checked(Box<Check>, Vec<String>),
+    /// There is no result for one window, for this reason.
+    Gap(String),
 }
 
 /// What keys mean.
@@ -142,6 +144,7 @@ impl State {
                 }
                 None => self.take(check, notes),
             },
+            Event::Gap(why) => self.note(vec![why]),
         }
         self.settle();
         self
@@ -175,11 +178,16 @@ impl State {
         self.selected = rows.get(to.min(rows.len().saturating_sub(1))).cloned();
     }
 
-    /// Takes a window over.
-    fn take(&mut self, mut check: Box<Check>, notes: Vec<String>) {
+    /// Shows what was said beside one more window, and forgets what was said long ago.
+    fn note(&mut self, notes: Vec<String>) {
         self.notes.iter_mut().for_each(|(_, windows)| *windows += 1);
         self.notes.retain(|(said, windows)| *windows < NOTED && !notes.contains(said));
         self.notes.extend(notes.into_iter().map(|note| (note, 0)));
+    }
+
+    /// Takes a window over.
+    fn take(&mut self, mut check: Box<Check>, notes: Vec<String>) {
+        self.note(notes);
         let databases = std::mem::take(&mut check.databases);
         let mut seen = vec![HOST];
         let mut new = Vec::new();

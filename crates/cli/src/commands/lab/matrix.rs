@@ -3,7 +3,7 @@
 use super::trial::{self, Method};
 use super::{cause, dose, engine};
 use crate::Outcome;
-use crate::observe::duration;
+use crate::duration::duration;
 use crate::screen::{print, print_json, say, style, write_file};
 use crate::state::State;
 use anyhow::{Context, bail};

@@ -2,7 +2,7 @@
 
 use super::trial::{self, Method};
 use super::{cause, dose, engine};
-use crate::observe::duration;
+use crate::duration::duration;
 use crate::screen::{print, print_json, say, style};
 use crate::state::State;
 use crate::{Outcome, Usage};

@@ -1,13 +1,13 @@
 //! One cause on one engine: the part that starts servers and measures.
 
-use crate::observe::{Observed, Watching};
-use crate::own_cost;
 use crate::state::State;
+use crate::watching::observe;
 use anyhow::{Context, bail};
 use std::time::Duration;
 use untax_core::lab::{LabRun, Pairs, Seen, Subject};
 use untax_host::Host;
 use untax_lab::{Cause, Dose, LabError, Scene};
+use untax_pipeline::{Calibrating, Options, Target};
 use untax_scenes::Engine;
 
 /// A load that is stopped before its time.
@@ -122,12 +122,14 @@ fn checked(scene: &Scene, method: Method, state: &State) -> anyhow::Result<Seen>
 /// What a check sees of the server.
 fn seen(scene: &Scene, method: Method, state: &State) -> anyhow::Result<Seen> {
     let pid = scene.pid().context("the scratch server has ended; is there a crash in its log?")?;
-    let watching = Watching::of(pid, method.window);
-    let Observed { window, tracing_s, .. } =
-        watching.observe(state, &Host::live(), &Host::live())?;
+    let options = Options {
+        target: Target::Pid(pid),
+        window: method.window,
+        calibrating: Calibrating::Measure,
+    };
+    let observed = observe(options, state, &Host::live(), &Host::live())?;
     scene.survived()?;
-    let check = untax_rules::check(&window, State::new_run("check"), own_cost::read(tracing_s));
-    match Seen::of(check, pid) {
+    match Seen::of(observed.check(State::new_run("check")), pid) {
         Some(seen) => Ok(seen),
         None => bail!("the scratch server {pid} ended during the check"),
     }

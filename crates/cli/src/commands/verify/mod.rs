@@ -5,7 +5,7 @@ mod passive;
 mod workload;
 
 use super::{apply, plan};
-use crate::observe::duration;
+use crate::duration::duration;
 use crate::screen::{print, print_json, say, style, write_file};
 use crate::state::State;
 use crate::{Outcome, Usage};

@@ -1,6 +1,5 @@
 //! What the databases of a plan serve anyway, by their own counters.
 
-use crate::observe;
 use anyhow::{Context, bail};
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,7 +21,7 @@ pub struct Passive {
 impl Passive {
     /// Finds the databases of a plan. All of them must tell what they serve.
     pub fn choose(plan: &Plan, time: Duration) -> anyhow::Result<Self> {
-        let databases = named(&plan.steps, &observe::look()?.databases)?;
+        let databases = named(&plan.steps, &untax_pipeline::take()?.databases)?;
         if databases.is_empty() {
             bail!("no database runs here");
         }
@@ -34,12 +33,12 @@ impl Passive {
 
     /// What they serve together from now on.
     pub fn rate(&self, stop: &AtomicBool) -> anyhow::Result<Rate> {
-        let before = observe::look()?;
+        let before = untax_pipeline::take()?;
         let until = Instant::now() + self.time;
         while Instant::now() < until && !stop.load(Ordering::Relaxed) {
             std::thread::sleep(STEP);
         }
-        let after = observe::look()?;
+        let after = untax_pipeline::take()?;
         let grew = |known| growth(known, &before.databases, &after.databases);
         let served = self.databases.iter().map(grew).sum::<anyhow::Result<u64>>()?;
         if served == 0 {
@@ -124,7 +123,7 @@ mod tests {
     fn postgres() -> Database {
         let cases = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/cases");
         let capture = Capture::open(&cases.join("postgres-huge-pages.tar.gz")).unwrap();
-        let window = observe::replay(&capture.start, &capture.end).unwrap();
+        let (window, _) = untax_pipeline::replay(&capture).unwrap();
         counted(&window.start.databases[0], 0)
     }
 

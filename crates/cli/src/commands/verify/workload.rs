@@ -2,7 +2,6 @@
 
 use super::passive::Passive;
 use super::{Args, shell};
-use crate::observe;
 use crate::screen::say;
 use anyhow::{Context, bail};
 use std::sync::atomic::AtomicBool;
@@ -80,7 +79,7 @@ impl Measured {
 
 /// The commands of a workload for the one database of the plan that it is for.
 fn known_commands(known: &Workload, args: &Args, plan: &Plan) -> anyhow::Result<Commands> {
-    let look = observe::look()?;
+    let look = untax_pipeline::take()?;
     let of_engine = || look.databases.iter().filter(|database| database.engine == known.engine);
     let of_plan = |database: &&Database| {
         let mut concerned = plan.steps.iter().flat_map(|step| &step.databases);

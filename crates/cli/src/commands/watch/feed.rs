@@ -1,34 +1,38 @@
 //! Checks, one after the other.
 
-use crate::observe::{Observed, Watching};
-use crate::own_cost::Meter;
-use crate::session::Session;
+use crate::page_costs::StatePageCosts;
 use crate::state::State;
+use crate::suspend::Suspend;
+use anyhow::Context;
 use untax_core::Check;
-use untax_host::Host;
+use untax_pipeline::{Event, Options, Step, stream};
 
-/// What comes of watching.
+/// What a view or a stream hears.
 pub enum News {
     /// The first window is open: from now on there will be something to show.
     Opened,
     /// A window was checked; with what a person should know beside it.
     Checked(Box<Check>, Vec<String>),
+    /// There is no result for one window, for this reason.
+    Gap(String),
 }
 
 /// Watches for as long as `go_on` says and `give` takes what comes.
 pub fn run(
-    watching: &Watching,
+    options: Options,
     state: &State,
     go_on: impl Fn() -> bool,
     mut give: impl FnMut(News) -> anyhow::Result<bool>,
 ) -> anyhow::Result<()> {
-    let mut session = Session::open(watching, state, &Host::live())?;
-    let mut meter = Meter::default();
-    let mut wanted = give(News::Opened)?;
-    while wanted && session.pass(|_| go_on()) {
-        let Observed { window, tracing_s, notes } = session.next(&Host::live())?;
-        let check = untax_rules::check(&window, State::new_run("watch"), meter.read(tracing_s));
-        wanted = give(News::Checked(Box::new(check), notes))?;
-    }
-    Ok(())
+    let suspend = Suspend::by_signal().context("cannot listen for signals")?;
+    let step = |_| if go_on() { suspend.step() } else { Step::End };
+    stream(options, &StatePageCosts(state), step, |event| {
+        give(match event {
+            Event::Opened => News::Opened,
+            Event::Window(seen) => {
+                News::Checked(Box::new(seen.check(State::new_run("watch"))), seen.notes)
+            }
+            Event::Gap(why) => News::Gap(format!("no result for this window: {why}")),
+        })
+    })
 }

@@ -6,8 +6,8 @@ mod screen;
 mod stream;
 mod view;
 
-use crate::observe::Watching;
 use crate::state::State;
+use crate::watching::Watching;
 use crate::{Outcome, Usage};
 use std::io::IsTerminal;
 
@@ -40,13 +40,13 @@ pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
         return Err(Usage(why.to_owned()).into());
     }
     if args.json {
-        return stream::run(&args.watching, args.count, state);
+        return stream::run(args.watching.options()?, args.count, state);
     }
     if !std::io::stdout().is_terminal() {
         let why = "untax watch draws on a terminal, and standard output is none; untax check \
                    prints one result, untax watch --json one for each window";
         return Err(Usage(why.to_owned()).into());
     }
-    view::run(&args.watching, state)?;
+    view::run(args.watching.options()?, state)?;
     Ok(Outcome::Clean)
 }

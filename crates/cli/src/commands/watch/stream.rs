@@ -3,24 +3,31 @@
 use super::feed::{self, News};
 use crate::Outcome;
 use crate::commands::check::outcome;
-use crate::observe::Watching;
 use crate::screen::{print_line, say_all};
 use crate::state::State;
 use anyhow::Context;
 use untax_experiments::Interrupt;
+use untax_pipeline::Options;
 use untax_report::format::clean_json;
 
 /// Prints until interrupted, until so many were printed, or until nobody reads any more.
-pub fn run(watching: &Watching, count: Option<u64>, state: &State) -> anyhow::Result<Outcome> {
+pub fn run(options: Options, count: Option<u64>, state: &State) -> anyhow::Result<Outcome> {
     let interrupt = Interrupt::by_signals().context("cannot listen for signals")?;
     let mut worst = Outcome::Clean;
     let mut printed = 0;
     feed::run(
-        watching,
+        options,
         state,
         || interrupt.check().is_ok(),
         |news| {
-            let News::Checked(check, notes) = news else { return Ok(true) };
+            let (check, notes) = match news {
+                News::Opened => return Ok(true),
+                News::Gap(why) => {
+                    say_all(&[why]);
+                    return Ok(true);
+                }
+                News::Checked(check, notes) => (check, notes),
+            };
             say_all(&notes);
             if outcome(&check) == Outcome::Findings {
                 worst = Outcome::Findings;

@@ -3,20 +3,20 @@
 use super::feed::{self, News};
 use super::hangup;
 use super::screen::Screen;
-use crate::observe::Watching;
 use crate::state::State;
 use anyhow::{Context, bail};
 use ratatui::crossterm::event::{self, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::time::Duration;
 use untax_experiments::Interrupt;
+use untax_pipeline::Options;
 use untax_report::watch::{self, Event, Key};
 
 /// How long a key, a signal or a window may wait to be heard.
 const HEARING: Duration = Duration::from_millis(100);
 
 /// Shows the view until it is ended.
-pub fn run(watching: &Watching, state: &State) -> anyhow::Result<()> {
+pub fn run(options: Options, state: &State) -> anyhow::Result<()> {
     let interrupt = &Interrupt::by_signals().context("cannot listen for signals")?;
     let watcher = interrupt.clone();
     std::thread::spawn(move || hangup::watch(&watcher));
@@ -25,7 +25,7 @@ pub fn run(watching: &Watching, state: &State) -> anyhow::Result<()> {
         // In a thread of its own: a look at the host takes longer than a key may wait.
         let feed = scope.spawn(move || {
             let go_on = || interrupt.check().is_ok();
-            feed::run(watching, state, go_on, |news| Ok(sender.send(news).is_ok()))
+            feed::run(options, state, go_on, |news| Ok(sender.send(news).is_ok()))
         });
         // Without a first window there is only an error to show.
         let shown = if news.recv().is_ok() { show(&news, interrupt) } else { Ok(()) };
@@ -56,6 +56,7 @@ fn next(news: &Receiver<News>, interrupt: &Interrupt) -> anyhow::Result<Option<E
     loop {
         match news.try_recv() {
             Ok(News::Checked(check, notes)) => return Ok(Some(Event::Checked(check, notes))),
+            Ok(News::Gap(why)) => return Ok(Some(Event::Gap(why))),
             Ok(News::Opened) | Err(TryRecvError::Empty) => {}
             Err(TryRecvError::Disconnected) => return Ok(None),
         }

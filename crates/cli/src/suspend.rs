@@ -1,4 +1,4 @@
-//! Ctrl-Z: a check or a stream that is stopped traces no thread's switches and wakeups.
+//! Ctrl-Z: while a check or a stream is suspended it traces no thread's switches and wakeups.
 
 use signal_hook::consts::SIGTSTP;
 use signal_hook::flag::{register, register_conditional_default};
@@ -9,9 +9,10 @@ use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 use untax_experiments::is_ignored;
 use untax_host::{Host, process};
+use untax_pipeline::Step;
 
-/// Listens for the wish to stop; when dropped, that stops this process at once again.
-pub struct Rest(Option<&'static Flags>);
+/// Catches Ctrl-Z, so that tracing pauses first; when dropped, Ctrl-Z stops this process at once again.
+pub struct Suspend(Option<&'static Flags>);
 
 struct Flags {
     wanted: Arc<AtomicBool>,
@@ -26,7 +27,7 @@ static FLAGS: LazyLock<io::Result<Flags>> = LazyLock::new(|| {
     Ok(flags)
 });
 
-impl Rest {
+impl Suspend {
     /// Listens from now on, unless nobody could tell this process to go on.
     pub fn by_signal() -> io::Result<Self> {
         if is_ignored(SIGTSTP) || is_orphaned() {
@@ -39,26 +40,32 @@ impl Rest {
         Ok(Self(Some(flags)))
     }
 
-    /// Whether a stop was asked for since this was asked last.
-    pub fn is_wanted(&self) -> bool {
-        self.0.is_some_and(|flags| flags.wanted.swap(false, Relaxed))
+    /// What a window is to do now: suspend, if Ctrl-Z was pressed since this was asked last.
+    pub fn step(&self) -> Step {
+        if self.is_wanted() { Step::Suspend(suspend) } else { Step::Continue }
     }
 
-    /// Stops this process until it is told to go on; gives for how long.
-    pub fn take() -> io::Result<Duration> {
-        let begun = Instant::now();
-        emulate_default_handler(SIGTSTP)?;
-        Ok(begun.elapsed())
+    fn is_wanted(&self) -> bool {
+        self.0.is_some_and(|flags| flags.wanted.swap(false, Relaxed))
     }
 }
 
-impl Drop for Rest {
+impl Drop for Suspend {
     fn drop(&mut self) {
         let Some(flags) = self.0 else { return };
         flags.unheard.store(true, Relaxed);
         if self.is_wanted() {
-            let _ = Self::take();
+            suspend();
         }
+    }
+}
+
+/// Stops this process until it is told to go on; returns for how long. A process that cannot stop goes on.
+fn suspend() -> Duration {
+    let begun = Instant::now();
+    match emulate_default_handler(SIGTSTP) {
+        Ok(()) => begun.elapsed(),
+        Err(_) => Duration::ZERO,
     }
 }
 
