@@ -95,7 +95,7 @@ pub struct Drift {
 impl fmt::Display for Drift {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { step, prior, made, now } = self;
-        let [prior, made, now] = [prior, made, now].map(|value| told(value.as_deref()));
+        let [prior, made, now] = [prior, made, now].map(|value| display(value.as_deref()));
         write!(f, "{step} was {prior}, untax made it {made}, and somebody made it {now} since")
     }
 }
@@ -131,8 +131,8 @@ fn stands(tree: &Tree, step: &Step) -> Standing {
         return Standing::Refused(format!(
             "{} changed since the check: it was {}, now it is {}; check again, and make a new plan",
             step.id,
-            told(step.from.as_deref()),
-            told(now.as_deref())
+            display(step.from.as_deref()),
+            display(now.as_deref())
         ));
     }
     if let Some(program) = step.refresh.first().filter(|program| !tree.has_program(program)) {
@@ -165,7 +165,7 @@ fn writable(tree: &Tree, step: &Step) -> io::Result<()> {
 }
 
 /// A value as people read it.
-pub fn told(value: Option<&str>) -> String {
+fn display(value: Option<&str>) -> String {
     match value {
         None => "absent".to_owned(),
         Some(text) if text.contains('\n') => format!("{} lines", text.lines().count()),
@@ -257,7 +257,11 @@ fn confirm(tree: &Tree, step: &Step, value: Option<&str>) -> io::Result<()> {
     if now.as_deref() == value {
         return Ok(());
     }
-    Err(io::Error::other(format!("set to {}, but it is {}", told(value), told(now.as_deref()))))
+    Err(io::Error::other(format!(
+        "set to {}, but it is {}",
+        display(value),
+        display(now.as_deref())
+    )))
 }
 
 fn rolled_back(tree: &Tree, mut receipt: Receipt, step: &Step, failure: Failure) -> ExecutorError {

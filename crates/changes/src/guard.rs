@@ -261,16 +261,16 @@ fn put_back(duty: &Duty) -> Result<(), String> {
         let header = header(&duty.plan, duty.again.clone(), false);
         let applied =
             executor::apply(&tree, &duty.receipts, header, &AtomicBool::new(false), |_| {});
-        applied.map_err(|error| told(&error))?;
+        applied.map_err(|error| with_causes(&error))?;
     }
     Ok(())
 }
 
 fn undo(tree: &Tree, mut receipt: Receipt) -> Result<(), String> {
-    if receipt.held().is_empty() {
-        return executor::undo_wholly(tree, &mut receipt).map_err(|error| told(&error));
+    if receipt.holdings().is_empty() {
+        return executor::undo_wholly(tree, &mut receipt).map_err(|error| with_causes(&error));
     }
-    temporary::undo(tree, receipt).map(|_| ()).map_err(|error| told(&error))
+    temporary::undo(tree, receipt).map(|_| ()).map_err(|error| with_causes(&error))
 }
 
 fn clean(duty: &Duty) -> Result<(), String> {
@@ -285,7 +285,7 @@ fn shell(command: &str) -> Result<(), String> {
 }
 
 /// An error with all that caused it.
-fn told(error: &dyn std::error::Error) -> String {
+fn with_causes(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(Some(error), |error| error.source());
     causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }

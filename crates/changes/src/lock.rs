@@ -1,6 +1,6 @@
 //! Who may change a host, and who may bench: one process at a time.
 //!
-//! They are two rights, because they last differently long. A plan is done or undone in a moment,
+//! They are two rights, because one lasts longer than the other. A plan is done or undone in a moment,
 //! and two of them may follow each other while a bench runs. A bench has its right until its guard
 //! has put everything back, so the guard inherits it.
 

@@ -65,10 +65,10 @@ impl Pool {
 
     /// Pages that nobody has and nobody was promised.
     pub fn free(&self, tree: &Tree) -> Result<u64, PoolError> {
-        self.unpromised(tree).map_err(|source| self.error(source))
+        self.count_free(tree).map_err(|source| self.error(source))
     }
 
-    fn unpromised(&self, tree: &Tree) -> io::Result<u64> {
+    fn count_free(&self, tree: &Tree) -> io::Result<u64> {
         let free = tree.number(&format!("{}/free_hugepages", self.whole))?;
         let promised = tree.number(&format!("{}/resv_hugepages", self.whole))?;
         Ok(free.saturating_sub(promised))
@@ -83,7 +83,7 @@ impl Pool {
         pause: impl Fn(Duration) -> bool,
     ) -> Result<u64, PoolError> {
         let grow = |free| self.grow(tree, pages - free);
-        ask(tree, || self.unpromised(tree), |free| free >= pages, grow, pause)
+        ask(tree, || self.count_free(tree), |free| free >= pages, grow, pause)
             .map_err(|source| self.error(source))
     }
 

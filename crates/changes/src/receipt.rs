@@ -37,7 +37,7 @@ pub struct Deed<'a> {
 
 /// A target that is set again and again, until it is put back.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Held<'a> {
+pub struct Holding<'a> {
     /// The target.
     pub target: &'a Target,
     /// The value before.
@@ -195,7 +195,7 @@ impl Receipt {
     /// How far it got. One that holds nothing to be undone is as good as undone, whatever it says.
     pub fn status(&self) -> Status {
         let says = |wanted: &Record| self.records.contains(wanted);
-        let is_empty = self.deeds().is_empty() && self.held().is_empty();
+        let is_empty = self.deeds().is_empty() && self.holdings().is_empty();
         if says(&Record::Reverted) || is_empty {
             Status::Reverted
         } else if says(&Record::Applied) && !self.header.temporary {
@@ -233,14 +233,14 @@ impl Receipt {
     }
 
     /// The targets that are set again and again, in the order in which that began.
-    pub fn held(&self) -> Vec<Held<'_>> {
-        let held = self.records.iter().filter_map(|record| match record {
+    pub fn holdings(&self) -> Vec<Holding<'_>> {
+        let holdings = self.records.iter().filter_map(|record| match record {
             Record::Holding { target, prior, surplus, boot } => {
-                Some(Held { target, prior: prior.as_deref(), surplus: *surplus, boot })
+                Some(Holding { target, prior: prior.as_deref(), surplus: *surplus, boot })
             }
             _ => None,
         });
-        held.collect()
+        holdings.collect()
     }
 }
 

@@ -4,7 +4,7 @@
 use crate::guard::{Duty, Guard, GuardError, Program};
 use crate::lock::Lock;
 use crate::pool;
-use crate::receipt::{Held, Receipt, ReceiptError, header};
+use crate::receipt::{Holding, Receipt, ReceiptError, header};
 use crate::target;
 use crate::tree::Tree;
 use std::io;
@@ -90,7 +90,7 @@ impl Temporary {
 
     /// Saves the value of a target, which may be changed from now on. The first value counts.
     pub fn hold(&mut self, target: &Target) -> Result<(), TemporaryError> {
-        if self.receipt.held().iter().any(|held| held.target == target) {
+        if self.receipt.holdings().iter().any(|held| held.target == target) {
             return Ok(());
         }
         let read = || -> io::Result<(Option<String>, u64)> {
@@ -177,7 +177,7 @@ fn put_back(tree: &Tree, receipt: &Receipt, patience: Duration) -> Vec<String> {
     let began = Instant::now();
     loop {
         // The last one first, as with all that is undone.
-        let held: Vec<Held> = of_this_boot(receipt).collect();
+        let held: Vec<Holding> = of_this_boot(receipt).collect();
         let left = held.iter().rev().filter_map(|held| {
             let why = match put_one_back(tree, held) {
                 Ok(true) => return None,
@@ -195,13 +195,13 @@ fn put_back(tree: &Tree, receipt: &Receipt, patience: Duration) -> Vec<String> {
     }
 }
 
-fn of_this_boot(receipt: &Receipt) -> impl Iterator<Item = Held<'_>> {
+fn of_this_boot(receipt: &Receipt) -> impl Iterator<Item = Holding<'_>> {
     let boot = boot_id();
-    receipt.held().into_iter().filter(move |held| held.boot == boot)
+    receipt.holdings().into_iter().filter(move |held| held.boot == boot)
 }
 
 /// Writes the prior value unless it is there; whether it is now.
-fn put_one_back(tree: &Tree, held: &Held) -> io::Result<bool> {
+fn put_one_back(tree: &Tree, held: &Holding) -> io::Result<bool> {
     if let (Target::Pool { directory }, Some(prior)) = (held.target, held.prior) {
         let pages = prior.parse().map_err(|_| io::ErrorKind::InvalidData)?;
         return pool::give_back(tree, directory, pages, held.surplus);
@@ -231,7 +231,7 @@ mod tests {
 
     const POOL: &str = "/sys/kernel/mm/hugepages/hugepages-2048kB";
 
-    fn is_held(tree: &Tree, target: Target, prior: &str) -> Vec<String> {
+    fn left_of(tree: &Tree, target: Target, prior: &str) -> Vec<String> {
         let folder = tempfile::tempdir().unwrap();
         let mut receipt = Receipt::begin(folder.path(), header("a-run", Vec::new(), true)).unwrap();
         let prior = Some(prior.to_owned());
@@ -246,16 +246,16 @@ mod tests {
         let pool = || Target::Pool { directory: POOL.to_owned() };
         tree.replace(&format!("{POOL}/nr_hugepages"), "13\n").unwrap();
         tree.replace(&format!("{POOL}/surplus_hugepages"), "3\n").unwrap();
-        let left = is_held(&tree, pool(), "10");
+        let left = left_of(&tree, pool(), "10");
         assert_eq!(left, [format!("{POOL}/nr_hugepages = 10 (still in use)")]);
         tree.remove(&format!("{POOL}/surplus_hugepages")).unwrap();
-        assert_eq!(is_held(&tree, pool(), "10").len(), 1);
+        assert_eq!(left_of(&tree, pool(), "10").len(), 1);
     }
 
     #[test]
     fn a_file_that_the_kernel_removed_needs_no_value() {
         let root = tempfile::tempdir().unwrap();
         let limit = Target::Value { file: "/sys/fs/cgroup/a/cpu.max".to_owned() };
-        assert_eq!(is_held(&Tree::at(root.path()), limit, "max"), Vec::<String>::new());
+        assert_eq!(left_of(&Tree::at(root.path()), limit, "max"), Vec::<String>::new());
     }
 }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 use untax_changes::guard::{self, Duty};
-use untax_changes::receipt::Held;
+use untax_changes::receipt::Holding;
 use untax_changes::temporary::folder;
 use untax_changes::{Guard, Lock, Program, Receipt, Temporary, Tree, recover};
 use untax_core::plan::Target;
@@ -91,7 +91,7 @@ fn leave_behind(tree: &Tree, state: &Path, boot: Option<&str>) {
     let lock = Lock::to_bench(state).unwrap();
     let changes = begin(tree, state, &lock);
     let receipt = receipts(state).remove(0);
-    let held: Vec<Record> = receipt.held().iter().map(|held| record(held, boot)).collect();
+    let held: Vec<Record> = receipt.holdings().iter().map(|held| record(held, boot)).collect();
     drop(changes);
     let mut again = Receipt::begin(&folder(state), receipt.header().clone()).unwrap();
     for record in held {
@@ -100,7 +100,7 @@ fn leave_behind(tree: &Tree, state: &Path, boot: Option<&str>) {
     change(tree);
 }
 
-fn record(held: &Held, boot: Option<&str>) -> Record {
+fn record(held: &Holding, boot: Option<&str>) -> Record {
     Record::Holding {
         target: held.target.clone(),
         prior: held.prior.map(str::to_owned),
@@ -119,7 +119,7 @@ fn prior_values_are_on_disk_before_anything_changes() {
     let saved = receipts(&state);
     assert_eq!(saved.len(), 1);
     assert_eq!(saved[0].status(), Status::Interrupted);
-    let held = saved[0].held();
+    let held = saved[0].holdings();
     assert_eq!((held[0].target, held[0].prior), (&pool(), Some("7")));
     assert_eq!((held[1].target, held[1].prior), (&word(), Some("madvise")));
     assert_eq!(held.len(), 2);

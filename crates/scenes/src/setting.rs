@@ -7,13 +7,13 @@
 //! one device is written, and cannot be read back as it was written.
 
 use crate::account::is_root;
+use crate::program::host_text;
 use crate::shell::Shell;
 use crate::{SceneError, error::at};
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 use std::os::fd::OwnedFd;
 use std::path::Path;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use untax_changes::{Pool, Program, Temporary, Tree, target};
 use untax_core::Bytes;
 use untax_core::plan::Target;
@@ -37,8 +37,8 @@ impl Turn {
     pub fn wait() -> Result<Self, SceneError> {
         // The directory of the settings itself is locked, which takes no privilege and no file.
         // Children inherit it: when this process is killed, the guards and shells that put things
-        // back keep others from measuring until they are done. So it is no lock of `untax_changes`,
-        // which only the one process inherits that it is handed to.
+        // back keep others from measuring until they are done. An `untax_changes::Lock` differs in that:
+        // only a guard that is handed one has it.
         let flags = OFlags::RDONLY | OFlags::DIRECTORY;
         let failed = |errno: Errno| at(SETTINGS)(errno.into());
         let directory = rustix::fs::open(SETTINGS, flags, Mode::empty()).map_err(failed)?;
@@ -132,7 +132,7 @@ impl HugePages {
             why: "this kernel has no huge pages of 2 MiB".to_owned(),
         })?;
         let prior = Idle::of(&pool, &tree)?;
-        let changes = held(&tree, pool.targets())?;
+        let changes = hold(&tree, pool.targets())?;
         let wanted = prior.idle + pages;
         let free = pool.obtain(&tree, wanted, |pause| {
             std::thread::sleep(pause);
@@ -161,7 +161,7 @@ impl Thp {
     /// Sets `always`, `madvise` or `never`.
     pub fn set(mode: &str) -> Result<Self, SceneError> {
         let word = Target::Word { file: THP.to_owned() };
-        Ok(Self { _changes: changed([(word, mode.to_owned())])? })
+        Ok(Self { _changes: change([(word, mode.to_owned())])? })
     }
 }
 
@@ -179,14 +179,14 @@ impl DirtyLimits {
             (Target::Dirty { what }, wanted.0.to_string())
         };
         let limits = [limit("dirty_background", background), limit("dirty", foreground)];
-        Ok(Self { _changes: changed(limits)? })
+        Ok(Self { _changes: change(limits)? })
     }
 }
 
-/// Targets with other values, put back when this is dropped.
-fn changed<const N: usize>(values: [(Target, String); N]) -> Result<Temporary, SceneError> {
+/// Gives targets other values until this is dropped.
+fn change<const N: usize>(values: [(Target, String); N]) -> Result<Temporary, SceneError> {
     let tree = Tree::live();
-    let changes = held(&tree, values.iter().map(|(target, _)| target.clone()))?;
+    let changes = hold(&tree, values.iter().map(|(target, _)| target.clone()))?;
     for (target, value) in values {
         let file = target::file(&target).unwrap_or_default();
         target::write(&tree, &target, Some(&value)).map_err(at(file))?;
@@ -194,14 +194,14 @@ fn changed<const N: usize>(values: [(Target, String); N]) -> Result<Temporary, S
     Ok(changes)
 }
 
-/// Targets that may be changed until this is dropped. The guard that puts them back inherits the
-/// turn, so others wait for it.
-fn held(tree: &Tree, targets: impl Iterator<Item = Target>) -> Result<Temporary, SceneError> {
-    static NEXT: AtomicU32 = AtomicU32::new(0);
+/// Holds targets, which may be changed until this is dropped. The guard that puts them back inherits
+/// the turn, so others wait for it.
+fn hold(tree: &Tree, targets: impl Iterator<Item = Target>) -> Result<Temporary, SceneError> {
     if !is_root() {
         return Err(SceneError::NeedsRoot { what: "a setting of this host" });
     }
-    let run = format!("scene-{}-{}", std::process::id(), NEXT.fetch_add(1, Relaxed));
+    // Two guards never undo each other's: a process id may come again.
+    let run = format!("scene-{}", host_text("/proc/sys/kernel/random/uuid")?.trim());
     let program = Program::this();
     let mut changes = Temporary::begin(&program, Path::new(PRIOR_VALUES), None, tree, &run)?;
     for target in targets {

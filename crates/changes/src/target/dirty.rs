@@ -1,6 +1,6 @@
 //! A limit on dirty pages, in bytes or percent of memory.
 
-use super::{Kind, given};
+use super::{Kind, require};
 use crate::tree::Tree;
 use std::io;
 
@@ -20,7 +20,7 @@ impl Kind for Dirty<'_> {
     }
 
     fn write(&self, tree: &Tree, value: Option<&str>) -> io::Result<()> {
-        let value = given(value)?;
+        let value = require(value)?;
         // Setting the one clears the other.
         match value.strip_suffix('%') {
             Some(percent) => tree.write(&format!("{}_ratio", self.0), percent),

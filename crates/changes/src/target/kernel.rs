@@ -1,6 +1,6 @@
 //! Files of the kernel that hold one value.
 
-use super::{Kind, given};
+use super::{Kind, require};
 use crate::tree::Tree;
 use std::io;
 
@@ -17,7 +17,7 @@ impl Kind for Word<'_> {
     }
 
     fn write(&self, tree: &Tree, value: Option<&str>) -> io::Result<()> {
-        tree.write(self.0, given(value)?)
+        tree.write(self.0, require(value)?)
     }
 }
 
@@ -34,6 +34,6 @@ impl Kind for Value<'_> {
     }
 
     fn write(&self, tree: &Tree, value: Option<&str>) -> io::Result<()> {
-        tree.write(self.0, given(value)?)
+        tree.write(self.0, require(value)?)
     }
 }

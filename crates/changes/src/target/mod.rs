@@ -79,6 +79,6 @@ pub fn is_of_kernel(target: &Target) -> bool {
 }
 
 /// The value to set of a file that cannot be removed.
-fn given(value: Option<&str>) -> io::Result<&str> {
+fn require(value: Option<&str>) -> io::Result<&str> {
     value.ok_or_else(|| io::ErrorKind::InvalidInput.into())
 }

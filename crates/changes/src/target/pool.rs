@@ -1,6 +1,6 @@
 //! The number of huge pages configured in a pool.
 
-use super::{Kind, given};
+use super::{Kind, require};
 use crate::pool;
 use crate::tree::Tree;
 use std::io;
@@ -18,7 +18,7 @@ impl Kind for Pool<'_> {
     }
 
     fn write(&self, tree: &Tree, value: Option<&str>) -> io::Result<()> {
-        let pages = given(value)?.parse().map_err(|_| io::ErrorKind::InvalidData)?;
+        let pages = require(value)?.parse().map_err(|_| io::ErrorKind::InvalidData)?;
         pool::resize(tree, self.0, pages)
     }
 
