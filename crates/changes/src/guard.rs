@@ -9,7 +9,7 @@
 use crate::executor;
 use crate::lock::Lock;
 use crate::receipt::{Receipt, header};
-use crate::temporary;
+use crate::restore;
 use crate::tree::Tree;
 use serde::{Deserialize, Serialize};
 use signal_hook::consts::{SIGHUP, TERM_SIGNALS};
@@ -270,7 +270,7 @@ fn undo(tree: &Tree, mut receipt: Receipt) -> Result<(), String> {
     if receipt.holdings().is_empty() {
         return executor::undo_wholly(tree, &mut receipt).map_err(|error| with_causes(&error));
     }
-    temporary::undo(tree, receipt).map(|_| ()).map_err(|error| with_causes(&error))
+    restore::undo(tree, receipt).map(|_| ()).map_err(|error| with_causes(&error))
 }
 
 fn clean(duty: &Duty) -> Result<(), String> {

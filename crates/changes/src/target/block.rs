@@ -1,6 +1,6 @@
 //! Lines between marks at the end of a file that others write.
 
-use super::Kind;
+use super::kind::Kind;
 use crate::tree::Tree;
 use std::io;
 use untax_core::plan::Target;

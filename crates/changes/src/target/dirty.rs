@@ -1,6 +1,6 @@
 //! A limit on dirty pages, in bytes or percent of memory.
 
-use super::{Kind, require};
+use super::kind::{Kind, require};
 use crate::tree::Tree;
 use std::io;
 

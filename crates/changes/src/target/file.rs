@@ -1,6 +1,6 @@
 //! A whole file of the administrator's, made by one step alone.
 
-use super::Kind;
+use super::kind::Kind;
 use crate::tree::Tree;
 use std::io;
 

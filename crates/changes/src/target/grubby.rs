@@ -4,7 +4,7 @@
 //! `grub2-mkconfig` alone no longer changes them. `grubby` does on all of these, and for
 //! `--update-kernel=ALL` it also keeps what entries of later kernels are made from.
 
-use super::Kind;
+use super::kind::Kind;
 use crate::tree::Tree;
 use std::io;
 use untax_core::boot::{HUGE_PAGE_NAMES, huge_page_words};

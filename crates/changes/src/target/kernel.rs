@@ -1,6 +1,6 @@
 //! Files of the kernel that hold one value.
 
-use super::{Kind, require};
+use super::kind::{Kind, require};
 use crate::tree::Tree;
 use std::io;
 

@@ -6,31 +6,15 @@ mod dirty;
 mod file;
 mod grubby;
 mod kernel;
+mod kind;
 mod pool;
 
 pub use block::{Added, alike, loose, remove_loose};
 
 use crate::tree::Tree;
+use kind::Kind;
 use std::io;
 use untax_core::plan::Target;
-
-/// One kind of target.
-trait Kind {
-    /// The file that is read to know its value, for messages and checks of permissions.
-    fn file(&self) -> Option<String>;
-
-    /// Its value; an error of kind `NotFound`, or `None`, when it is not there.
-    fn read(&self, tree: &Tree) -> io::Result<Option<String>>;
-
-    /// Sets it; `None` removes it. Setting the value that it has is harmless.
-    fn write(&self, tree: &Tree, value: Option<&str>) -> io::Result<()>;
-
-    /// Whether a value lies on the way from one to another: a write of several parts was ended
-    /// between two of them.
-    fn is_between(&self, _from: Option<&str>, _now: Option<&str>, _to: Option<&str>) -> bool {
-        false
-    }
-}
 
 fn of(target: &Target) -> Box<dyn Kind + '_> {
     match target {
@@ -76,9 +60,4 @@ pub fn is_between(
 /// ended has no limit left to put back.
 pub fn is_of_kernel(target: &Target) -> bool {
     matches!(target, Target::Pool { .. } | Target::Word { .. } | Target::Value { .. })
-}
-
-/// The value to set of a file that cannot be removed.
-fn require(value: Option<&str>) -> io::Result<&str> {
-    value.ok_or_else(|| io::ErrorKind::InvalidInput.into())
 }

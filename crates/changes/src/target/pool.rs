@@ -1,6 +1,6 @@
 //! The number of huge pages configured in a pool.
 
-use super::{Kind, require};
+use super::kind::{Kind, require};
 use crate::pool;
 use crate::tree::Tree;
 use std::io;
