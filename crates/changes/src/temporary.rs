@@ -36,7 +36,7 @@ pub enum TemporaryError {
     Restore(#[from] RestoreError),
 }
 
-/// Where the receipts of a bench are, in a state directory. Their own folder, as
+/// Where the receipts of a bench are, in a state directory. They have a folder of their own, because
 /// nobody may undo them while their bench runs.
 pub fn folder(state: &Path) -> PathBuf {
     state.join("temporary")
@@ -121,9 +121,10 @@ impl Temporary {
         if std::mem::replace(&mut self.is_released, true) {
             return Ok(());
         }
-        // Where this fails the guard tries once more.
-        restore::undo(&self.tree, self.receipt.clone())?;
+        let restored = restore::undo(&self.tree, self.receipt.clone());
+        // Where that failed, the guard would fail as well. The receipt stays for the next start.
         self.guard.done();
+        restored?;
         Ok(())
     }
 }
