@@ -1,6 +1,6 @@
 //! `dirty-burst`: writers are held back because too many pages wait to be written.
 
-use crate::model::disk;
+use crate::model::disk_requests;
 use crate::model::stall::{self, Stall, WORTH, Words, percent};
 use crate::rule::{Rule, TaxBase};
 use untax_core::activity::Doing;
@@ -121,12 +121,12 @@ const FIX_OF_GROUP: &str = "a larger memory limit, or less written at once by it
 /// The share of its active time in which a database waits for the disk to take temporary files: with
 /// room for them they are dropped before they are written.
 fn early_part(window: &Window, pair: &Pair) -> f64 {
-    let waiting = disk::disk_stall(window, pair).into_value().flatten();
+    let waiting = disk_requests::disk_stall(window, pair).into_value().flatten();
     let part = window.io.value().map_or(0.0, |io| {
-        let all = || disk::awaited_requests(io, &pair.end.id);
+        let all = || disk_requests::awaited_requests(io, &pair.end.id);
         let is_early = |f: &&Flow| (f.role, f.direction) == (Role::Temp, Direction::Write);
-        disk::device_time_s(all().filter(is_early))
-            / disk::device_time_s(all()).max(f64::MIN_POSITIVE)
+        disk_requests::device_time_s(all().filter(is_early))
+            / disk_requests::device_time_s(all()).max(f64::MIN_POSITIVE)
     });
     waiting.map_or(0.0, |waiting| waiting.share.mid * part)
 }

@@ -1,7 +1,9 @@
 //! `disk-slow`: the database waits for a device that takes longer than an ordinary one.
 
-use crate::model::disk::{self, Charged, ORDINARY_S};
+use crate::model::disk_charges::Charged;
+use crate::model::disk_charges::ORDINARY_S;
 use crate::model::disk_limit;
+use crate::model::disk_requests;
 use crate::model::stall::{self, WORTH, Words, percent};
 use crate::rule::{Rule, TaxBase};
 use untax_core::database::{IoLimit, Limited};
@@ -42,7 +44,7 @@ pub const RULE: Rule = Rule {
 
 fn evaluate(window: &Window) -> Vec<Diagnosis> {
     stall::per_database(window, RULE.id, |pair| {
-        let stall = disk::disk_stall(window, pair);
+        let stall = disk_requests::disk_stall(window, pair);
         stall.and_then(|stall| {
             let Some(mut stall) = stall.filter(|stall| stall.share.mid >= WORTH) else {
                 return Reading::Present(None);
@@ -77,8 +79,8 @@ fn reached_limit<'a>(window: &Window, pair: &'a Pair) -> Option<&'a IoLimit> {
 }
 
 fn words(io: &Io, pair: &Pair, waited: f64, charged: &Charged) -> Words {
-    let names = disk::devices_of(io, &pair.end.id);
-    let mut evidence = disk::evidence(io, &pair.end.id);
+    let names = disk_requests::devices_of(io, &pair.end.id);
+    let mut evidence = disk_requests::evidence(io, &pair.end.id);
     evidence.push(Evidence::new("waited for disks", waited, "share", "scheduler's events"));
     evidence.extend(names.iter().filter_map(|name| io.device(name)).flat_map(|device| {
         let busy = device.counted.value().map(|counted| {

@@ -1,6 +1,6 @@
 //! `io-hang`: threads wait inside the filesystem, though not for the disk itself.
 
-use crate::model::memory_shortage;
+use crate::model::reclaim;
 use crate::model::stall::{self, Stall, WORTH, Words, percent};
 use crate::rule::{Rule, TaxBase};
 use untax_core::activity::Doing;
@@ -40,11 +40,10 @@ pub const RULE: Rule = Rule {
 
 fn evaluate(window: &Window) -> Vec<Diagnosis> {
     stall::per_database(window, RULE.id, |pair| {
-        memory_shortage::file_stall(window, pair).map(|stall| {
+        reclaim::file_stall(window, pair).map(|stall| {
             let activity = pair.activity.value();
             let hung = activity.and_then(|a| a.share_hung(pair.end.model))?;
-            let stall =
-                stall?.with_share(hung).times(1.0 - memory_shortage::reclaiming_part(window, pair));
+            let stall = stall?.with_share(hung).times(1.0 - reclaim::reclaiming_part(window, pair));
             let longest = activity.map_or(0.0, |a| a.longest(Doing::Filesystem).0);
             if stall.share.mid < WORTH && longest < FAILS_S {
                 return None;

@@ -1,6 +1,7 @@
 //! `mysql-temp-files`: queries of MySQL or MariaDB spill to temporary files.
 
-use crate::model::disk::{self, Charged};
+use crate::model::disk_charges;
+use crate::model::disk_charges::Charged;
 use crate::model::memory_shortage;
 use crate::model::stall::{self, Stall, WORTH, Words, percent};
 use crate::model::without_tax;
@@ -134,7 +135,7 @@ fn growth(pair: &Pair, [one, other]: [&str; 2]) -> Reading<f64> {
 
 /// Waiting for temporary files, and computing for them, when it is worth a finding.
 fn charged_stall(window: &Window, pair: &Pair) -> Option<Stall> {
-    let waiting = disk::charged_stall(window, pair, |charged| charged.temporary);
+    let waiting = disk_charges::charged_stall(window, pair, |charged| charged.temporary);
     let computing = cpu_stall(window, pair).into_value().flatten();
     let stall = match (computing, waiting) {
         (Some(computing), Some(waiting)) => computing.plus_share(waiting.share),
@@ -145,7 +146,7 @@ fn charged_stall(window: &Window, pair: &Pair) -> Option<Stall> {
 
 /// Why it is not known what they cost; `None` where it is.
 fn why_unknown(window: &Window, pair: &Pair) -> Option<String> {
-    disk::why_unknown(window, pair).or_else(|| cpu_stall(window, pair).why())
+    disk_charges::why_unknown(window, pair).or_else(|| cpu_stall(window, pair).why())
 }
 
 /// Time on CPU for pages of temporary tables, when there are such pages.

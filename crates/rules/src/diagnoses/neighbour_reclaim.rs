@@ -1,7 +1,9 @@
 //! `neighbour-reclaim`: the database frees memory because others take it.
 
 use crate::model::accounting;
-use crate::model::memory_shortage::{self, Neighbours, neighbours};
+use crate::model::memory_limits::Neighbours;
+use crate::model::memory_limits::neighbours;
+use crate::model::memory_shortage;
 use crate::model::stall::{self, Stall, WORTH, Words, percent};
 use crate::rule::{Rule, TaxBase};
 use untax_core::finding::Says;

@@ -1,7 +1,7 @@
 //! `postgres-full-page-writes`: most of the log is images of whole pages.
 
 use crate::model::accounting::factor;
-use crate::model::disk;
+use crate::model::disk_charges;
 use crate::model::disk_limit;
 use crate::model::full_page_images;
 use crate::model::stall::{self, Words, percent};
@@ -72,7 +72,7 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
 /// Why nothing is charged, where so much of the log is images.
 fn why_unpriced(window: &Window, pair: &Pair) -> String {
     let why = full_page_images::are_compressed(pair).then(|| COMPRESSED.to_owned());
-    why.or_else(|| disk::why_unknown(window, pair)).unwrap_or_else(|| LITTLE.to_owned())
+    why.or_else(|| disk_charges::why_unknown(window, pair)).unwrap_or_else(|| LITTLE.to_owned())
 }
 
 const COMPRESSED: &str = "images are compressed, and the server does not say how much";
@@ -90,7 +90,7 @@ fn finding(window: &Window, pair: &Pair, images: f64, rate: f64) -> Says {
     } else {
         (what, format!("wal_compression = lz4; {fix}"))
     };
-    match disk::charged_stall(window, pair, |charged| charged.images) {
+    match disk_charges::charged_stall(window, pair, |charged| charged.images) {
         Some(stall) => {
             let limited = limited_log(window, pair);
             let stall = match limited {

@@ -1,6 +1,8 @@
 //! `reclaim-stall`: the database's threads free memory, or wait for it.
 
-use crate::model::memory_shortage::{self, neighbours};
+use crate::model::memory_limits;
+use crate::model::memory_limits::neighbours;
+use crate::model::memory_shortage;
 use crate::model::stall::{self, Stall, WORTH, Words, percent};
 use crate::rule::{Rule, TaxBase};
 use untax_core::database::{Cgroup, MemoryGroup};
@@ -54,7 +56,7 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
 }
 
 fn finding(window: &Window, stall: &Stall, pair: &Pair) -> Says {
-    let limiting = memory_shortage::limiting_group(window, pair).into_value();
+    let limiting = memory_limits::limiting_group(window, pair).into_value();
     let (place, fix, remedy) = match limiting {
         Some(Some(group)) => {
             let fix = "raise its memory limit, or give the database less to fill it with";

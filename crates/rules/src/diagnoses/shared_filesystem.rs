@@ -1,8 +1,10 @@
 //! `shared-filesystem`: others use the filesystem or the device of the database.
 
 use crate::model::accounting;
-use crate::model::disk::{self, Charged};
+use crate::model::disk_charges;
+use crate::model::disk_charges::Charged;
 use crate::model::disk_neighbours::occupied_part;
+use crate::model::disk_requests;
 use crate::model::file_waits::FileWaits;
 use crate::model::stall::{self, Stall, WORTH, Words, percent};
 use crate::rule::{Rule, TaxBase};
@@ -58,7 +60,7 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
 
 /// What it waits for others, for the disk and for the filesystem's journal, where that is worth a finding.
 fn charged_stall(window: &Window, io: &Io, pair: &Pair) -> Reading<Option<Stall>> {
-    disk::disk_stall(window, pair).and_then(|waits| {
+    disk_requests::disk_stall(window, pair).and_then(|waits| {
         Charged::of(window, pair).and_then(|parts| {
             Behind::of(window, io, pair, &parts).map(|behind| {
                 let mut stall = waits?;
@@ -83,11 +85,12 @@ struct Behind {
 impl Behind {
     fn of(window: &Window, io: &Io, pair: &Pair, parts: &Charged) -> Reading<Self> {
         FileWaits::of(window, io, pair).and_then(|files| {
-            if files.working.mid >= WORTH && disk::is_hidden(io, &pair.end.id) {
-                return Reading::Absent(disk::STRANGERS.to_owned());
+            if files.working.mid >= WORTH && disk_requests::is_hidden(io, &pair.end.id) {
+                return Reading::Absent(disk_requests::STRANGERS.to_owned());
             }
             let crowd = occupied_part(io, &pair.end.id);
-            let above = disk::part_above(disk::ALONE_S, parts.request_s + files.commit_s);
+            let above =
+                disk_charges::part_above(disk_charges::ALONE_S, parts.request_s + files.commit_s);
             let most = if crowd > 0.0 { files.working.high } else { 0.0 };
             Reading::Present(Self {
                 journal: Interval::new(0.0, files.working.mid * above * crowd, most),
@@ -130,7 +133,7 @@ fn shared_devices<'a>(io: &'a Io, database: &str) -> BTreeSet<&'a str> {
 }
 
 fn costly_finding(stall: &Stall, io: &Io, pair: &Pair) -> Says {
-    let names = disk::devices_of(io, &pair.end.id);
+    let names = disk_requests::devices_of(io, &pair.end.id);
     let words = Words {
         summary: format!(
             "{} of its time waiting for {} behind others' requests",
@@ -163,14 +166,14 @@ fn shared_finding(io: &Io, pair: &Pair, shared: &BTreeSet<&str>) -> Says {
 /// The largest writer that is not this database, in words, where others write to its disks more than
 /// they read.
 fn neighbours_names(io: &Io, database: &str) -> String {
-    let here = disk::devices_of(io, database);
+    let here = disk_requests::devices_of(io, database);
     let of_others = |direction| {
         let is_theirs = |flow: &&Flow| {
             let strange =
                 flow.database.as_deref() != Some(database) && flow.role != Role::Filesystem;
             strange && flow.direction == direction && here.contains(&flow.device.as_str())
         };
-        disk::device_time_s(io.flows.value().into_iter().flatten().filter(is_theirs))
+        disk_requests::device_time_s(io.flows.value().into_iter().flatten().filter(is_theirs))
     };
     if of_others(Direction::Read) > of_others(Direction::Write) {
         return "those that read from it (a backup, a scan)".to_owned();
@@ -185,7 +188,7 @@ fn neighbours_names(io: &Io, database: &str) -> String {
 
 fn evidence(io: &Io, pair: &Pair) -> Vec<Evidence> {
     let id = pair.end.id.as_str();
-    let mut evidence = disk::evidence(io, id);
+    let mut evidence = disk_requests::evidence(io, id);
     evidence.push(Evidence::new(
         "chance to meet the disk busy with others",
         occupied_part(io, id),

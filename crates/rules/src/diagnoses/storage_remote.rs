@@ -1,6 +1,8 @@
 //! `storage-remote`: the database's files are behind a network.
 
-use crate::model::disk::{self, Charged};
+use crate::model::disk_charges;
+use crate::model::disk_charges::Charged;
+use crate::model::disk_requests;
 use crate::model::stall::{self, Words, percent};
 use crate::model::without_tax;
 use crate::rule::{Rule, TaxBase};
@@ -54,7 +56,7 @@ fn remote_places<'a>(io: &'a Io, database: &'a str) -> Vec<&'a Place> {
 fn why_unpriced(window: &Window, pair: &Pair) -> String {
     let far = window.io.value().map(|io| remote_places(io, &pair.end.id));
     let why = far.filter(|far| is_blockless(far)).map(|_| BLOCKLESS.to_owned());
-    why.or_else(|| disk::why_unknown(window, pair)).unwrap_or_else(|| INACTIVE.to_owned())
+    why.or_else(|| disk_charges::why_unknown(window, pair)).unwrap_or_else(|| INACTIVE.to_owned())
 }
 
 const BLOCKLESS: &str = "its filesystem has no block device whose requests could be traced";
@@ -82,10 +84,11 @@ fn finding(window: &Window, pair: &Pair, far: &[&Place]) -> Says {
             Some(Evidence::new(place.role.name(), network(place)?, "", source))
         })
         .collect();
-    evidence
-        .extend(window.io.value().map(|io| disk::evidence(io, &pair.end.id)).unwrap_or_default());
+    evidence.extend(
+        window.io.value().map(|io| disk_requests::evidence(io, &pair.end.id)).unwrap_or_default(),
+    );
     let fix = "local storage for the log, or a faster class of network storage".to_owned();
-    let stall = disk::disk_stall(window, pair).into_value().flatten();
+    let stall = disk_requests::disk_stall(window, pair).into_value().flatten();
     let charged = Charged::of(window, pair).into_value().filter(|_| !is_blockless(far));
     let (Some(mut stall), Some(charged)) = (stall, charged) else {
         return Says::Found(Finding {

@@ -1,6 +1,6 @@
 //! Limits of control groups on requests to disks: whether one holds a database's requests back.
 
-use crate::model::disk;
+use crate::model::disk_requests;
 use crate::model::stall::Stall;
 use untax_core::activity::Doing;
 use untax_core::database::{IoLimit, Limited};
@@ -58,7 +58,7 @@ pub fn flows_below<'a>(
 pub fn waiting(window: &Window, pair: &Pair) -> f64 {
     let filesystem =
         Stall::of(window, pair, |spent| spent.held_by(Doing::Filesystem, pair.end.model));
-    let all = [disk::disk_stall(window, pair), filesystem];
+    let all = [disk_requests::disk_stall(window, pair), filesystem];
     let shares = all.into_iter().filter_map(|stall| Some(stall.into_value()??.share.mid));
     shares.fold(0.0, |sum, share| sum + share).min(1.0)
 }

@@ -1,6 +1,8 @@
 //! How much others are in a database's way on its disks.
 
-use crate::model::disk::{awaited_requests, device_time_s, devices_of};
+use crate::model::disk_requests::awaited_requests;
+use crate::model::disk_requests::device_time_s;
+use crate::model::disk_requests::devices_of;
 use untax_core::Io;
 use untax_core::io::{Direction, Flow, Role};
 

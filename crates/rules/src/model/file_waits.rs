@@ -1,6 +1,7 @@
 //! Waiting for a filesystem at work, its journal and the locks of its files, and hanging in one.
 
-use crate::model::{disk, memory_shortage};
+use crate::model::disk_requests;
+use crate::model::reclaim;
 use untax_core::io::{Direction, Place, Role};
 use untax_core::window::Pair;
 use untax_core::{Interval, Io, Reading, Window};
@@ -20,14 +21,14 @@ impl FileWaits {
     /// These waits, or why they are not known.
     pub fn of(window: &Window, io: &Io, pair: &Pair) -> Reading<Self> {
         let id = pair.end.id.as_str();
-        let files = memory_shortage::file_stall(window, pair);
+        let files = reclaim::file_stall(window, pair);
         pair.activity.as_ref().and_then(|activity| {
             files.map(|files| {
                 let none = Interval::exact(0.0);
                 let files = files.map_or(none, |files| files.share);
                 let hung = activity.share_hung(pair.end.model).unwrap_or(none);
                 let near = if is_far(io, id) { 0.0 } else { 1.0 };
-                let kept = near * (1.0 - memory_shortage::reclaiming_part(window, pair));
+                let kept = near * (1.0 - reclaim::reclaiming_part(window, pair));
                 let working = (files.mid - hung.mid).max(0.0) * kept;
                 let window_s = activity.window_s.0.max(f64::MIN_POSITIVE);
                 // Several may wait for the same commit.
@@ -53,7 +54,7 @@ fn is_far(io: &Io, database: &str) -> bool {
 
 /// How many writes of a database's somebody waited for.
 fn writes(io: &Io, database: &str) -> u64 {
-    let writes =
-        disk::awaited_requests(io, database).filter(|flow| flow.direction == Direction::Write);
+    let writes = disk_requests::awaited_requests(io, database)
+        .filter(|flow| flow.direction == Direction::Write);
     writes.map(|flow| flow.requests).sum()
 }

@@ -1,7 +1,7 @@
 //! Images of whole pages in PostgreSQL's log: how much of it they are, and of what is written.
 
-use crate::model::disk;
 use crate::model::disk_limit;
+use crate::model::disk_requests;
 use untax_core::Io;
 use untax_core::database::IoLimit;
 use untax_core::io::{Direction, Flow, Role};
@@ -25,7 +25,8 @@ pub fn are_compressed(pair: &Pair) -> bool {
 /// Their share (0..1) of what is written to the log's files: each flush writes the page that it ends
 /// in once more, so that is more than what is logged.
 pub fn share_of_log_writes(io: &Io, pair: &Pair) -> f64 {
-    let written: f64 = disk::log_writes(io, &pair.end.id).map(|flow| flow.bytes.0 as f64).sum();
+    let written: f64 =
+        disk_requests::log_writes(io, &pair.end.id).map(|flow| flow.bytes.0 as f64).sum();
     if written > 0.0 { bytes(io, pair, written) / written } else { 0.0 }
 }
 
@@ -60,7 +61,7 @@ pub fn device_part(io: &Io, pair: &Pair, limit: &IoLimit) -> f64 {
     };
     let writes = of(Direction::Write).filter(|flow| flow.role != Role::Data);
     let device_s: f64 = writes.chain(of(Direction::Flush)).map(takes_s).sum();
-    let waited = disk::waited_s(io, pair).filter(|waited| *waited > 0.0);
+    let waited = disk_requests::waited_s(io, pair).filter(|waited| *waited > 0.0);
     waited.map_or(1.0, |waited| (device_s / waited).min(1.0))
 }
 
