@@ -1,6 +1,6 @@
 //! How long files and functions may be.
 
-use super::{Problem, numbered};
+use super::problem::{Problem, numbered};
 
 const FILE: usize = 500;
 const FUNCTION: usize = 70;

@@ -1,52 +1,28 @@
 //! What the compiler does not check of the source tree: sizes, forbidden words and paths, where
-//! `unsafe` may stand, names of listed things, promises that name their tests.
+//! `unsafe` may stand, circles of imports, names of listed things, promises that name their tests.
 //!
-//! Every check is a function from text to problems, and line-based: the tree is rustfmt'ed.
+//! Every check is a function from text to problems, and all but that of imports are line-based: the tree
+//! is rustfmt'ed.
 
 // Names of source files are written in lower case, and one that is not should be found.
 #![allow(clippy::case_sensitive_file_extension_comparisons)]
 
+mod imports;
 mod lengths;
 mod modules;
+mod problem;
 mod promises;
 mod slices;
 mod text;
 mod unsafety;
 
 use anyhow::{Result, bail};
-use std::collections::BTreeMap;
-use std::fmt;
+use problem::{Problem, Tree};
 use std::fs;
 use std::path::Path;
 
 /// Directories that are no source: built, fetched or found. `.git` is a file in a linked worktree.
 const NOT_SOURCE: &[&str] = &[".git", "target", "corpus", "artifacts"];
-
-/// The text files of the tree by their path from its root. Others are left out.
-pub type Tree = BTreeMap<String, String>;
-
-/// One thing that is wrong, and where.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Problem {
-    path: String,
-    line: Option<usize>,
-    what: String,
-}
-
-impl Problem {
-    fn new(path: &str, line: impl Into<Option<usize>>, what: impl Into<String>) -> Self {
-        Self { path: path.to_owned(), line: line.into(), what: what.into() }
-    }
-}
-
-impl fmt::Display for Problem {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        match self.line {
-            Some(line) => write!(f, "{}:{line}: {}", self.path, self.what),
-            None => write!(f, "{}: {}", self.path, self.what),
-        }
-    }
-}
 
 /// Checks the tree below `root`.
 pub fn run(root: &Path) -> Result<()> {
@@ -66,6 +42,7 @@ fn check(tree: &Tree) -> Vec<Problem> {
         problems.extend(unsafety::check(path, text));
     }
     problems.extend(modules::check(tree));
+    problems.extend(imports::check(tree));
     problems.extend(slices::check(tree));
     problems.extend(promises::check(tree));
     problems
@@ -94,11 +71,6 @@ fn read(root: &Path) -> Result<Tree> {
     Ok(tree)
 }
 
-/// The lines of a text with their numbers, from 1.
-fn numbered(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    text.lines().enumerate().map(|(i, line)| (i + 1, line))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -108,11 +80,5 @@ mod tests {
         if let Err(e) = run(&crate::paths::root()) {
             panic!("{e}");
         }
-    }
-
-    #[test]
-    fn a_problem_says_where() {
-        assert_eq!(Problem::new("a.rs", 3, "bad").to_string(), "a.rs:3: bad");
-        assert_eq!(Problem::new("a.rs", None, "bad").to_string(), "a.rs: bad");
     }
 }

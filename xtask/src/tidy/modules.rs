@@ -1,6 +1,6 @@
 //! Every source file belongs to a module: one that is named nowhere is compiled nowhere.
 
-use super::{Problem, Tree};
+use super::problem::{Problem, Tree};
 
 pub fn check(tree: &Tree) -> Vec<Problem> {
     tree.keys()

@@ -1,6 +1,6 @@
 //! The documents that must be there, and the tests that SPECIFICATION.md names as its proofs.
 
-use super::{Problem, Tree, numbered};
+use super::problem::{Problem, Tree, numbered};
 use std::collections::HashMap;
 
 const DOCUMENTS: &[&str] =

@@ -1,6 +1,6 @@
 //! Everything that is listed in a slice lies in a file of its name.
 
-use super::{Problem, Tree};
+use super::problem::{Problem, Tree};
 
 pub fn check(tree: &Tree) -> Vec<Problem> {
     let facts = untax_host::facts::FACTS.iter().map(|fact| fact.id);

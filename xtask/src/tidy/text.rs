@@ -1,6 +1,6 @@
 //! Words, paths and white space that have no place in the tree.
 
-use super::{Problem, numbered};
+use super::problem::{Problem, numbered};
 
 /// Unfinished work; each is split here so that this file may name it.
 const UNFINISHED: &[&str] = &[

@@ -1,6 +1,6 @@
 //! Where unsafe code may stand.
 
-use super::{Problem, numbered};
+use super::problem::{Problem, numbered};
 
 /// The lint that the workspace denies; split here so that this file may name it.
 const LINT: &str = concat!("unsafe", "_code");
