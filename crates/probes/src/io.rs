@@ -73,7 +73,7 @@ impl Watch {
         let window_s = self.since.elapsed().as_secs_f64();
         let all = devices::all(host, &self.counted, window_s);
         let flows = self.disks.as_ref().and_then(|disks| disks.read(&all, window_s));
-        let writers = writers::growth(host, &self.written, &self.databases);
+        let writers = writers::growth(host, &self.written, &self.databases, window_s);
         let journals = dirty::journal_growth(host, &self.journals);
         let cost = self.disks.as_mut().and_then(Disks::bill);
         let told = |device: &Device| {

@@ -8,6 +8,8 @@ mod rule;
 #[cfg(test)]
 mod test_io;
 #[cfg(test)]
+mod test_lengths;
+#[cfg(test)]
 mod test_window;
 
 pub use assemble::check;

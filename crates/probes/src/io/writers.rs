@@ -12,8 +12,8 @@ pub(super) type Counts = Reading<BTreeMap<u32, u64>>;
 /// How many are named.
 const MOST: usize = 8;
 
-/// Less than this over a window is not worth a name.
-const WORTH: u64 = 1 << 20;
+/// A writer of fewer bytes a second than this is not named: a few pages now and then, as of a log.
+const WORTH_PER_S: f64 = 0.1 * 1024.0 * 1024.0;
 
 /// How the kernel calls its workers, and before 5.14 the threads of loop devices.
 const COPYING: [&str; 2] = ["kworker/", "loop"];
@@ -54,15 +54,24 @@ fn written(io: &str) -> Option<u64> {
     Some(field("write_bytes")?.saturating_sub(field("cancelled_write_bytes").unwrap_or(0)))
 }
 
-/// Who wrote most since `before`. A process that was started since wrote all that it has.
-pub(super) fn growth(host: &Host, before: &Counts, databases: &[Database]) -> Reading<Vec<Writer>> {
+/// Who wrote most since `before`, `seconds` ago. A process that was started since wrote all that it has.
+pub(super) fn growth(
+    host: &Host,
+    before: &Counts,
+    databases: &[Database],
+    seconds: f64,
+) -> Reading<Vec<Writer>> {
+    let least = WORTH_PER_S * seconds;
     before.as_ref().and_then(|before| {
         count(host).map(|now| {
             let grown = |(pid, bytes): (&u32, &u64)| {
                 (*pid, bytes.saturating_sub(before.get(pid).copied().unwrap_or(0)))
             };
-            let mut most: Vec<(u32, u64)> =
-                now.iter().map(grown).filter(|(_, bytes)| *bytes >= WORTH).collect();
+            let mut most: Vec<(u32, u64)> = now
+                .iter()
+                .map(grown)
+                .filter(|(_, bytes)| *bytes > 0 && *bytes as f64 >= least)
+                .collect();
             most.sort_by_key(|(pid, bytes)| (std::cmp::Reverse(*bytes), *pid));
             let kthreadd = stat(host, 2).filter(Stat::is_kthreadd).map(|stat| stat.pid);
             let writers = most.into_iter().filter_map(|(pid, bytes)| {
@@ -166,7 +175,7 @@ mod tests {
     #[test]
     fn the_largest_growth_comes_first_with_what_limits_it() {
         let before = count(&host(&[(7, 100), (8, 5 << 20)]));
-        let all = growth(&host(&[(7, 3 << 20), (8, 5 << 20), (9, 9 << 20)]), &before, &[]);
+        let all = growth(&host(&[(7, 3 << 20), (8, 5 << 20), (9, 9 << 20)]), &before, &[], 10.0);
         let all = all.into_value().unwrap();
         assert_eq!(all.iter().map(|writer| writer.pid).collect::<Vec<_>>(), [9, 7]);
         assert_eq!((all[0].comm.as_str(), all[0].cgroup.as_str()), ("dd", "/batch"));
@@ -186,7 +195,7 @@ mod tests {
                 let stat = format!("{pid} ({comm}) S {parent} {rest}\n");
                 record.with_file(&format!("/proc/{pid}/stat"), &stat)
             });
-            let all = growth(&Host::replaying(record), &before, &[]).into_value().unwrap();
+            let all = growth(&Host::replaying(record), &before, &[], 10.0).into_value().unwrap();
             all.iter().map(|writer| writer.pid).collect::<Vec<_>>()
         };
         assert_eq!(told("kthreadd"), (9..9 + MOST as u32).collect::<Vec<_>>());

@@ -11,7 +11,7 @@ use untax_core::database::Model;
 /// The program's functions for it.
 pub(super) const MESSAGES: [&str; 2] = ["on_send", "on_receive"];
 
-/// Fewer than this are chance.
+/// Fewer than this are chance, whatever the length of the window: the rate is a threshold of its own.
 const LEAST: u64 = 3;
 
 /// Whether it is seen what threads send and receive.

@@ -36,8 +36,9 @@ pub const RULE: Rule = Rule {
 /// A database that fewer packets pass is used in another way: over a Unix socket, or not at all.
 const WORTH_PACKETS_PER_S: f64 = 10.0;
 
-/// Fewer than this in a window is chance.
-const WORTH_DROPS: u64 = 5;
+/// Packets dropped, a second: fewer are chance. One in two seconds at TCP's time-out of 200 ms or more
+/// is a tenth of one client's time.
+const WORTH_DROPS_PER_S: f64 = 0.5;
 
 fn evaluate(window: &Window) -> Vec<Diagnosis> {
     window.databases().flat_map(|pair| evaluate_one(window, &pair)).collect()
@@ -69,7 +70,9 @@ fn evaluate_one(window: &Window, pair: &Pair) -> Vec<Diagnosis> {
     }
     let dropped = end.dropped.saturating_sub(start.dropped);
     let before = window.start.host.links.value();
-    finding_and_gap(id, &end, packets_per_s, dropped, &carrying_links(before, links))
+    let lost = dropped as f64 >= WORTH_DROPS_PER_S * pair.seconds;
+    let drops = Drops { count: dropped, is_often: lost && dropped > 0 };
+    finding_and_gap(id, &end, packets_per_s, &drops, &carrying_links(before, links))
 }
 
 /// The overlays that carried packets in the window.
@@ -84,18 +87,25 @@ fn carrying_links(before: Option<&Links>, links: &Links) -> Vec<String> {
     links.overlays.iter().filter(grew).map(named).collect()
 }
 
+/// Packets that the link dropped in the window.
+struct Drops {
+    count: u64,
+    /// Whether they are too many to be chance.
+    is_often: bool,
+}
+
 fn finding_and_gap(
     id: Option<&str>,
     way: &Way,
     packets_per_s: f64,
-    dropped: u64,
+    drops: &Drops,
     overlays: &[String],
 ) -> Vec<Diagnosis> {
     let beside = match overlays {
         [] => String::new(),
         overlays => format!("; the host's overlay {} is in use", overlays.join(", ")),
     };
-    let lost = dropped >= WORTH_DROPS;
+    let Drops { count: dropped, is_often: lost } = *drops;
     let losses = if lost { format!(", {dropped} dropped") } else { String::new() };
     let mut evidence = vec![
         Evidence::new("packets", packets_per_s, "1/s", "/proc/PID/net/dev"),

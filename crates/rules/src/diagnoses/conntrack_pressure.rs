@@ -46,8 +46,14 @@ pub const RULE: Rule = Rule {
 /// From here on a burst may fill the rest.
 const NEARLY_FULL: f64 = 0.8;
 
-/// Fewer than this in a window is chance.
-const WORTH_COUNT: u64 = 5;
+/// Connections refused, a second: fewer are chance. One in two seconds makes one client in two wait for a
+/// second, the first time-out of TCP (RFC 6298).
+const WORTH_REFUSED_PER_S: f64 = 0.5;
+
+/// Whether the table refused so many in a window that it is no chance.
+fn is_often(refused: u64, window: &Window) -> bool {
+    refused > 0 && refused as f64 >= WORTH_REFUSED_PER_S * window.seconds()
+}
 
 fn evaluate(window: &Window) -> Vec<Diagnosis> {
     let tables = |snapshot: &untax_core::Snapshot| {
@@ -107,7 +113,7 @@ fn gain(window: &Window, pair: &Pair, dropped: u64) -> Option<Gain> {
     let room = Stall::of(window, pair, |_| false).into_value()??.room().max(1.0);
     let waited_s = WAIT_S.scale(dropped as f64);
     let gain = || waited_s.map(|s| factor(s / (s + active_s)).min(room));
-    (dropped >= WORTH_COUNT).then(|| Gain::from(gain()))
+    is_often(dropped, window).then(|| Gain::from(gain()))
 }
 
 const FIX: &str = "a pool of connections; a larger nf_conntrack_max, or no tracking of its port";
@@ -134,7 +140,7 @@ fn diagnose(
     let entries = start.map_or(0, |start| start.entries).max(end.entries);
     // No limit is written as zero.
     let used = if most == 0 { 0.0 } else { entries as f64 / most as f64 };
-    let lost = dropped.saturating_add(early) >= WORTH_COUNT;
+    let lost = is_often(dropped.saturating_add(early), window);
     if used < NEARLY_FULL && !lost {
         return Vec::new();
     }
@@ -143,7 +149,7 @@ fn diagnose(
     let (severity, summary) = if has_room {
         let clashed = "packets of the same new connections came at once";
         (Severity::Info, format!("{dropped} packets were dropped as {clashed}, {full}"))
-    } else if dropped >= WORTH_COUNT {
+    } else if is_often(dropped, window) {
         (Severity::High, format!("{full}: {dropped} first packets of connections were dropped"))
     } else if lost {
         (Severity::Medium, format!("{full}: {early} connections were thrown out for new ones"))

@@ -54,7 +54,7 @@ fn evaluate_one(window: &Window, pair: &Pair) -> Reading<Option<Says>> {
         }
         // Not only the tightest one stops: others have a part of the groups above.
         let limits = limits.value().into_iter().flat_map(|limits| limits.iter());
-        match limits.filter_map(|limit| stopped_share(pair, limit)).max_by(f64::total_cmp) {
+        match limits.filter_map(|limit| throttled_periods(pair, limit)).max_by(f64::total_cmp) {
             Some(periods) if periods > 0.0 => Reading::Absent(format!(
                 "its control group was stopped in {periods:.0} periods, and tracing saw nothing of it: \
                  it looked elsewhere in time, others were stopped, or this kernel tells no such time"
@@ -105,7 +105,7 @@ fn evidence(pair: &Pair, limit: &CpuLimit) -> Vec<Evidence> {
         Evidence::new("period", limit.period_s.0, "s", "the same"),
     ];
     let periods = counter_growth(pair, limit, |limit| &limit.periods);
-    if let Some((periods, stopped)) = periods.zip(stopped_share(pair, limit)) {
+    if let Some((periods, stopped)) = periods.zip(throttled_periods(pair, limit)) {
         evidence.push(Evidence::new("periods", periods, "count", "cpu.stat nr_periods"));
         evidence.push(Evidence::new("throttled", stopped, "count", "cpu.stat nr_throttled"));
     }
@@ -113,7 +113,7 @@ fn evidence(pair: &Pair, limit: &CpuLimit) -> Vec<Evidence> {
 }
 
 /// In how many periods of the window the limit stopped its group.
-fn stopped_share(pair: &Pair, limit: &CpuLimit) -> Option<f64> {
+fn throttled_periods(pair: &Pair, limit: &CpuLimit) -> Option<f64> {
     counter_growth(pair, limit, |limit| &limit.throttled_periods)
 }
 

@@ -60,7 +60,8 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
     })
 }
 
-/// A wait as long as this makes clients give up, however rare it is.
+/// A wait as long as this makes clients give up, however rare it is: the length of one wait, whatever
+/// the length of the window.
 const FAILS_S: f64 = 1.0;
 
 fn words(stall: &Stall, longest_s: f64, pair: &Pair, io: Option<&Io>) -> Words {
@@ -95,10 +96,11 @@ enum Suspect<'a> {
     Nobody,
 }
 
-/// Writing more than this in a window is a flood: half a second of a fast disk.
-const FLOOD_BYTES: u64 = 256 << 20;
+/// A writer of more bytes a second than this may hold up a filesystem: a twentieth of what a fast disk
+/// writes (512 MiB/s).
+const FLOOD_BYTES_PER_S: f64 = 25.6 * 1024.0 * 1024.0;
 
-/// Who wrote less than one in so many bytes of a flood is no suspect beside it.
+/// A limited writer is no suspect beside one that wrote this many times as much.
 const LITTLE: u64 = 10;
 
 fn suspect<'a>(io: &'a Io, pair: &Pair) -> Suspect<'a> {
@@ -127,7 +129,9 @@ fn suspect<'a>(io: &'a Io, pair: &Pair) -> Suspect<'a> {
         let writers = io.writers.value().into_iter().flatten();
         writers.filter(|writer| writer.database.as_deref() != Some(id))
     };
-    let flood = others().next().filter(|writer| writer.written_bytes.0 >= FLOOD_BYTES);
+    let flood = others()
+        .next()
+        .filter(|writer| writer.written_bytes.0 as f64 >= FLOOD_BYTES_PER_S * io.window_s.0);
     let limited = others().find(|writer| !writer.limits.is_empty());
     match (limited, flood) {
         (Some(limited), Some(flood))

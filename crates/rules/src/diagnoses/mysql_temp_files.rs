@@ -50,16 +50,16 @@ const MADE: &str = "Created_tmp_disk_tables";
 /// Fewer tables on disk than this in a second are what any server makes, unless they are large.
 const WORTH_TABLES: f64 = 1.0;
 
-/// Fewer pages of such tables than this are soon read and written: [`WORTH_BYTES`], unless
-/// `aria_block_size` is set.
-const WORTH_PAGES: f64 = 2048.0;
+/// Fewer pages of such tables a second than this are soon read and written: [`WORTH_BYTES_PER_S`] in
+/// pages of 8 KiB, the default of `aria_block_size`.
+const WORTH_PAGES_PER_S: f64 = WORTH_BYTES_PER_S / 8192.0;
 
 /// What the server takes for a table in a file, over what its system calls on files take: it packs
 /// rows into pages, searches and sums them up. Groups of 10 MiB in the lab had 2.3.
 const OVER_CALLS: f64 = 2.0;
 
-/// Less than this over a window fits into what the disk does in some milliseconds.
-const WORTH_BYTES: Bytes = Bytes::from_mib(16);
+/// Fewer bytes a second than this take a disk of 1 GiB/s less than two milliseconds of each second.
+const WORTH_BYTES_PER_S: f64 = 1.6 * 1024.0 * 1024.0;
 
 fn evaluate(window: &Window) -> Vec<Diagnosis> {
     let found = stall::per_database(window, RULE.id, |pair| {
@@ -73,7 +73,8 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
             own.map(|flow| flow.bytes).sum()
         });
         let rate = tables.value().map(|tables| tables / pair.seconds);
-        let seen = Seen { rate, pages: pages(pair), bytes };
+        let io_s = window.io.value().map_or(pair.seconds, |io| io.window_s.0);
+        let seen = Seen { rate, pages: pages(pair), bytes, seconds: pair.seconds, io_s };
         if let (Some(why), false) = (tables.why(), seen.transfers()) {
             return Reading::Absent(why);
         }
@@ -93,6 +94,10 @@ struct Seen {
     pages: Option<f64>,
     /// What block devices transferred for temporary files.
     bytes: Option<Bytes>,
+    /// How long pages were counted.
+    seconds: f64,
+    /// How long bytes were counted.
+    io_s: f64,
 }
 
 impl Seen {
@@ -101,11 +106,11 @@ impl Seen {
     }
 
     fn moves(&self) -> bool {
-        self.pages.is_some_and(|pages| pages >= WORTH_PAGES)
+        self.pages.is_some_and(|pages| pages >= WORTH_PAGES_PER_S * self.seconds)
     }
 
     fn transfers(&self) -> bool {
-        self.bytes.is_some_and(|bytes| bytes >= WORTH_BYTES)
+        self.bytes.is_some_and(|bytes| bytes.0 as f64 >= WORTH_BYTES_PER_S * self.io_s)
     }
 
     fn summary(&self) -> String {
@@ -176,7 +181,7 @@ fn cpu_stall(window: &Window, pair: &Pair) -> Reading<Option<Stall>> {
 const NOT_SAMPLED: &str = "its system calls were not sampled, or too few of them";
 
 fn finding(window: &Window, pair: &Pair, seen: &Seen) -> Says {
-    let Seen { rate, pages, bytes } = *seen;
+    let Seen { rate, pages, bytes, .. } = *seen;
     let mut evidence = Vec::new();
     let status = "SHOW GLOBAL STATUS, Created_tmp_disk_tables";
     evidence.extend(rate.map(|r| Evidence::new("temporary tables on disk", r, "1/s", status)));

@@ -42,8 +42,8 @@ const TIGHT: f64 = 0.05;
 /// With this share left and more …
 const MUCH: f64 = 0.25;
 
-/// … growth by less than this share of the limit in a window may be one query's.
-const NOTABLE: f64 = 0.02;
+/// … growth by less than this share of the limit a second may be one query's: 2 % in ten seconds.
+const NOTABLE_PER_S: f64 = 0.002;
 
 /// A person can act within this.
 const SOON_S: f64 = 15.0 * 60.0;
@@ -88,7 +88,8 @@ fn group_finding(pair: &Pair, group: &MemoryGroup, above: bool) -> Option<Findin
     let grown = growth(pair, group);
     let per_s = grown.map(|grown| grown / pair.seconds);
     let lasts_s = per_s.filter(|per_s| *per_s > 0.0).map_or(f64::INFINITY, |per_s| left / per_s);
-    let maybe_brief = left >= MUCH * limit && grown.is_some_and(|grown| grown < NOTABLE * limit);
+    let is_slow = per_s.is_some_and(|per_s| per_s < NOTABLE_PER_S * limit);
+    let maybe_brief = left >= MUCH * limit && is_slow;
     if left >= TIGHT * limit && lasts_s >= SOON_S {
         return None;
     }

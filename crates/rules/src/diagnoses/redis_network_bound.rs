@@ -64,8 +64,11 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
                     if is_busy && saving_s > LITTLE * demand.on_cpu_s {
                         return Reading::Absent(SAVES.to_owned());
                     }
-                    let found = is_busy.then(|| finding(window, pair, &demand, system_s));
-                    Reading::Present(found.flatten())
+                    if !is_busy {
+                        return Reading::Present(None);
+                    }
+                    connections::charged_to_loop(window, pair)
+                        .map(|connecting| finding(pair, &demand, system_s, connecting))
                 }),
             }
         })
@@ -91,7 +94,14 @@ const SAVES: &str = "a process of it that saves, or its background threads, used
 /// This part of its time on CPU blurs nothing.
 const LITTLE: f64 = 0.05;
 
-fn finding(window: &Window, pair: &Pair, demand: &Demand, system_s: f64) -> Option<Says> {
+/// The finding, if the kernel took enough of the time on CPU beside the share `connecting` that
+/// `short-connections` charges.
+fn finding(
+    pair: &Pair,
+    demand: &Demand,
+    system_s: f64,
+    connecting: Option<Interval>,
+) -> Option<Says> {
     let in_clock_ticks = 0.01 / pair.seconds.max(0.01);
     // What frees memory is told apart.
     let activity = pair.activity.value();
@@ -99,7 +109,6 @@ fn finding(window: &Window, pair: &Pair, demand: &Demand, system_s: f64) -> Opti
     let on_cpu_s = accounting::on_cpu(pair).into_value().unwrap_or(demand.on_cpu_s);
     let kernel = ((system_s - freeing_s) / on_cpu_s).min(1.0);
     let kernel = Interval::new(kernel - in_clock_ticks, kernel, kernel + in_clock_ticks);
-    let connecting = connections::charged_to_loop(window, pair);
     let kernel = kernel.minus(connecting.unwrap_or(Interval::exact(0.0))).clamp(0.0, 1.0);
     if kernel.mid < KERNEL {
         return None;

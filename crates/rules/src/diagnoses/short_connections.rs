@@ -326,7 +326,10 @@ mod tests {
         let findings = found(evaluate(&window));
         assert!((findings[0].tax.as_ref().unwrap().share - 0.3).abs() < 1e-9);
         assert!(findings[0].summary.ends_with("30 % of its time"), "{}", findings[0].summary);
-        let charged = |window: &Window| charged_to_loop(window, &window.databases().next()?);
+        let charged = |window: &Window| {
+            let pair = window.databases().next().unwrap();
+            charged_to_loop(window, &pair).into_value().flatten()
+        };
         assert!(charged(&window).is_some());
         test_window::sample(&mut window, Call::Connection, 10);
         assert!(charged(&window).is_none(), "too little for a finding");

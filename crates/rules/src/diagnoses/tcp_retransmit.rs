@@ -60,11 +60,12 @@ const WORTH_LOST: f64 = 0.001;
 /// So much slows TCP down without any time-out: its rate falls with the square root of the loss.
 const MUCH_LOST: f64 = 0.05;
 
-/// With fewer segments in a window nobody waits for bandwidth.
-const MUCH_SENT: u64 = 1000;
+/// With fewer segments a second (1.2 Mbit/s of full ones) no client waits for bandwidth.
+const MUCH_SENT_PER_S: f64 = 100.0;
 
-/// Fewer than this in a window is chance.
-const WORTH_COUNT: f64 = 5.0;
+/// Segments sent again, a second: fewer are chance on any network. One in two seconds at 200 ms each is a
+/// tenth of one client's time.
+const WORTH_RESENT_PER_S: f64 = 0.5;
 
 fn evaluate(window: &Window) -> Vec<Diagnosis> {
     stall::per_database(window, RULE.id, |pair| {
@@ -143,8 +144,9 @@ fn growth(pair: &Pair) -> Reading<Counts> {
 
 fn finding(window: &Window, pair: &Pair, counts: &Counts) -> Option<Says> {
     let all = counts.all.retransmitted_segments as f64;
-    let is_notable = |again| again >= WORTH_COUNT && counts.part_of_all(again) >= WORTH_LOST;
-    let priced = tax_and_gain(window, pair, counts).filter(|_| counts.resent() >= WORTH_COUNT);
+    let is_often = |again: f64| again >= WORTH_RESENT_PER_S * pair.seconds;
+    let is_notable = |again| is_often(again) && counts.part_of_all(again) >= WORTH_LOST;
+    let priced = tax_and_gain(window, pair, counts).filter(|_| is_often(counts.resent()));
     let tax = priced.as_ref().map_or(0.0, |(tax, _)| tax.share);
     // Few among many of others may be all of the few that it sends.
     let is_own = is_notable(counts.resent()) || counts.own.is_some() && tax >= stall::WORTH;
@@ -159,8 +161,9 @@ fn own_losses(pair: &Pair, counts: &Counts, priced: Option<(Tax, Gain)>) -> Says
     let (again, lost) = (counts.resent(), counts.lost_share());
     let per_s = again / pair.seconds.max(f64::EPSILON);
     let by_tax = stall::severity(priced.as_ref().map_or(0.0, |(tax, _)| tax.share));
+    let is_much_sent = counts.all.sent_segments as f64 >= MUCH_SENT_PER_S * pair.seconds;
     let by_loss = match lost {
-        lost if lost >= MUCH_LOST && counts.all.sent_segments >= MUCH_SENT => Severity::Medium,
+        lost if lost >= MUCH_LOST && is_much_sent => Severity::Medium,
         _ => Severity::Info,
     };
     let of =

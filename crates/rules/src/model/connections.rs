@@ -118,9 +118,25 @@ pub struct Counts {
     pub requests: &'static str,
 }
 
-/// The share of its time on CPU that a loop is charged for connections' system calls here, when it is.
-pub fn charged_to_loop(window: &Window, pair: &Pair) -> Option<Interval> {
-    counts(pair).filter(|_| pair.end.model == Model::Loop)?;
-    cost(window, pair).into_value().flatten()?;
-    connection_call_share(pair)
+/// The share of its time on CPU that a loop is charged for connections' system calls; `None` inside when it
+/// is charged nothing. A window whose samples are too few to tell is a gap.
+pub fn charged_to_loop(window: &Window, pair: &Pair) -> Reading<Option<Interval>> {
+    if pair.end.model != Model::Loop || counts(pair).is_none() {
+        return Reading::Present(None);
+    }
+    let calls = connection_call_share(pair);
+    if calls.is_none() && has_samples(pair) {
+        return Reading::absent(TOO_FEW);
+    }
+    let charged = cost(window, pair).into_value().flatten();
+    Reading::Present(charged.and(calls))
+}
+
+const TOO_FEW: &str =
+    "what its connections take was sampled too seldom to tell; use a longer --window";
+
+/// Whether system calls were sampled, however seldom.
+fn has_samples(pair: &Pair) -> bool {
+    let slices = pair.activity.value().into_iter().flat_map(|activity| &activity.slices);
+    slices.filter_map(|slice| slice.sampled).any(|sampled| sampled.calling.is_some())
 }
