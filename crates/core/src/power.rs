@@ -2,18 +2,8 @@
 
 use crate::stats;
 use crate::verdict::{LEAST_PAIRS, Trial, Word, conclude, pairs, same_arm};
-use serde::{Deserialize, Serialize};
 
-/// How often an effect of one size would be found by as many pairs, at the noise that trials had.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Power {
-    /// The true factor of throughput that is supposed.
-    pub factor: f64,
-    /// The share of verifications that would say `proven`.
-    pub found: f64,
-    /// Pairs of each of them.
-    pub pairs: u32,
-}
+pub use crate::verdict::Power;
 
 /// The effect that power is told for: what is hardly worth a change below it.
 pub const FACTOR: f64 = 1.1;

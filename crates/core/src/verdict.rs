@@ -1,7 +1,6 @@
 //! What an A/B verification showed.
 
 use crate::finding::Gain;
-use crate::power::Power;
 use crate::{Interval, stats};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -72,6 +71,17 @@ pub enum Word {
     Disproven,
     /// Neither can be said.
     Inconclusive,
+}
+
+/// How often an effect of one size would be found by as many pairs, at the noise that trials had.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Power {
+    /// The true factor of throughput that is supposed.
+    pub factor: f64,
+    /// The share of verifications that would say `proven`.
+    pub found: f64,
+    /// Pairs of each of them.
+    pub pairs: u32,
 }
 
 /// Pairs below which nothing is decided: with six pairs or more a median's interval that excludes

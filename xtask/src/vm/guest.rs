@@ -1,6 +1,6 @@
 //! A running guest: the emulator, the server of its root, and the lines between us and it.
 
-use super::Run;
+use super::options::Run;
 use crate::child::mortal;
 use anyhow::{Context, Result, bail};
 use rustix::io::{FdFlags, fcntl_setfd};

@@ -1,6 +1,6 @@
 //! The page of `untax check`.
 
-use super::{Part, fact_list, gap_in_words, head, line, moment, penalties};
+use super::part::{Part, fact_list, gap_in_words, head, line, moment, penalties};
 use crate::facts;
 use crate::format::{self, THIN, counted};
 use crate::{summary, svg};

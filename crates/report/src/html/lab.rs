@@ -1,6 +1,6 @@
 //! The page of `untax lab matrix`.
 
-use super::{Part, head, line, moment};
+use super::part::{Part, head, line, moment};
 use crate::facts;
 use crate::format;
 use crate::terminal::{lab_columns, lab_time};

@@ -1,6 +1,6 @@
 //! The page of `untax bench pages`.
 
-use super::{Part, head, line, moment, penalties};
+use super::part::{Part, head, line, moment, penalties};
 use crate::format::{self, page};
 use crate::svg::{self, Line, Panel, Point};
 use crate::{facts, summary};

@@ -1,6 +1,6 @@
 //! The page of `untax verify`: every trial drawn, and what they show.
 
-use super::{Part, head, moment};
+use super::part::{Part, head, moment};
 use crate::format;
 use maud::{Markup, html};
 use untax_core::Gain;

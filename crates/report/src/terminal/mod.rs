@@ -6,6 +6,7 @@ mod lab;
 mod pages;
 mod plan;
 pub(crate) mod screen;
+mod style;
 mod verification;
 
 pub use check::check;
@@ -15,20 +16,5 @@ pub use lab::{lab, lab_matrix};
 pub use pages::pages;
 pub use plan::plan;
 pub use screen::wrap;
+pub use style::Style;
 pub use verification::verification;
-
-/// How to draw.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Style {
-    /// Whether to use ANSI colours.
-    pub colour: bool,
-    /// Columns of the terminal. Lines are kept within it, between 40 and 100 columns.
-    pub width: usize,
-}
-
-impl Default for Style {
-    /// Eighty columns without colour: what a pipe gets.
-    fn default() -> Self {
-        Self { colour: false, width: 80 }
-    }
-}
