@@ -28,6 +28,7 @@ const LEFT: &[&str] = &[
     "crates/experiments/src/",
     "crates/host/src/cgroup",
     "crates/host/src/facts/cpuid.rs",
+    "crates/host/src/facts/tlb.rs",
     "crates/lab/src/",
     "crates/probes/src/",
     "crates/remedies/src/",
