@@ -42,13 +42,14 @@ pub fn check(root: &Path) -> Result<()> {
     bail!("{} is stale; run 'cargo xtask docs' and commit what it writes", stale.join(", "))
 }
 
-fn documents() -> [(&'static str, String); 5] {
+fn documents() -> [(&'static str, String); 6] {
     [
         ("docs/command-line.md", command_line()),
         ("docs/rules.md", rules()),
         ("docs/facts.md", facts()),
         ("docs/engines.md", engines()),
         ("docs/experiments.md", experiments()),
+        ("docs/ids.md", ids()),
     ]
 }
 
@@ -118,13 +119,33 @@ fn experiments() -> String {
     table("Experiments", "The benchmarks of `untax bench`.", head, rows)
 }
 
+fn ids() -> String {
+    let evidence = untax_rules::EVIDENCE.iter().map(|e| [e.id, e.name, e.unit, e.meaning]);
+    let reasons = untax_core::reason::REASONS.iter().map(|r| [r.id, r.meaning, r.action]);
+    format!(
+        "{NOTE}\n# Which ids can scripts use?\n\nA text may be worded better in a later version; an id stays. \
+         `untax check --json` gives these beside each text.\n\n\
+         ## Evidence\n\n`databases[].findings[].evidence[].id` and `findings[].evidence[].id`. One id has \
+         one unit. Where several pieces of evidence have the same id, `of` says which device, control \
+         group, setting or process each is about; it stands for `{{of}}` in the name.\n\n{}\n\
+         ## What was not measured\n\n`databases[].unmeasured[].id` and `unmeasured[].id`; `why` holds the \
+         reason in words. What is not measured is never 0.\n\n{}",
+        rows(["id", "name", "unit", "what it says"], evidence),
+        rows(["id", "what it means", "what to do"], reasons),
+    )
+}
+
 fn table<const N: usize>(
     title: &str,
     about: &str,
     head: [&str; N],
-    rows: impl Iterator<Item = [&'static str; N]>,
+    all: impl Iterator<Item = [&'static str; N]>,
 ) -> String {
-    let mut text = format!("{NOTE}\n# {title}\n\n{about}\n\n");
+    format!("{NOTE}\n# {title}\n\n{about}\n\n{}", rows(head, all))
+}
+
+fn rows<const N: usize>(head: [&str; N], rows: impl Iterator<Item = [&'static str; N]>) -> String {
+    let mut text = String::new();
     let _ = writeln!(text, "| {} |\n|{}", head.join(" | "), " --- |".repeat(N));
     for mut row in rows.map(|row| row.map(|cell| cell.replace('|', "\\|"))) {
         row[0] = format!("`{}`", row[0]);

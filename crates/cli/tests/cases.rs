@@ -16,6 +16,26 @@ fn captured_hosts_are_diagnosed_as_before() {
     assert!(failed.is_empty(), "{}", failed.join("\n\n"));
 }
 
+/// An id of evidence or of a reason that is on no list, or has another unit there.
+fn unlisted(result: &serde_json::Value) -> Option<String> {
+    let mut places = result["databases"].as_array().unwrap().clone();
+    places.push(result.clone());
+    let all = |within: &serde_json::Value, of: &str| within[of].as_array().unwrap().clone();
+    let findings: Vec<_> = places.iter().flat_map(|place| all(place, "findings")).collect();
+    let mut evidence = findings.iter().flat_map(|finding| all(finding, "evidence"));
+    let mut unmeasured = places.iter().flat_map(|place| all(place, "unmeasured"));
+    let unlisted = evidence.find(|evidence| {
+        let (id, unit) = (evidence["id"].as_str(), evidence["unit"].as_str());
+        !untax_rules::EVIDENCE.iter().any(|kind| (Some(kind.id), Some(kind.unit)) == (id, unit))
+    });
+    let unlisted = unlisted.or_else(|| {
+        unmeasured.find(|gap| {
+            !untax_core::reason::REASONS.iter().any(|reason| Some(reason.id) == gap["id"].as_str())
+        })
+    });
+    unlisted.map(|unlisted| unlisted["id"].to_string())
+}
+
 #[expect(clippy::disallowed_methods, reason = "lists the project's own files")]
 fn captures(folder: &Path) -> Vec<PathBuf> {
     let mut paths: Vec<PathBuf> =
@@ -37,6 +57,7 @@ fn check(case: &Path) -> Result<(), String> {
     let mut result: serde_json::Value = serde_json::from_slice(&output.stdout)
         .map_err(|error| format!("{name}: no JSON ({error}): {errors}"))?;
     result["run"] = "".into();
+    unlisted(&result).map_or(Ok(()), |id| Err(format!("{name}: {id} is not listed")))?;
     let mut found = serde_json::to_string_pretty(&result).unwrap();
     found.push('\n');
     let stem = case.to_string_lossy().trim_end_matches(".tar.gz").to_owned();

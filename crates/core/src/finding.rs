@@ -1,6 +1,6 @@
 //! What rules say: findings with evidence, tax and predicted gain, or why they cannot say.
 
-use crate::Interval;
+use crate::{Evidence, Interval, reason};
 use serde::{Deserialize, Serialize};
 
 /// How much a finding matters. Ordered from least to most.
@@ -15,75 +15,6 @@ pub enum Severity {
     Medium,
     /// Costs much, or the database is about to fail.
     High,
-}
-
-/// One measured or configured value that supports a finding.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Evidence {
-    /// What the value is, in the field's standard terms.
-    pub name: String,
-    /// The value itself.
-    pub value: Value,
-    /// Its unit: `bytes`, `s`, `1/s`, `pages`, `share`, `count`, or empty for text.
-    pub unit: String,
-    /// The file, query or calibration that it was read from.
-    pub source: String,
-}
-
-/// The few kinds of value that evidence holds, so that core needs no JSON library.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(untagged)]
-pub enum Value {
-    /// A whole number.
-    Count(u64),
-    /// Any other number.
-    Number(f64),
-    /// True or false.
-    Truth(bool),
-    /// A text.
-    Text(String),
-}
-
-impl From<u64> for Value {
-    fn from(v: u64) -> Self {
-        Self::Count(v)
-    }
-}
-
-impl From<f64> for Value {
-    fn from(v: f64) -> Self {
-        Self::Number(v)
-    }
-}
-
-impl From<bool> for Value {
-    fn from(v: bool) -> Self {
-        Self::Truth(v)
-    }
-}
-
-impl From<&str> for Value {
-    fn from(v: &str) -> Self {
-        Self::Text(v.to_owned())
-    }
-}
-
-impl From<String> for Value {
-    fn from(v: String) -> Self {
-        Self::Text(v)
-    }
-}
-
-impl Evidence {
-    /// One piece of evidence.
-    pub fn new(name: &str, value: impl Into<Value>, unit: &str, source: impl Into<String>) -> Self {
-        Self {
-            name: name.to_owned(),
-            value: value.into(),
-            unit: unit.to_owned(),
-            source: source.into(),
-        }
-    }
 }
 
 /// Share (0..1) of the database's active thread time that a cause took.
@@ -171,8 +102,19 @@ impl Finding {
 pub struct Unmeasured {
     /// The rule's id, or [`EVERY_RULE`].
     pub rule: String,
+    /// The id of the kind of reason; empty in runs of older versions.
+    #[serde(default)]
+    pub id: String,
     /// Why, and what would make it measurable.
     pub why: String,
+}
+
+impl Unmeasured {
+    /// What a rule could not measure. The kind of the reason follows from its words.
+    pub fn new(rule: &str, why: impl Into<String>) -> Self {
+        let why = why.into();
+        Self { rule: rule.to_owned(), id: reason::of(&why).id.to_owned(), why }
+    }
 }
 
 /// Stands for all rules, where nothing is told of a database that ended during the check.
@@ -194,4 +136,19 @@ pub enum Says {
     Found(Finding),
     /// The rule, or its tax, could not be measured.
     Unmeasured(Unmeasured),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_has_an_id_and_one_of_an_older_run_none() {
+        let gap = Unmeasured::new("cpu-throttled", "the check had no window; use --window 10s");
+        assert_eq!(gap.id, "no-window");
+        let json = serde_json::to_string(&gap).unwrap();
+        assert_eq!(serde_json::from_str::<Unmeasured>(&json).unwrap(), gap);
+        let old: Unmeasured = serde_json::from_str(r#"{"rule":"vm-steal","why":"no"}"#).unwrap();
+        assert_eq!(old.id, "");
+    }
 }

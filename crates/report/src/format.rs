@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt::Write;
 use untax_core::bench::Estimate;
-use untax_core::finding::Value;
+use untax_core::evidence::Value;
 use untax_core::power::Power;
 use untax_core::{Bytes, Evidence, Gain, Reading, Seconds, Tax};
 
@@ -215,6 +215,7 @@ fn is_unsafe(c: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use untax_core::EvidenceKind;
 
     fn plain(text: &str) -> String {
         text.replace(THIN, " ")
@@ -264,14 +265,17 @@ mod tests {
 
     #[test]
     fn evidence_carries_its_unit() {
+        let of = |unit, value: Value| {
+            Evidence::new(&EvidenceKind { id: "a-kind", name: "a", unit, meaning: "" }, value, "")
+        };
         let shown = [
-            Evidence::new("a", 547_356_672_u64, "bytes", ""),
-            Evidence::new("b", 182_340.0, "1/s", ""),
-            Evidence::new("c", 0.11, "share", ""),
-            Evidence::new("d", 6.3e-6, "s", ""),
-            Evidence::new("e", 3170_u64, "pages", ""),
-            Evidence::new("f", false, "", ""),
-            Evidence::new("g", "try", "", ""),
+            of("bytes", 547_356_672_u64.into()),
+            of("1/s", 182_340.0.into()),
+            of("share", 0.11.into()),
+            of("s", 6.3e-6.into()),
+            of("pages", 3170_u64.into()),
+            of("", false.into()),
+            of("", "try".into()),
         ]
         .map(|e| plain(&evidence(&e)));
         assert_eq!(shown, ["522 MiB", "182 340/s", "11 %", "6.3 us", "3170 pages", "no", "try"]);

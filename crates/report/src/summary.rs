@@ -163,7 +163,7 @@ pub fn unmeasured(check: &Check) -> Vec<Blind<'_>> {
         by_cost(check).into_iter().flat_map(|db| db.unmeasured.iter().map(|u| (u, Some(&*db.id))));
     let of_host = check.unmeasured.iter().map(|u| (u, None));
     let mut groups: Vec<Blind<'_>> = Vec::new();
-    for (Unmeasured { rule, why }, database) in of_databases.chain(of_host) {
+    for (Unmeasured { rule, why, .. }, database) in of_databases.chain(of_host) {
         let place = groups.iter().position(|g| g.why == why).unwrap_or(groups.len());
         if place == groups.len() {
             groups.push(Blind { why, rules: Vec::new(), databases: Vec::new() });

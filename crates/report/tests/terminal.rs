@@ -44,7 +44,7 @@ fn no_database() {
 fn a_database_that_ended_was_there() {
     let mut result = common::empty();
     let why = "postgres:7 ended or was restarted during the check".to_owned();
-    result.unmeasured.push(Unmeasured { rule: "all".to_owned(), why: why.clone() });
+    result.unmeasured.push(Unmeasured::new("all", why.clone()));
     let screen = check(&result, PLAIN);
     assert!(screen.starts_with("No database was there all through the check.\n  Once it runs"));
     assert!(screen.contains(&why) && !screen.contains("sudo"), "{screen}");

@@ -16,9 +16,9 @@ pub fn check(window: &Window, run: String, own: Reading<OwnCost>) -> Check {
     let (findings, mut unmeasured) = findings_and_gaps(None, &diagnoses);
     unmeasured.extend(window.start.databases.iter().filter_map(|start| {
         let gone = !window.end.databases.iter().any(|end| start.is_same_instance(end));
-        gone.then(|| Unmeasured {
-            rule: EVERY_RULE.to_owned(),
-            why: format!("{} ended or was restarted during the check", start.id),
+        gone.then(|| {
+            let why = format!("{} ended or was restarted during the check", start.id);
+            Unmeasured::new(EVERY_RULE, why)
         })
     }));
     Check {
@@ -97,7 +97,7 @@ fn without_taxes(findings: &mut [Finding], active_s: f64, pair: &Pair) -> Vec<Un
                 "tax: idle: all its threads together were active for {active_s:.3} s of the \
                  window; check it under load"
             );
-            Unmeasured { rule: finding.rule.clone(), why }
+            Unmeasured::new(&finding.rule, why)
         })
         .collect()
 }
@@ -132,6 +132,7 @@ mod tests {
     use crate::test_window;
     use untax_core::activity::Doing;
     use untax_core::database::TcpCounts;
+    use untax_core::reason::REASONS;
 
     fn of(on_cpu_s: f64) -> Checked {
         let mut window = test_window::postgres();
@@ -186,5 +187,15 @@ mod tests {
         let lock = idle.findings.iter().find(|finding| finding.rule == "lock-contended").unwrap();
         assert!(lock.tax.is_none() && lock.severity == Severity::Info);
         assert!(idle.unmeasured.iter().any(|gap| gap.why.contains("idle")));
+    }
+
+    #[test]
+    fn what_no_rule_could_measure_has_a_listed_reason_each() {
+        let check = check(&test_window::unread(), String::new(), Reading::absent("a test"));
+        let gaps = check.databases.iter().flat_map(|database| &database.unmeasured);
+        let gaps: Vec<_> = gaps.chain(&check.unmeasured).collect();
+        assert!(gaps.len() > 10, "{gaps:?}");
+        let is_listed = |gap: &&Unmeasured| REASONS.iter().any(|reason| reason.id == gap.id);
+        assert!(gaps.iter().all(is_listed), "{gaps:?}");
     }
 }

@@ -3,6 +3,7 @@
 mod assemble;
 mod catalogue;
 mod diagnoses;
+mod evidence;
 mod model;
 mod rule;
 #[cfg(test)]
@@ -14,5 +15,6 @@ mod test_window;
 
 pub use assemble::check;
 pub use catalogue::{RULES, find};
+pub use evidence::EVIDENCE;
 pub use model::accounting::{Demand, time_shares};
 pub use rule::Rule;

@@ -12,6 +12,7 @@ mod lengths;
 mod modules;
 mod problem;
 mod promises;
+mod reasons;
 mod slices;
 mod text;
 mod unsafety;
@@ -45,6 +46,7 @@ fn check(tree: &Tree) -> Vec<Problem> {
     problems.extend(imports::check(tree));
     problems.extend(slices::check(tree));
     problems.extend(promises::check(tree));
+    problems.extend(reasons::check(tree));
     problems
 }
 

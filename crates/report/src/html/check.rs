@@ -5,8 +5,8 @@ use crate::facts;
 use crate::format::{self, THIN, counted};
 use crate::{summary, svg};
 use maud::{Markup, html};
+use untax_core::Evidence;
 use untax_core::check::{Check, Checked, TimeShares};
-use untax_core::finding::Evidence;
 use untax_core::{Finding, Reading, Tax};
 
 /// The result of a check as a self-contained page.

@@ -8,10 +8,12 @@ use std::collections::BTreeMap;
 use untax_core::Reading::{Absent, Denied, Present};
 use untax_core::check::{Check, Checked, OwnCost, SCHEMA, TimeShares};
 use untax_core::database::{Container, DatabaseMemory, HugePageUse, Model, Pod, Segment, Settings};
+use untax_core::evidence::Value;
 use untax_core::io::{Bucket, Device, Direction, Flow, Role, Spread};
 use untax_core::pressure::Pressure;
 use untax_core::{
-    Bytes, Database, Evidence, Finding, Gain, Interval, Io, Seconds, Severity, Tax, Unmeasured,
+    Bytes, Database, Evidence, EvidenceKind, Finding, Gain, Interval, Io, Seconds, Severity, Tax,
+    Unmeasured,
 };
 
 /// A name that clears the screen, breaks lines, reverses text and closes tags.
@@ -97,7 +99,7 @@ pub fn hostile() -> Check {
         f.rule = HOSTILE.into();
         f.summary = HOSTILE.into();
         f.fix = HOSTILE.into();
-        f.evidence = vec![Evidence::new(HOSTILE, HOSTILE, HOSTILE, HOSTILE)];
+        f.evidence = vec![evidence(HOSTILE, HOSTILE, HOSTILE, HOSTILE)];
     }
     check.run = HOSTILE.into();
     check.host.virtualization = Present(HOSTILE.into());
@@ -108,8 +110,18 @@ pub fn tax(share: f64, low: f64, high: f64, method: &str) -> Tax {
     Tax { share, low, high, method: method.into() }
 }
 
+/// Evidence of a kind that no rule gives.
+fn evidence(
+    name: &'static str,
+    value: impl Into<Value>,
+    unit: &'static str,
+    source: &str,
+) -> Evidence {
+    Evidence::new(&EvidenceKind { id: "a-kind", name, unit, meaning: "" }, value, source)
+}
+
 pub fn unmeasured(rule: &str, why: &str) -> Unmeasured {
-    Unmeasured { rule: rule.into(), why: why.into() }
+    Unmeasured::new(rule, why)
 }
 
 fn postgres() -> Checked {
@@ -207,10 +219,10 @@ fn postgres_time() -> TimeShares {
 fn small_pages() -> Finding {
     Finding {
         evidence: vec![
-            Evidence::new("minor faults", 18_240.0, "1/s", "/proc/PID/stat"),
-            Evidence::new("cost of one", 6.3e-6, "s", "calibration of this host"),
-            Evidence::new("cache accesses", 412_000.0, "1/s", "pg_stat_database.blks_hit"),
-            Evidence::new("pages needed", 3170_u64, "pages", "shared_memory_size_in_huge_pages"),
+            evidence("minor faults", 18_240.0, "1/s", "/proc/PID/stat"),
+            evidence("cost of one", 6.3e-6, "s", "calibration of this host"),
+            evidence("cache accesses", 412_000.0, "1/s", "pg_stat_database.blks_hit"),
+            evidence("pages needed", 3170_u64, "pages", "shared_memory_size_in_huge_pages"),
         ],
         tax: Some(tax(
             0.111,
@@ -233,9 +245,9 @@ fn small_pages() -> Finding {
 fn page_tables() -> Finding {
     Finding {
         evidence: vec![
-            Evidence::new("page tables", Bytes::from_mib(522).0, "bytes", "VmPTE of 71 processes"),
-            Evidence::new("share of shared memory", 0.082, "share", "computed"),
-            Evidence::new("expected on huge pages", 3_145_728_u64, "bytes", "computed"),
+            evidence("page tables", Bytes::from_mib(522).0, "bytes", "VmPTE of 71 processes"),
+            evidence("share of shared memory", 0.082, "share", "computed"),
+            evidence("expected on huge pages", 3_145_728_u64, "bytes", "computed"),
         ],
         tax: Some(tax(0.031, 0.02, 0.05, "time of the faults that fill new page tables")),
         gain: Some(Gain::from(Interval::new(1.02, 1.03, 1.05))),
@@ -252,8 +264,8 @@ fn page_tables() -> Finding {
 fn no_reservation() -> Finding {
     Finding {
         evidence: vec![
-            Evidence::new("free", 512_u64, "pages", "/sys/kernel/mm/hugepages"),
-            Evidence::new("needed", 3170_u64, "pages", "shared_memory_size_in_huge_pages"),
+            evidence("free", 512_u64, "pages", "/sys/kernel/mm/hugepages"),
+            evidence("needed", 3170_u64, "pages", "shared_memory_size_in_huge_pages"),
         ],
         remedy: Some("hugepages".into()),
         ..Finding::new(
@@ -268,7 +280,7 @@ fn no_reservation() -> Finding {
 
 fn thp() -> Finding {
     Finding {
-        evidence: vec![Evidence::new("THP", "always", "", "/sys/kernel/mm/transparent_hugepage")],
+        evidence: vec![evidence("THP", "always", "", "/sys/kernel/mm/transparent_hugepage")],
         ..Finding::new(
             "thp-mode",
             Severity::Info,
@@ -280,7 +292,7 @@ fn thp() -> Finding {
 
 fn idle_pool() -> Finding {
     Finding {
-        evidence: vec![Evidence::new("idle", Bytes::GIB_1.0, "bytes", "/sys/kernel/mm/hugepages")],
+        evidence: vec![evidence("idle", Bytes::GIB_1.0, "bytes", "/sys/kernel/mm/hugepages")],
         ..Finding::new(
             "hugepages-idle",
             Severity::Low,

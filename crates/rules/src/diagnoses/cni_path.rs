@@ -1,5 +1,6 @@
 //! `cni-path`: what the database's packets pass between its container and the network.
 
+use crate::evidence;
 use crate::model::without_tax::{self, Words};
 use crate::rule::{Rule, TaxBase};
 use untax_core::network::{Links, Way};
@@ -108,12 +109,12 @@ fn finding_and_gap(
     let Drops { count: dropped, is_often: lost } = *drops;
     let losses = if lost { format!(", {dropped} dropped") } else { String::new() };
     let mut evidence = vec![
-        Evidence::new("packets", packets_per_s, "1/s", "/proc/PID/net/dev"),
-        Evidence::new("dropped", dropped, "count", "/proc/PID/net/dev"),
-        Evidence::new("link", way.device.as_str(), "", "/proc/PID/net/route"),
+        Evidence::new(&evidence::PACKETS, packets_per_s, "/proc/PID/net/dev"),
+        Evidence::new(&evidence::PACKETS_DROPPED, dropped, "/proc/PID/net/dev"),
+        Evidence::new(&evidence::LINK, way.device.as_str(), "/proc/PID/net/route"),
     ];
     evidence.extend(
-        overlays.iter().map(|o| Evidence::new("overlay", o.as_str(), "", "/sys/class/net")),
+        overlays.iter().map(|o| Evidence::new(&evidence::OVERLAY, o.as_str(), "/sys/class/net")),
     );
     let words = Words {
         severity: if lost { Severity::Low } else { Severity::Info },

@@ -1,5 +1,6 @@
 //! `conntrack-pressure`: the table of tracked connections is full, or nearly.
 
+use crate::evidence;
 use crate::model::accounting::factor;
 use crate::model::stall::{Stall, percent};
 use crate::model::without_tax::{self, Words};
@@ -161,17 +162,17 @@ fn diagnose(
         None => "net.netfilter.nf_conntrack_count",
     };
     let mut evidence = vec![
-        Evidence::new("connections", entries, "count", source),
-        Evidence::new("limit", most, "count", "net.netfilter.nf_conntrack_max"),
+        Evidence::new(&evidence::TRACKED, entries, source),
+        Evidence::new(&evidence::TRACKED_LIMIT, most, "net.netfilter.nf_conntrack_max"),
     ];
     if let Some(grown) = grown {
         let counts = [
-            ("dropped", grown.dropped, "drop"),
-            ("thrown out", grown.dropped_early, "early_drop"),
-            ("not inserted", grown.insert_failed, "insert_failed"),
+            (&evidence::TRACKED_DROPPED, grown.dropped, "drop"),
+            (&evidence::TRACKED_EVICTED, grown.dropped_early, "early_drop"),
+            (&evidence::TRACKED_CLASHES, grown.insert_failed, "insert_failed"),
         ];
-        evidence.extend(counts.map(|(name, count, column)| {
-            Evidence::new(name, count, "count", format!("{source}, {column}"))
+        evidence.extend(counts.map(|(kind, count, column)| {
+            Evidence::new(kind, count, format!("{source}, {column}"))
         }));
     }
     let words = Words {

@@ -1,5 +1,6 @@
 //! `cpu-contended`: other processes of the machine take CPUs that the database waits for.
 
+use crate::evidence;
 use crate::model::accounting::{Demand, neighbours, neighbours_part, others};
 use crate::model::stall::{self, Stall, WORTH, Words, percent};
 use crate::rule::{Rule, TaxBase};
@@ -94,14 +95,15 @@ fn finding(stall: &Stall, window: &Window, pair: &Pair) -> Says {
     let named: Vec<String> = named.collect();
     let neighbour = |(other, taken_s): &(&Other, f64)| {
         let cgroup = other.cgroup.value().map_or("", String::as_str);
-        let name = format!("{} (pid {}) in {cgroup}", other.name, other.pid);
-        Evidence::new(&name, cpus(*taken_s), "CPUs", "/proc/PID/stat")
+        let neighbour = format!("{} (pid {}) in {cgroup}", other.name, other.pid);
+        Evidence::new(&evidence::NEIGHBOUR_CPUS, cpus(*taken_s), "/proc/PID/stat").of(&neighbour)
     };
     let mut evidence: Vec<Evidence> = neighbours.iter().take(5).map(neighbour).collect();
-    evidence.extend(pooler(window, pair).map(|pooler| {
-        let name = "asked by way of a pooler, so these may be its clients";
-        Evidence::new(name, pooler.name.clone(), "", "scheduler's events")
-    }));
+    evidence.extend(
+        pooler(window, pair).map(|pooler| {
+            Evidence::new(&evidence::POOLER, pooler.name.clone(), "scheduler's events")
+        }),
+    );
     stall::finding(
         RULE.id,
         stall,

@@ -1,5 +1,6 @@
 //! `cpu-throttled`: a CPU limit holds the database back.
 
+use crate::evidence;
 use crate::model::accounting::{Demand, neighbours_part};
 use crate::model::stall::{self, Stall, Words, percent};
 use crate::rule::{Rule, TaxBase};
@@ -101,13 +102,17 @@ fn tightest(limits: &[CpuLimit]) -> Option<&CpuLimit> {
 
 fn evidence(pair: &Pair, limit: &CpuLimit) -> Vec<Evidence> {
     let mut evidence = vec![
-        Evidence::new("limit", limit.cpus, "CPUs", "cpu.max or cpu.cfs_quota_us of its group"),
-        Evidence::new("period", limit.period_s.0, "s", "the same"),
+        Evidence::new(&evidence::CPU_LIMIT, limit.cpus, "cpu.max or cpu.cfs_quota_us of its group"),
+        Evidence::new(&evidence::CPU_PERIOD, limit.period_s.0, "the same"),
     ];
     let periods = counter_growth(pair, limit, |limit| &limit.periods);
     if let Some((periods, stopped)) = periods.zip(throttled_periods(pair, limit)) {
-        evidence.push(Evidence::new("periods", periods, "count", "cpu.stat nr_periods"));
-        evidence.push(Evidence::new("throttled", stopped, "count", "cpu.stat nr_throttled"));
+        evidence.push(Evidence::new(&evidence::CPU_PERIODS, periods, "cpu.stat nr_periods"));
+        evidence.push(Evidence::new(
+            &evidence::THROTTLED_PERIODS,
+            stopped,
+            "cpu.stat nr_throttled",
+        ));
     }
     evidence
 }

@@ -1,5 +1,6 @@
 //! `dirty-burst`: writers are held back because too many pages wait to be written.
 
+use crate::evidence;
 use crate::model::disk_requests;
 use crate::model::stall::{self, Stall, WORTH, Words, percent};
 use crate::rule::{Rule, TaxBase};
@@ -7,7 +8,9 @@ use untax_core::activity::Doing;
 use untax_core::finding::Says;
 use untax_core::io::{Direction, Dirty, Flow, Role};
 use untax_core::window::Pair;
-use untax_core::{Bytes, Diagnosis, Evidence, Finding, Io, Reading, Severity, Window};
+use untax_core::{
+    Bytes, Diagnosis, Evidence, EvidenceKind, Finding, Io, Reading, Severity, Window,
+};
 
 pub const RULE: Rule = Rule {
     id: "dirty-burst",
@@ -167,18 +170,15 @@ fn fix(io: Option<&Io>) -> String {
 fn evidence(io: &Io) -> Vec<Evidence> {
     let mut evidence = Vec::new();
     if let Reading::Present(dirty) = &io.dirty {
-        let mut add = |name: &str, bytes: Bytes, source: &str| {
-            evidence.push(Evidence::new(name, bytes.0, "bytes", source));
+        let mut add = |kind: &EvidenceKind, bytes: Bytes, source: &str| {
+            evidence.push(Evidence::new(kind, bytes.0, source));
         };
-        add("changed, the most", dirty.dirty_bytes, "/proc/meminfo Dirty");
-        add("threshold", dirty.threshold_bytes, "/proc/vmstat nr_dirty_threshold");
-        add("being written then", dirty.writeback_bytes, "/proc/meminfo Writeback");
+        add(&evidence::DIRTY, dirty.dirty_bytes, "/proc/meminfo Dirty");
+        add(&evidence::DIRTY_THRESHOLD, dirty.threshold_bytes, "/proc/vmstat nr_dirty_threshold");
+        add(&evidence::WRITEBACK, dirty.writeback_bytes, "/proc/meminfo Writeback");
     }
     let writers = io.writers.value().into_iter().flatten().take(3);
-    evidence.extend(writers.map(|writer| {
-        let name = format!("written by {} ({})", writer.comm, writer.cgroup);
-        Evidence::new(&name, writer.written_bytes.0, "bytes", format!("/proc/{}/io", writer.pid))
-    }));
+    evidence.extend(writers.map(disk_requests::written_by));
     evidence
 }
 
@@ -241,13 +241,12 @@ mod tests {
         test_window::trace(&mut window, &[(Doing::OnCpu, 5.0), (Doing::DirtyThrottled, 5.0)]);
         let bytes = |mib| Reading::Present(Bytes::from_mib(mib));
         let group = MemoryGroup {
-            cgroup: "/db".to_owned(),
             max_bytes: bytes(200),
-            high_bytes: Reading::Absent("max".to_owned()),
             usage_bytes: bytes(100),
             file_bytes: bytes(50),
             shmem_bytes: bytes(0),
             at_limit: Reading::Present(0),
+            ..MemoryGroup::unknown("/db", "max")
         };
         let limit = test_window::limit("/db", Bytes(1), Bytes(0));
         let mut cgroup = test_window::cgroup(vec![limit]).into_value().unwrap();

@@ -1,5 +1,6 @@
 //! `disk-slow`: the database waits for a device that takes longer than an ordinary one.
 
+use crate::evidence;
 use crate::model::disk_charges::Charged;
 use crate::model::disk_charges::ORDINARY_S;
 use crate::model::disk_limit;
@@ -81,15 +82,10 @@ fn reached_limit<'a>(window: &Window, pair: &'a Pair) -> Option<&'a IoLimit> {
 fn words(io: &Io, pair: &Pair, waited: f64, charged: &Charged) -> Words {
     let names = disk_requests::devices_of(io, &pair.end.id);
     let mut evidence = disk_requests::evidence(io, &pair.end.id);
-    evidence.push(Evidence::new("waited for disks", waited, "share", "scheduler's events"));
+    evidence.push(Evidence::new(&evidence::DISK_WAIT, waited, "scheduler's events"));
     evidence.extend(names.iter().filter_map(|name| io.device(name)).flat_map(|device| {
         let busy = device.counted.value().map(|counted| {
-            Evidence::new(
-                &format!("{} busy", device.name),
-                counted.busy,
-                "share",
-                "/proc/diskstats",
-            )
+            Evidence::new(&evidence::DEVICE_BUSY, counted.busy, "/proc/diskstats").of(&device.name)
         });
         let kind = match &device.behind {
             Behind::Local if device.rotational.value() == Some(&true) => "turning, as it says",
@@ -100,7 +96,8 @@ fn words(io: &Io, pair: &Pair, waited: f64, charged: &Charged) -> Words {
             Behind::Network(what) => what,
             Behind::Memory => "memory",
         };
-        let kind = Evidence::new(&device.name, kind, "", format!("/sys/block/{}", device.name));
+        let source = format!("/sys/block/{}", device.name);
+        let kind = Evidence::new(&evidence::DEVICE_KIND, kind, source).of(&device.name);
         busy.into_iter().chain([kind])
     }));
     Words {

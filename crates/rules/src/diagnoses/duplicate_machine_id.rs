@@ -1,5 +1,6 @@
 //! `duplicate-machine-id`: two containers, or a container and its host, have one identity.
 
+use crate::evidence;
 use crate::model::without_tax::{self, Words};
 use crate::rule::{Rule, TaxBase};
 use untax_core::window::Pair;
@@ -67,8 +68,8 @@ fn evaluate_one(window: &Window, pairs: &[Pair], pair: &Pair) -> Vec<Diagnosis> 
         summary: format!("its container has the same machine-id as {}", sharing.join(" and ")),
         fix: "empty /etc/machine-id in the image; systemd-machine-id-setup in the clone".to_owned(),
         evidence: vec![
-            Evidence::new("digest of the id", digest.as_str(), "", source),
-            Evidence::new("shared with", sharing.join(", "), "", "the same file there"),
+            Evidence::new(&evidence::DIGEST, digest.as_str(), source),
+            Evidence::new(&evidence::SHARED_WITH, sharing.join(", "), "the same file there"),
         ],
         gain: None,
         remedy: Some("machine-id"),

@@ -1,5 +1,6 @@
 //! `hugepage-limit`: a cgroup allows fewer huge pages than the database will touch.
 
+use crate::evidence;
 use crate::rule::{Rule, TaxBase};
 use untax_core::database::{HugetlbLimit, Segment};
 use untax_core::finding::Says;
@@ -43,7 +44,7 @@ fn evaluate_one(pair: &Pair) -> Option<Diagnosis> {
     let says = |says| Some(Diagnosis { database: Some(database.id.clone()), says });
     let unmeasured = |why: String| {
         let why = format!("limits on huge pages: {why}");
-        says(Says::Unmeasured(Unmeasured { rule: RULE.id.to_owned(), why }))
+        says(Says::Unmeasured(Unmeasured::new(RULE.id, why)))
     };
     let need = need(database)?;
     let limits = match database.cgroup.as_ref().and_then(|cgroup| cgroup.hugetlb.clone()) {
@@ -140,11 +141,15 @@ impl Need {
         let fatal = *fatal && self.mapped;
         let page = kernel_name(self.size);
         let mut evidence = vec![
-            Evidence::new("huge pages needed", self.bytes.0, "bytes", self.source.clone()),
-            Evidence::new("limit", limit.0, "bytes", format!("hugetlb.{page}.{file} of {cgroup}")),
+            Evidence::new(&evidence::HUGETLB_NEEDED, self.bytes.0, self.source.clone()),
+            Evidence::new(
+                &evidence::HUGETLB_LIMIT,
+                limit.0,
+                format!("hugetlb.{page}.{file} of {cgroup}"),
+            ),
         ];
         evidence.extend(usage.map(|usage| {
-            Evidence::new("touched so far", usage.0, "bytes", format!("usage of {cgroup}"))
+            Evidence::new(&evidence::HUGETLB_USED, usage.0, format!("usage of {cgroup}"))
         }));
         let end = if fatal {
             "it will be killed by a Bus error when it touches more"

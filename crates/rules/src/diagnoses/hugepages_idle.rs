@@ -1,10 +1,13 @@
 //! `hugepages-idle`: memory reserved for huge pages that nobody uses.
 
+use crate::evidence;
 use crate::model::huge_pages::unreserved_pages;
 use crate::rule::{Rule, TaxBase};
 use untax_core::finding::Says;
 use untax_core::host::Pool;
-use untax_core::{Bytes, Diagnosis, Evidence, Finding, Reading, Severity, Unmeasured, Window};
+use untax_core::{
+    Bytes, Diagnosis, Evidence, EvidenceKind, Finding, Reading, Severity, Unmeasured, Window,
+};
 
 pub const RULE: Rule = Rule {
     id: "hugepages-idle",
@@ -41,7 +44,7 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
         Reading::Absent(_) => return Vec::new(),
         gap => {
             let why = gap.why().unwrap_or_default();
-            let says = Says::Unmeasured(Unmeasured { rule: RULE.id.to_owned(), why });
+            let says = Says::Unmeasured(Unmeasured::new(RULE.id, why));
             return vec![Diagnosis { database: None, says }];
         }
     };
@@ -65,14 +68,18 @@ fn idle_finding(window: &Window, pool: &Pool, memory: Option<Bytes>) -> Option<F
     let page = pool.size_bytes;
     let source = format!("/sys/kernel/mm/hugepages/hugepages-{}kB", pool.size_bytes.0 >> 10);
     let candidate = candidate(window, pool);
-    let count = |name: &str, value: &Reading<u64>| {
-        value.value().map(|n| Evidence::new(name, *n, "pages", source.clone()))
+    let count = |kind: &EvidenceKind, value: &Reading<u64>| {
+        value.value().map(|n| Evidence::new(kind, *n, source.clone()))
     };
-    let mut evidence = vec![Evidence::new("idle memory", idle.0, "bytes", source.clone())];
+    let mut evidence = vec![Evidence::new(&evidence::POOL_IDLE, idle.0, source.clone())];
     evidence.extend(
-        [("in the pool", &pool.total), ("free", &pool.free), ("promised", &pool.reserved)]
-            .into_iter()
-            .filter_map(|(name, value)| count(name, value)),
+        [
+            (&evidence::POOL_PAGES, &pool.total),
+            (&evidence::POOL_FREE, &pool.free),
+            (&evidence::POOL_PROMISED, &pool.reserved),
+        ]
+        .into_iter()
+        .filter_map(|(kind, value)| count(kind, value)),
     );
     Some(Finding {
         evidence,

@@ -1,5 +1,6 @@
 //! `hugepages-short`: huge pages were asked for and are not there.
 
+use crate::evidence;
 use crate::model::huge_pages::{on_base_pages, pool, unreserved_pages};
 use crate::rule::{Rule, TaxBase};
 use untax_core::finding::Says;
@@ -53,7 +54,7 @@ fn evaluate_one(window: &Window, pair: &Pair) -> Option<Diagnosis> {
     }
     let (Some(&needed), Some(free)) = (asked.needed_pages.value(), unreserved_pages(pool)) else {
         let why = asked.needed_pages.why().unwrap_or("the pool could not be read".to_owned());
-        return says(Says::Unmeasured(Unmeasured { rule: RULE.id.to_owned(), why }));
+        return says(Says::Unmeasured(Unmeasured::new(RULE.id, why)));
     };
     let short = needed.saturating_sub(free);
     let (summary, fix) = if short > 0 {
@@ -73,9 +74,9 @@ fn evaluate_one(window: &Window, pair: &Pair) -> Option<Diagnosis> {
     };
     says(Says::Found(Finding {
         evidence: vec![
-            Evidence::new("pages needed", needed, "pages", asked.source.clone()),
-            Evidence::new("pages free and not promised", free, "pages", "/sys/kernel/mm/hugepages"),
-            Evidence::new("asked", asked.asked.clone(), "", asked.source.clone()),
+            Evidence::new(&evidence::HUGE_PAGES_NEEDED, needed, asked.source.clone()),
+            Evidence::new(&evidence::HUGE_PAGES_FREE, free, "/sys/kernel/mm/hugepages"),
+            Evidence::new(&evidence::HUGE_PAGES_ASKED, asked.asked.clone(), asked.source.clone()),
         ],
         remedy: Some("hugepage-pool".to_owned()),
         ..Finding::new(
@@ -116,8 +117,8 @@ fn boot_shortages(window: &Window) -> Vec<Diagnosis> {
 fn boot_finding(size: Bytes, asked: u64, got: u64) -> Finding {
     Finding {
         evidence: vec![
-            Evidence::new("asked for at boot", asked, "pages", "/proc/cmdline"),
-            Evidence::new("in the pool", got, "pages", "/sys/kernel/mm/hugepages"),
+            Evidence::new(&evidence::HUGE_PAGES_AT_BOOT, asked, "/proc/cmdline"),
+            Evidence::new(&evidence::POOL_PAGES, got, "/sys/kernel/mm/hugepages"),
         ],
         remedy: Some("hugepage-pool".to_owned()),
         ..Finding::new(

@@ -1,5 +1,6 @@
 //! `io-hang`: threads wait inside the filesystem, though not for the disk itself.
 
+use crate::evidence;
 use crate::model::reclaim;
 use crate::model::stall::{self, Stall, WORTH, Words, percent};
 use crate::rule::{Rule, TaxBase};
@@ -74,7 +75,7 @@ fn words(stall: &Stall, longest_s: f64, pair: &Pair, io: Option<&Io>) -> Words {
             suspect.words()
         ),
         fix: suspect.fix(),
-        evidence: [Evidence::new("longest wait", longest_s, "s", "scheduler's events")]
+        evidence: [Evidence::new(&evidence::LONGEST_WAIT, longest_s, "scheduler's events")]
             .into_iter()
             .chain(io.map(|io| evidence(io, pair)).unwrap_or_default())
             .collect(),
@@ -190,17 +191,18 @@ fn evidence(io: &Io, pair: &Pair) -> Vec<Evidence> {
     for journal in io.journals.iter().filter(|journal| own(&journal.device)) {
         let source = format!("/proc/fs/jbd2 of {}", journal.device);
         if let Some(Seconds(time)) = journal.commit_s.value() {
-            evidence.push(Evidence::new("commit of the journal, mean", *time, "s", &*source));
+            evidence.push(Evidence::new(&evidence::JOURNAL_COMMIT, *time, &*source));
         }
-        let name = "journal transactions";
-        evidence.push(Evidence::new(name, journal.transactions, "count", source));
+        let transactions = journal.transactions;
+        evidence.push(Evidence::new(&evidence::JOURNAL_TRANSACTIONS, transactions, source));
     }
     let writers = io.writers.value().into_iter().flatten().take(3);
     evidence.extend(writers.map(|writer| {
         let limits = writer.limits.join("; ");
-        let name = format!("written by {} ({}) {limits}", writer.comm, writer.cgroup);
+        let writing = format!("{} ({}) {limits}", writer.comm, writer.cgroup);
         let source = format!("/proc/{}/io", writer.pid);
-        Evidence::new(name.trim(), writer.written_bytes.0, "bytes", source)
+        let written = Evidence::new(&evidence::WRITTEN_BY, writer.written_bytes.0, source);
+        written.of(writing.trim())
     }));
     evidence
 }

@@ -1,5 +1,6 @@
 //! `lock-contended`: threads of the database wait for each other.
 
+use crate::evidence;
 use crate::model::accounting::Demand;
 use crate::model::process_starts::workers_started;
 use crate::model::stall::{self, Stall, WORTH, Words, percent};
@@ -9,7 +10,7 @@ use untax_core::activity::{Doing, Part, Spent};
 use untax_core::finding::Says;
 use untax_core::scalability::Scalability;
 use untax_core::window::Pair;
-use untax_core::{Activity, Diagnosis, Evidence, Interval, Window};
+use untax_core::{Activity, Diagnosis, Evidence, EvidenceKind, Interval, Window};
 
 pub const RULE: Rule = Rule {
     id: "lock-contended",
@@ -51,14 +52,10 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
             let stall = stall.filter(|stall| stall.share.mid * running >= WORTH)?;
             let mut evidence =
                 pair.activity.value().map(|a| lock_evidence(a, pair)).unwrap_or_default();
-            evidence.extend(lock_part(pair).map(|part| {
-                Evidence::new(
-                    "of waits for peers, for locks",
-                    part.mid,
-                    "share",
-                    "pg_stat_activity",
-                )
-            }));
+            evidence
+                .extend(lock_part(pair).map(|part| {
+                    Evidence::new(&evidence::PEER_LOCKS, part.mid, "pg_stat_activity")
+                }));
             evidence.extend(scaling(window, pair).iter().flat_map(law_evidence));
             Some(stall::finding(RULE.id, &stall, Words {
                 summary: format!(
@@ -151,16 +148,15 @@ fn scaling(window: &Window, pair: &Pair) -> Result<Scalability, String> {
 /// The fitted law as evidence.
 fn law_evidence(scaling: &Scalability) -> Vec<Evidence> {
     let source = "universal scalability law over the windows watched";
-    let bounds = |name: &str, of: Interval| {
-        let name = format!("{name} ({:.4} … {:.4})", of.low, of.high);
-        Evidence::new(&name, of.mid, "share", source)
+    let bounded = |kind: &EvidenceKind, of: Interval| {
+        let bounds = format!("({:.4} … {:.4})", of.low, of.high);
+        Evidence::new(kind, of.mid, source).noted(&bounds)
     };
     let mut evidence = vec![
-        bounds("contention, what one at a time does", scaling.contention),
-        bounds("coherency, what each pair takes to agree", scaling.coherency),
+        bounded(&evidence::CONTENTION, scaling.contention),
+        bounded(&evidence::COHERENCY, scaling.coherency),
     ];
-    let peak = "requests at once from which on less gets done";
-    evidence.extend(scaling.peak.map(|peak_at| Evidence::new(peak, peak_at, "count", source)));
+    evidence.extend(scaling.peak.map(|peak| Evidence::new(&evidence::PEAK, peak, source)));
     evidence
 }
 
@@ -171,13 +167,15 @@ fn lock_evidence(activity: &Activity, pair: &Pair) -> Vec<Evidence> {
         activity.sum(counts).0
     };
     [
-        ("latches (futex)", Doing::Futex),
-        ("waits for peers (row locks)", Doing::PollPeer),
-        ("memory map of the process", Doing::Fault),
+        (&evidence::LATCHES, Doing::Futex),
+        (&evidence::PEERS, Doing::PollPeer),
+        (&evidence::MEMORY_MAP, Doing::Fault),
     ]
     .into_iter()
-    .map(|(name, doing)| Evidence::new(name, part(doing), "s", "scheduler's events"))
-    .filter(|evidence| !matches!(evidence.value, untax_core::finding::Value::Number(s) if s <= 0.0))
+    .map(|(kind, doing)| Evidence::new(kind, part(doing), "scheduler's events"))
+    .filter(
+        |evidence| !matches!(evidence.value, untax_core::evidence::Value::Number(s) if s <= 0.0),
+    )
     .collect()
 }
 

@@ -1,5 +1,6 @@
 //! `mysql-temp-files`: queries of MySQL or MariaDB spill to temporary files.
 
+use crate::evidence;
 use crate::model::disk_charges;
 use crate::model::disk_charges::Charged;
 use crate::model::memory_shortage;
@@ -184,14 +185,15 @@ fn finding(window: &Window, pair: &Pair, seen: &Seen) -> Says {
     let Seen { rate, pages, bytes, .. } = *seen;
     let mut evidence = Vec::new();
     let status = "SHOW GLOBAL STATUS, Created_tmp_disk_tables";
-    evidence.extend(rate.map(|r| Evidence::new("temporary tables on disk", r, "1/s", status)));
+    evidence.extend(rate.map(|r| Evidence::new(&evidence::TEMPORARY_TABLES, r, status)));
     let status = "SHOW GLOBAL STATUS, Aria_pagecache_*";
-    evidence.extend(pages.map(|p| Evidence::new("pages read and written for them", p, "", status)));
+    evidence.extend(pages.map(|p| Evidence::new(&evidence::TEMPORARY_PAGES, p, status)));
     let source = "block requests, traced";
-    evidence.extend(bytes.map(|b| Evidence::new("temporary files' I/O", b.0, "bytes", source)));
+    evidence.extend(bytes.map(|b| Evidence::new(&evidence::TEMPORARY_BYTES, b.0, source)));
     for name in ["tmp_table_size", "max_heap_table_size", "tmpdir"] {
         let setting = pair.end.setting(name).into_value();
-        evidence.extend(setting.map(|value| Evidence::new(name, value, "", "SHOW VARIABLES")));
+        let shown = |value| Evidence::new(&evidence::SETTING, value, "SHOW VARIABLES").of(name);
+        evidence.extend(setting.map(shown));
     }
     let amount = seen.summary();
     let fix = "raise tmp_table_size, or give the queries an index; tmpdir on another disk";

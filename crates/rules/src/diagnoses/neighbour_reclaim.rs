@@ -1,5 +1,6 @@
 //! `neighbour-reclaim`: the database frees memory because others take it.
 
+use crate::evidence;
 use crate::model::accounting;
 use crate::model::memory_limits::Neighbours;
 use crate::model::memory_limits::neighbours;
@@ -73,18 +74,18 @@ fn finding(stall: &Stall, neighbours: &Neighbours, pair: &Pair) -> Says {
         None => "of the machine's".to_owned(),
     };
     let mut evidence = vec![Evidence::new(
-        "taken by others",
+        &evidence::TAKEN_BY_OTHERS,
         neighbours.part,
-        "share",
         "pgsteal and memory.current, or pgpgin of memory.stat",
     )];
     for group in neighbours.groups.iter().take(3) {
         let per_s = group.taken_pages as f64 / pair.seconds.max(f64::EPSILON);
-        let name = format!("taken by {}", group.cgroup);
-        evidence.push(Evidence::new(&name, per_s, "pages/s", "its memory.stat"));
+        let taken = Evidence::new(&evidence::TAKEN_BY, per_s, "its memory.stat");
+        evidence.push(taken.of(&group.cgroup));
         if let Some(stalled_s) = group.stalled_s.value() {
-            let name = format!("{} waited for memory", group.cgroup);
-            evidence.push(Evidence::new(&name, stalled_s.0, "s", "its memory.pressure, some"));
+            let source = "its memory.pressure, some";
+            let waited = Evidence::new(&evidence::WAITED_FOR_MEMORY, stalled_s.0, source);
+            evidence.push(waited.of(&group.cgroup));
         }
     }
     stall::finding(

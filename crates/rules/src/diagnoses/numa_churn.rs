@@ -1,5 +1,6 @@
 //! `numa-churn`: the kernel moves the database's pages between NUMA nodes.
 
+use crate::evidence;
 use crate::model::without_tax::{self, Words};
 use crate::rule::{Rule, TaxBase};
 use untax_core::window::Pair;
@@ -123,8 +124,8 @@ fn finding_and_gap(database: Option<&str>, rates: &Rates) -> Vec<Diagnosis> {
         fix: "bind the database to one node or interleave it; sysctl kernel.numa_balancing=0"
             .to_owned(),
         evidence: vec![
-            Evidence::new("pages moved", moved_per_s, "1/s", source),
-            Evidence::new("hint faults", faults_per_s, "1/s", source),
+            Evidence::new(&evidence::NUMA_MOVED, moved_per_s, source),
+            Evidence::new(&evidence::NUMA_FAULTS, faults_per_s, source),
         ],
         gain: None,
         remedy: Some("numa-balancing"),

@@ -1,5 +1,6 @@
 //! `numa-remote`: the database's memory is on another NUMA node than its threads.
 
+use crate::evidence;
 use crate::model::stall::percent;
 use crate::model::without_tax::{self, Words};
 use crate::rule::{Rule, TaxBase};
@@ -7,7 +8,7 @@ use std::collections::BTreeMap;
 use untax_core::host::NumaNode;
 use untax_core::placement::{OnNode, Placement};
 use untax_core::window::Pair;
-use untax_core::{Bytes, Diagnosis, Evidence, Reading, Severity, Window};
+use untax_core::{Bytes, Diagnosis, Evidence, EvidenceKind, Reading, Severity, Window};
 
 pub const RULE: Rule = Rule {
     id: "numa-remote",
@@ -123,15 +124,15 @@ fn evaluate_one(nodes: &[NumaNode], pair: &Pair) -> Vec<Diagnosis> {
 }
 
 fn evidence(placement: &Placement, cpus: &Shares, memory: &Shares, remote: f64) -> Vec<Evidence> {
-    let on = |name: &str, shares: &Shares, source: &str| -> Vec<Evidence> {
-        let one = |(node, share): (&u32, &f64)| {
-            Evidence::new(&format!("{name} on node {node}"), *share, "share", source)
-        };
+    let on = |kind: &EvidenceKind, shares: &Shares, source: &str| -> Vec<Evidence> {
+        let one =
+            |(node, share): (&u32, &f64)| Evidence::new(kind, *share, source).of(&node.to_string());
         shares.iter().map(one).collect()
     };
-    let remote = Evidence::new("accesses to other nodes", remote, "share", "memory x threads");
-    let threads = on("threads", cpus, "Cpus_allowed_list, or the CPU in /proc/PID/stat");
-    let memory = on("memory", memory, &placement.source);
+    let remote = Evidence::new(&evidence::NUMA_REMOTE, remote, "memory x threads");
+    let threads =
+        on(&evidence::NUMA_THREADS, cpus, "Cpus_allowed_list, or the CPU in /proc/PID/stat");
+    let memory = on(&evidence::NUMA_MEMORY, memory, &placement.source);
     std::iter::once(remote).chain(memory).chain(threads).collect()
 }
 

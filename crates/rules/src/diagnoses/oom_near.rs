@@ -1,5 +1,6 @@
 //! `oom-near`: a memory limit is about to be met with nothing left to free.
 
+use crate::evidence;
 use crate::model::stall;
 use crate::model::without_tax;
 use crate::rule::{Rule, TaxBase};
@@ -114,19 +115,17 @@ fn group_finding(pair: &Pair, group: &MemoryGroup, above: bool) -> Option<Findin
     };
     let mut evidence = vec![
         Evidence::new(
-            "limit",
+            &evidence::MEMORY_LIMIT,
             limit as u64,
-            "bytes",
             format!("memory.max or memory.limit_in_bytes of {}", group.cgroup),
         ),
-        Evidence::new("cannot be freed", used as u64, "bytes", "usage less page cache and slab"),
+        Evidence::new(&evidence::MEMORY_FIXED, used as u64, "usage less page cache and slab"),
     ];
-    let pool =
-        |bytes| Evidence::new("its pool may still take", bytes as u64, "bytes", "its memory");
+    let pool = |bytes| Evidence::new(&evidence::MEMORY_TO_COME, bytes as u64, "its memory");
     evidence.extend(fills.map(pool));
-    evidence.extend(per_s.map(|s| Evidence::new("growth", s, "bytes/s", "over the window")));
+    evidence.extend(per_s.map(|s| Evidence::new(&evidence::MEMORY_GROWTH, s, "over the window")));
     if let Some(count) = group.at_limit.value() {
-        evidence.push(Evidence::new("times at its limit", *count, "count", "events or failcnt"));
+        evidence.push(Evidence::new(&evidence::AT_LIMIT, *count, "events or failcnt"));
     }
     let cgroup = pair.end.cgroup.value();
     let is_tightest = cgroup.and_then(Cgroup::tightest_memory) == Some(group);
@@ -186,13 +185,12 @@ mod tests {
     fn group(used_mib: u64) -> MemoryGroup {
         let bytes = |mib| Reading::Present(Bytes::from_mib(mib));
         MemoryGroup {
-            cgroup: "/db".to_owned(),
             max_bytes: bytes(1000),
-            high_bytes: Reading::Absent("max".to_owned()),
             usage_bytes: bytes(used_mib + 100),
             file_bytes: bytes(150),
             shmem_bytes: bytes(50),
             at_limit: Reading::Present(0),
+            ..MemoryGroup::unknown("/db", "max")
         }
     }
 

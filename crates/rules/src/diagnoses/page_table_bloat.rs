@@ -1,5 +1,6 @@
 //! `page-table-bloat`: page tables of many connections take memory.
 
+use crate::evidence;
 use crate::model::huge_pages::on_base_pages;
 use crate::rule::{Rule, TaxBase};
 use untax_core::database::Model;
@@ -58,7 +59,7 @@ fn evaluate_one(window: &Window, pair: &Pair) -> Option<Diagnosis> {
         (memory.page_table_bytes.value(), memory.shared_bytes.value())
     else {
         let why = memory.page_table_bytes.why().or(memory.shared_bytes.why()).unwrap_or_default();
-        return says(Says::Unmeasured(Unmeasured { rule: RULE.id.to_owned(), why }));
+        return says(Says::Unmeasured(Unmeasured::new(RULE.id, why)));
     };
     if (tables.0 as f64) < shared.0 as f64 * WORTH_SHARE {
         return None;
@@ -68,13 +69,12 @@ fn evaluate_one(window: &Window, pair: &Pair) -> Option<Diagnosis> {
     let of_memory = total.map(|total| tables.0 as f64 / total.0.max(1) as f64);
     let processes = database.processes();
     let mut evidence = vec![
-        Evidence::new("page tables", tables.0, "bytes", "sum of VmPTE, /proc/PID/status"),
-        Evidence::new("server processes", u64::from(processes), "count", "/proc"),
-        Evidence::new("memory that holds the data", shared.0, "bytes", "/proc/PID/maps"),
+        Evidence::new(&evidence::PAGE_TABLES, tables.0, "sum of VmPTE, /proc/PID/status"),
+        Evidence::new(&evidence::SERVER_PROCESSES, u64::from(processes), "/proc"),
+        Evidence::new(&evidence::DATA_BYTES, shared.0, "/proc/PID/maps"),
     ];
     evidence.extend(
-        of_memory
-            .map(|share| Evidence::new("of the host's memory", share, "share", "/proc/meminfo")),
+        of_memory.map(|share| Evidence::new(&evidence::PAGE_TABLE_SHARE, share, "/proc/meminfo")),
     );
     let severity = match of_memory {
         Some(share) if share >= 0.1 => Severity::High,

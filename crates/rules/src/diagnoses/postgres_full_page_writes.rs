@@ -1,5 +1,6 @@
 //! `postgres-full-page-writes`: most of the log is images of whole pages.
 
+use crate::evidence;
 use crate::model::accounting::factor;
 use crate::model::disk_charges;
 use crate::model::disk_limit;
@@ -81,8 +82,8 @@ const LITTLE: &str = "waiting for them takes less than 2 % of its time";
 
 fn finding(window: &Window, pair: &Pair, images: f64, rate: f64) -> Says {
     let mut evidence = evidence(window, pair);
-    evidence.insert(0, Evidence::new("log", rate, "bytes/s", "pg_stat_wal.wal_bytes"));
-    evidence.insert(0, Evidence::new("images of the log", images, "share", "pg_stat_wal.wal_fpi"));
+    evidence.insert(0, Evidence::new(&evidence::LOG_RATE, rate, "pg_stat_wal.wal_bytes"));
+    evidence.insert(0, Evidence::new(&evidence::LOG_IMAGES, images, "pg_stat_wal.wal_fpi"));
     let fix = "a larger max_wal_size and checkpoint_timeout";
     let what = format!("{} of the log is images of whole pages", percent(images));
     let (what, fix) = if full_page_images::are_compressed(pair) {
@@ -143,11 +144,12 @@ fn evidence(window: &Window, pair: &Pair) -> Vec<Evidence> {
     let mut evidence = Vec::new();
     if let [Some(timed), Some(asked)] = checkpoints {
         let source = "pg_stat_bgwriter or pg_stat_checkpointer";
-        evidence.push(Evidence::new("checkpoints", timed + asked, "count", source));
+        evidence.push(Evidence::new(&evidence::CHECKPOINTS, timed + asked, source));
     }
     for name in ["wal_compression", "max_wal_size", "checkpoint_timeout"] {
         let setting = pair.end.setting(name).into_value();
-        evidence.extend(setting.map(|value| Evidence::new(name, value, "", "pg_settings")));
+        let shown = |value| Evidence::new(&evidence::SETTING, value, "pg_settings").of(name);
+        evidence.extend(setting.map(shown));
     }
     let writes = window.io.value().and_then(|io| {
         let mut own = io.flows_of(&pair.end.id);
@@ -155,7 +157,7 @@ fn evidence(window: &Window, pair: &Pair) -> Vec<Evidence> {
     });
     evidence.extend(writes.map(|log| {
         let source = format!("block requests on {}, traced", log.device);
-        Evidence::new("log writes: busiest quarter second over mean", log.burst, "", source)
+        Evidence::new(&evidence::LOG_BURST, log.burst, source)
     }));
     evidence
 }

@@ -1,5 +1,6 @@
 //! `reclaim-stall`: the database's threads free memory, or wait for it.
 
+use crate::evidence;
 use crate::model::memory_limits;
 use crate::model::memory_limits::neighbours;
 use crate::model::memory_shortage;
@@ -8,7 +9,7 @@ use crate::rule::{Rule, TaxBase};
 use untax_core::database::{Cgroup, MemoryGroup};
 use untax_core::finding::Says;
 use untax_core::window::Pair;
-use untax_core::{Diagnosis, Evidence, Reading, Window};
+use untax_core::{Diagnosis, Evidence, EvidenceKind, Reading, Window};
 
 pub const RULE: Rule = Rule {
     id: "reclaim-stall",
@@ -97,22 +98,17 @@ const FIX_OF_ANY: &str = "raise the limit that is in the way, or give the databa
 
 fn evidence(group: &MemoryGroup) -> Vec<Evidence> {
     let mut evidence = Vec::new();
-    let mut add = |name: &str, bytes: &Reading<untax_core::Bytes>, source: &str| {
+    let mut add = |kind: &EvidenceKind, bytes: &Reading<untax_core::Bytes>, source: &str| {
         if let Some(bytes) = bytes.value() {
-            evidence.push(Evidence::new(name, bytes.0, "bytes", source));
+            evidence.push(Evidence::new(kind, bytes.0, source));
         }
     };
-    add("limit", &group.max_bytes, "memory.max or memory.limit_in_bytes");
-    add("high", &group.high_bytes, "memory.high");
-    add("charged", &group.usage_bytes, "memory.current or memory.usage_in_bytes");
-    add("page cache, and slab that can be freed", &group.file_bytes, "memory.stat");
+    add(&evidence::MEMORY_LIMIT, &group.max_bytes, "memory.max or memory.limit_in_bytes");
+    add(&evidence::MEMORY_HIGH, &group.high_bytes, "memory.high");
+    add(&evidence::MEMORY_CHARGED, &group.usage_bytes, "memory.current or memory.usage_in_bytes");
+    add(&evidence::MEMORY_CACHE, &group.file_bytes, "memory.stat");
     if let Some(count) = group.at_limit.value() {
-        evidence.push(Evidence::new(
-            "times at its limit",
-            *count,
-            "count",
-            "memory.events or failcnt",
-        ));
+        evidence.push(Evidence::new(&evidence::AT_LIMIT, *count, "memory.events or failcnt"));
     }
     evidence
 }

@@ -1,5 +1,6 @@
 //! `redis-network-bound`: one thread of Redis spends its time in the network stack.
 
+use crate::evidence;
 use crate::model::accounting::{self, Demand, factor};
 use crate::model::connections;
 use crate::model::event_loop::Counts;
@@ -127,11 +128,11 @@ fn finding(
     // A plan with them is to bring what is said.
     let by_threads = threads >= WORTH_GAIN.max(batches);
     let mut evidence = vec![
-        Evidence::new("in the kernel", system_s, "s", "stime, /proc/PID/stat"),
-        Evidence::new("on CPU", demand.on_cpu_s, "s", "scheduler"),
+        Evidence::new(&evidence::SYSTEM_TIME, system_s, "stime, /proc/PID/stat"),
+        Evidence::new(&evidence::CPU_TIME, demand.on_cpu_s, "scheduler"),
     ];
     let source = "INFO, total_reads_processed";
-    evidence.extend(together.map(|t| Evidence::new("requests at a time", t, "", source)));
+    evidence.extend(together.map(|t| Evidence::new(&evidence::REQUESTS_AT_ONCE, t, source)));
     Some(Says::Found(Finding {
         evidence,
         tax: Some(Tax::new(

@@ -1,5 +1,6 @@
 //! `sandboxed-runtime`: the database runs on another kernel than the machine's.
 
+use crate::evidence;
 use crate::model::accounting::{self, Demand, factor};
 use crate::model::sandbox::is_sandbox;
 use crate::model::stall::{self, IDLE_SHARE, percent};
@@ -95,9 +96,9 @@ fn tax_parts(window: &Window, pair: &Pair) -> Option<(Interval, f64, f64)> {
 
 fn diagnose(window: &Window, pair: &Pair, runtime: &str, source: &str) -> Vec<Diagnosis> {
     let fix = "a runtime without a sandbox for a database that is trusted; see untax explain";
-    let sandbox = Evidence::new("sandbox", runtime, "", source);
+    let sandbox = Evidence::new(&evidence::SANDBOX, runtime, source);
     if let Some((taken, own, had)) = tax_parts(window, pair) {
-        let own = Evidence::new("its own program", own, "share of time on CPU", "/proc/PID/stat");
+        let own = Evidence::new(&evidence::OWN_PROGRAM, own, "/proc/PID/stat");
         // What was stolen of it comes back with it, and is the tax of another rule.
         let (share, gain) = (taken.scale(had), Gain::from(taken.map(factor)));
         let finding = Finding {
@@ -141,7 +142,8 @@ fn unchecked_sandboxes(window: &Window) -> Option<Diagnosis> {
         return None;
     }
     let evidence = unseen.iter().map(|sandbox| {
-        Evidence::new(name(&sandbox.runtime), u64::from(sandbox.pid), "pid", "/proc/PID/exe")
+        let pid = u64::from(sandbox.pid);
+        Evidence::new(&evidence::SANDBOX_PID, pid, "/proc/PID/exe").of(name(&sandbox.runtime))
     });
     Some(Diagnosis {
         database: None,

@@ -1,5 +1,6 @@
 //! `shared-filesystem`: others use the filesystem or the device of the database.
 
+use crate::evidence;
 use crate::model::accounting;
 use crate::model::disk_charges;
 use crate::model::disk_charges::Charged;
@@ -190,17 +191,13 @@ fn evidence(io: &Io, pair: &Pair) -> Vec<Evidence> {
     let id = pair.end.id.as_str();
     let mut evidence = disk_requests::evidence(io, id);
     evidence.push(Evidence::new(
-        "chance to meet the disk busy with others",
+        &evidence::DISK_CROWD,
         occupied_part(io, id),
-        "share",
         "/proc/diskstats, block requests traced",
     ));
     let writers = io.writers.value().into_iter().flatten();
     let others = writers.filter(|writer| writer.database.as_deref() != Some(id));
-    evidence.extend(others.take(3).map(|writer| {
-        let name = format!("written by {} ({})", writer.comm, writer.cgroup);
-        Evidence::new(&name, writer.written_bytes.0, "bytes", format!("/proc/{}/io", writer.pid))
-    }));
+    evidence.extend(others.take(3).map(disk_requests::written_by));
     evidence
 }
 

@@ -1,5 +1,6 @@
 //! `short-connections`: clients connect anew for a few requests.
 
+use crate::evidence;
 use crate::model::cold_caches::catalog_share;
 use crate::model::connections::{Counts, cost, counts, is_unsampled};
 use crate::model::process_starts::{serving_part, started_per_s};
@@ -84,9 +85,9 @@ const LITTLE: &str = "what connections cost it is less than 2 % of its time";
 
 fn of_processes(stall: &Stall, pair: &Pair, per_s: f64) -> Says {
     let filling = catalog_share(pair).map(|filling| {
-        Evidence::new("accesses to catalogs", filling.of_all, "share", "pg_stat_get_blocks_fetched")
+        Evidence::new(&evidence::CATALOG_ACCESSES, filling.of_all, "pg_stat_get_blocks_fetched")
     });
-    let started = Evidence::new("processes started", per_s, "1/s", "scheduler's events");
+    let started = Evidence::new(&evidence::PROCESSES_STARTED, per_s, "scheduler's events");
     stall::finding(
         RULE.id,
         stall,
@@ -118,8 +119,8 @@ fn of_counts(window: &Window, pair: &Pair) -> Option<Says> {
     let summary = format!("{per_s:.0} connections a second, of {each:.1} requests each");
     let fix = "keep connections open: a pool in the application, or a proxy that pools".to_owned();
     let evidence = vec![
-        Evidence::new("connections", per_s, "1/s", connections),
-        Evidence::new("requests", each * per_s, "1/s", requests),
+        Evidence::new(&evidence::CONNECTIONS_PER_S, per_s, connections),
+        Evidence::new(&evidence::REQUESTS_PER_S, each * per_s, requests),
     ];
     let remedy = Some("pooler");
     let often = each * WORTH_CONNECTIONS <= 1.0;

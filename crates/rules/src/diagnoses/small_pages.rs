@@ -1,5 +1,6 @@
 //! `small-pages`: the data of a database sits on base pages.
 
+use crate::evidence;
 use crate::model::base_pages::{Cost, Data};
 use crate::model::stall::IDLE_SHARE;
 use crate::rule::{Rule, TaxBase};
@@ -50,8 +51,7 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
 
 fn evaluate_one(window: &Window, pair: &Pair) -> Vec<Diagnosis> {
     let says = |says| Diagnosis { database: Some(pair.end.id.clone()), says };
-    let unmeasured =
-        |why: String| says(Says::Unmeasured(Unmeasured { rule: RULE.id.to_owned(), why }));
+    let unmeasured = |why: String| says(Says::Unmeasured(Unmeasured::new(RULE.id, why)));
     let data = match Data::of(window, pair) {
         Ok(Some(data)) => data,
         Ok(None) => return Vec::new(),
@@ -124,8 +124,8 @@ fn fix(pair: &Pair, bytes: Bytes) -> String {
 fn memory_evidence(pair: &Pair, bytes: Bytes, page: Bytes) -> Vec<Evidence> {
     let maps = format!("/proc/{}/maps", pair.end.pid);
     vec![
-        Evidence::new("memory that holds the data", bytes.0, "bytes", maps.clone()),
-        Evidence::new("page size behind it", page.0, "bytes", maps),
+        Evidence::new(&evidence::DATA_BYTES, bytes.0, maps.clone()),
+        Evidence::new(&evidence::PAGE_SIZE, page.0, maps),
     ]
 }
 
@@ -133,7 +133,7 @@ fn memory_evidence(pair: &Pair, bytes: Bytes, page: Bytes) -> Vec<Evidence> {
 fn reach(window: &Window, page: Bytes) -> Option<Evidence> {
     let tlbs = window.end.host.tlb.value()?;
     let reach = tlb_reach(tlbs, page)?;
-    Some(Evidence::new("TLB reach at that page size", reach.0, "bytes", "CPUID"))
+    Some(Evidence::new(&evidence::TLB_REACH, reach.0, "CPUID"))
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! `storage-remote`: the database's files are behind a network.
 
+use crate::evidence;
 use crate::model::disk_charges;
 use crate::model::disk_charges::Charged;
 use crate::model::disk_requests;
@@ -81,7 +82,7 @@ fn finding(window: &Window, pair: &Pair, far: &[&Place]) -> Says {
         .iter()
         .filter_map(|place| {
             let source = format!("mountinfo and sysfs: {}", place.directory);
-            Some(Evidence::new(place.role.name(), network(place)?, "", source))
+            Some(Evidence::new(&evidence::STORAGE, network(place)?, source).of(place.role.name()))
         })
         .collect();
     evidence.extend(

@@ -1,5 +1,6 @@
 //! `tcp-retransmit`: the network loses what the database or its clients send.
 
+use crate::evidence;
 use crate::model::accounting::factor;
 use crate::model::stall::{self, Stall, percent};
 use crate::rule::{Rule, TaxBase};
@@ -186,8 +187,12 @@ fn others_losses(counts: &Counts) -> Says {
     let lost = counts.part_of_all(counts.all.retransmitted_segments as f64);
     Says::Found(Finding {
         evidence: vec![
-            Evidence::new("lost by all", lost, "share", "RetransSegs over OutSegs + RetransSegs"),
-            Evidence::new("its part", counts.own_part(), "share", OF_PORTS),
+            Evidence::new(
+                &evidence::RETRANSMIT_SHARE_OF_ALL,
+                lost,
+                "RetransSegs over OutSegs + RetransSegs",
+            ),
+            Evidence::new(&evidence::RETRANSMIT_OWN, counts.own_part(), OF_PORTS),
         ],
         ..Finding::new(
             RULE.id,
@@ -206,20 +211,19 @@ const OF_PORTS: &str = "connections with its ports, tcp_retransmit_skb";
 fn evidence(counts: &Counts, per_s: f64) -> Vec<Evidence> {
     let all = &counts.all;
     let source = counts.own.map_or("RetransSegs, /proc/PID/net/snmp", |_| OF_PORTS);
-    let part = counts.own.map(|_| Evidence::new("its part", counts.own_part(), "share", OF_PORTS));
+    let part =
+        counts.own.map(|_| Evidence::new(&evidence::RETRANSMIT_OWN, counts.own_part(), OF_PORTS));
     let counted = [
-        Evidence::new("sent again", per_s, "1/s", source),
-        Evidence::new("time-outs", all.timeouts, "count", "TCPTimeouts of its network, netstat"),
+        Evidence::new(&evidence::RETRANSMITS, per_s, source),
+        Evidence::new(&evidence::TCP_TIMEOUTS, all.timeouts, "TCPTimeouts of its network, netstat"),
         Evidence::new(
-            "lost",
+            &evidence::RETRANSMIT_SHARE,
             counts.lost_share(),
-            "share",
             "sent again over OutSegs + RetransSegs",
         ),
         Evidence::new(
-            "not accepted",
+            &evidence::LISTEN_OVERFLOWS,
             all.listen_overflows,
-            "count",
             "ListenOverflows of its network, netstat",
         ),
     ];

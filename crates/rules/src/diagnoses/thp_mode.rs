@@ -1,5 +1,6 @@
 //! `thp-mode`: transparent huge pages set against what the engine wants.
 
+use crate::evidence;
 use crate::rule::{Rule, TaxBase};
 use untax_core::finding::Says;
 use untax_core::host::Thp;
@@ -50,7 +51,7 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
         Reading::Absent(_) => return Vec::new(),
         gap => {
             let why = gap.why().unwrap_or_default();
-            let says = Says::Unmeasured(Unmeasured { rule: RULE.id.to_owned(), why });
+            let says = Says::Unmeasured(Unmeasured::new(RULE.id, why));
             return vec![Diagnosis { database: None, says }];
         }
     };
@@ -68,7 +69,7 @@ fn evaluate_one(thp: &Thp, database: &Database) -> Option<Diagnosis> {
         Reading::Absent(_) => return None,
         gap => {
             let why = gap.why().unwrap_or_default();
-            return says(Says::Unmeasured(Unmeasured { rule: RULE.id.to_owned(), why }));
+            return says(Says::Unmeasured(Unmeasured::new(RULE.id, why)));
         }
     };
     let always = thp.enabled == "always";
@@ -121,14 +122,13 @@ fn fix(database: &Database) -> &'static str {
 fn finding(thp: &Thp, database: &Database, severity: Severity, wanted: &str, fix: &str) -> Finding {
     let mode = "/sys/kernel/mm/transparent_hugepage/enabled";
     let mut evidence = vec![
-        Evidence::new("THP mode", thp.enabled.clone(), "", mode),
-        Evidence::new("wanted", wanted, "", RULE.sources.join("; ")),
+        Evidence::new(&evidence::THP_MODE, thp.enabled.clone(), mode),
+        Evidence::new(&evidence::THP_WANTED, wanted, RULE.sources.join("; ")),
     ];
     evidence.extend(thp.defrag.value().map(|defrag| {
         Evidence::new(
-            "THP defrag",
+            &evidence::THP_DEFRAG,
             defrag.clone(),
-            "",
             "/sys/kernel/mm/transparent_hugepage/defrag",
         )
     }));
@@ -137,7 +137,7 @@ fn finding(thp: &Thp, database: &Database, severity: Severity, wanted: &str, fix
             .memory
             .anon_huge_bytes
             .value()
-            .map(|bytes| Evidence::new("its memory in THP", bytes.0, "bytes", "AnonHugePages")),
+            .map(|bytes| Evidence::new(&evidence::THP_BYTES, bytes.0, "AnonHugePages")),
     );
     let version = database.version.value().map_or(String::new(), |v| format!(" {v}"));
     Finding {
@@ -170,13 +170,12 @@ fn conflict(thp: &Thp, databases: &[Database]) -> Option<Diagnosis> {
     let finding = Finding {
         evidence: vec![
             Evidence::new(
-                "THP mode",
+                &evidence::THP_MODE,
                 thp.enabled.clone(),
-                "",
                 "/sys/kernel/mm/transparent_hugepage/enabled",
             ),
-            Evidence::new("wants always", on.id.clone(), "", "engine and version"),
-            Evidence::new("wants it off", off.id.clone(), "", "engine and version"),
+            Evidence::new(&evidence::THP_WANTS_ON, on.id.clone(), "engine and version"),
+            Evidence::new(&evidence::THP_WANTS_OFF, off.id.clone(), "engine and version"),
         ],
         remedy: Some("thp".to_owned()),
         ..Finding::new(

@@ -1,5 +1,6 @@
 //! `too-many-connections`: many more connections are at work than there are CPUs.
 
+use crate::evidence;
 use crate::model::accounting::Demand;
 use crate::model::base_pages;
 use crate::model::cpus;
@@ -91,17 +92,17 @@ fn finding(window: &Window, pair: &Pair, activity: &Activity, cpus: f64) -> Opti
         return None;
     }
     let mut evidence = vec![
-        Evidence::new("connections at work", at_work, "threads", "scheduler's events, mean"),
-        Evidence::new("wanted a CPU at once", at_once, "threads", "scheduler's events, mean"),
-        Evidence::new("CPUs", cpus, "count", "Cpus_allowed_list and limits"),
+        Evidence::new(&evidence::AT_WORK, at_work, "scheduler's events, mean"),
+        Evidence::new(&evidence::WANTING_CPU, at_once, "scheduler's events, mean"),
+        Evidence::new(&evidence::CPUS, cpus, "Cpus_allowed_list and limits"),
     ];
     if let Some(connections) = pair.end.connections.value() {
-        evidence.push(Evidence::new("connections", u64::from(*connections), "count", "the server"));
+        evidence.push(Evidence::new(&evidence::CONNECTIONS, u64::from(*connections), "the server"));
     }
     if let Some(coldness) = &priced {
         let clock = "clock_timestamp() - transaction_timestamp()";
-        evidence.push(Evidence::new("a statement, cold", coldness.cold_ns / 1e9, "s", clock));
-        evidence.push(Evidence::new("the same, warm", coldness.warm_ns / 1e9, "s", clock));
+        evidence.push(Evidence::new(&evidence::STATEMENT_COLD, coldness.cold_ns / 1e9, clock));
+        evidence.push(Evidence::new(&evidence::STATEMENT_WARM, coldness.warm_ns / 1e9, clock));
     }
     let by_tax = tax.map_or(Severity::Medium, |tax| stall::severity(tax.mid));
     let by_queue = if is_queue { Severity::Medium } else { Severity::Low };

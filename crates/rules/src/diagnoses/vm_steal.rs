@@ -1,5 +1,6 @@
 //! `vm-steal`: the hypervisor runs other guests on the CPUs meanwhile.
 
+use crate::evidence;
 use crate::model::accounting::{Demand, factor};
 use crate::model::cpus;
 use crate::model::stall::{self, percent};
@@ -63,8 +64,8 @@ fn evaluate_one(window: &Window, pair: &Pair) -> Reading<Option<Says>> {
             let gain = Interval::new(low, mid, factor(share.high));
             Some(Says::Found(Finding {
                 evidence: vec![
-                    Evidence::new("stolen", steal_s, "s", "/proc/stat, steal"),
-                    Evidence::new("stolen of the time wanted", stolen, "share", "/proc/stat"),
+                    Evidence::new(&evidence::STOLEN, steal_s, "/proc/stat, steal"),
+                    Evidence::new(&evidence::STOLEN_SHARE, stolen, "/proc/stat"),
                 ],
                 tax: Some(Tax::new(
                     share,

@@ -1,5 +1,6 @@
 //! Limits of control groups on requests to disks: whether one holds a database's requests back.
 
+use crate::evidence;
 use crate::model::disk_requests;
 use crate::model::stall::Stall;
 use untax_core::activity::Doing;
@@ -65,12 +66,12 @@ pub fn waiting(window: &Window, pair: &Pair) -> f64 {
 
 /// A limit as evidence words it.
 pub fn evidence(limit: &IoLimit) -> Evidence {
-    let (what, unit) = match limit.what {
-        Limited::Reads => ("limit of reads", "1/s"),
-        Limited::Writes => ("limit of writes", "1/s"),
-        Limited::ReadBytes => ("limit of bytes read", "bytes/s"),
-        Limited::WrittenBytes => ("limit of bytes written", "bytes/s"),
+    let kind = match limit.what {
+        Limited::Reads => &evidence::LIMIT_READS,
+        Limited::Writes => &evidence::LIMIT_WRITES,
+        Limited::ReadBytes => &evidence::LIMIT_READ_BYTES,
+        Limited::WrittenBytes => &evidence::LIMIT_WRITTEN_BYTES,
     };
     let source = format!("io.max or blkio.throttle of {}, device {}", limit.cgroup, limit.device);
-    Evidence::new(what, limit.per_s as f64, unit, source)
+    Evidence::new(kind, limit.per_s as f64, source)
 }

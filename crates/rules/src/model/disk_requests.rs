@@ -1,8 +1,9 @@
 //! A database's requests to block devices: which of them its threads wait for, and for how long.
 
+use crate::evidence;
 use crate::model::stall::Stall;
 use untax_core::activity::{Doing, Part, Spent};
-use untax_core::io::{Behind, Direction, Flow, Place, Role};
+use untax_core::io::{Behind, Direction, Flow, Place, Role, Writer};
 use untax_core::window::Pair;
 use untax_core::{Evidence, Io, Reading, Window};
 
@@ -160,12 +161,20 @@ pub fn evidence(io: &Io, database: &str) -> Vec<Evidence> {
         let what = format!("{} {}", flow.role.name(), flow.direction.name());
         let source = format!("block requests on {}, traced", flow.device);
         [
-            Evidence::new(&format!("{what}: mean time"), flow.latency.mean_s.0, "s", &*source),
-            Evidence::new(&format!("{what}: 99 %"), flow.latency.p99_s.0, "s", &*source),
-            Evidence::new(&format!("{what}s"), flow.requests as f64 / seconds, "1/s", source),
+            Evidence::new(&evidence::DISK_MEAN, flow.latency.mean_s.0, &*source).of(&what),
+            Evidence::new(&evidence::DISK_P99, flow.latency.p99_s.0, &*source).of(&what),
+            Evidence::new(&evidence::DISK_REQUESTS, flow.requests as f64 / seconds, source)
+                .of(&what),
         ]
     };
     flows.iter().take(2).flat_map(of).collect()
+}
+
+/// How much one process wrote.
+pub fn written_by(writer: &Writer) -> Evidence {
+    let source = format!("/proc/{}/io", writer.pid);
+    let writing = format!("{} ({})", writer.comm, writer.cgroup);
+    Evidence::new(&evidence::WRITTEN_BY, writer.written_bytes.0, source).of(&writing)
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Page faults on the shared memory of a database: what mapping it costs each new server process.
 
+use crate::evidence;
 use crate::model::accounting::Demand;
 use crate::model::cpu_cost::CpuCost;
 use untax_core::reading::Gap;
@@ -56,14 +57,12 @@ fn calculated_time(
         pair.growth("system time", |d| d.counters.system_s.clone().map(|s| s.0)).into_result()?;
     // Faults are served in the kernel: they cannot have taken more than the system time.
     let taken_s = shared.times(penalty).scale(faults / 1e9).clamp(0.0, system_s);
-    let evidence =
-        Evidence::new("penalty of one minor fault", penalty.mid / 1e9, "s", "calibrated here");
+    let evidence = Evidence::new(&evidence::FAULT_PENALTY, penalty.mid / 1e9, "calibrated here");
     Ok((taken_s, vec![evidence]))
 }
 
 fn sampled_evidence(share: Interval) -> Vec<Evidence> {
-    let name = "page faults on shared memory, of its time on CPU";
-    vec![Evidence::new(name, share.mid, "share", "stacks, sampled")]
+    vec![Evidence::new(&evidence::FAULTING_SHARE, share.mid, "stacks, sampled")]
 }
 
 fn ended_faults(database: &Database) -> Reading<f64> {
@@ -76,8 +75,8 @@ fn ended_faults(database: &Database) -> Reading<f64> {
 fn fault_evidence(pair: &Pair, faults: f64, shared: f64) -> Vec<Evidence> {
     let per_second = faults / pair.seconds;
     vec![
-        Evidence::new("minor faults", per_second, "1/s", "/proc/PID/stat, ended ones included"),
-        Evidence::new("of them on shared memory", shared, "share", "RssShmem of the processes"),
+        Evidence::new(&evidence::MINOR_FAULTS, per_second, "/proc/PID/stat, ended ones included"),
+        Evidence::new(&evidence::SHARED_FAULTS, shared, "RssShmem of the processes"),
     ]
 }
 

@@ -1,5 +1,6 @@
 //! Page walks: what touching data costs more on small pages.
 
+use crate::evidence;
 use crate::model::cpu_cost::CpuCost;
 use untax_core::calibration::{MAPPED_BY_BYTE, TouchPenalty};
 use untax_core::database::{Accesses, Model};
@@ -31,16 +32,14 @@ pub fn cost(window: &Window, pair: &Pair) -> Reading<CpuCost> {
             method: format!("{} x pages touched x calibrated penalty", accesses.counter),
             evidence: vec![
                 Evidence::new(
-                    "accesses to cached data",
+                    &evidence::CACHE_ACCESSES,
                     growth / pair.seconds,
-                    "1/s",
                     accesses.counter.clone(),
                 ),
-                Evidence::new("pages touched by an access", each.mid, "pages", "engine model"),
+                Evidence::new(&evidence::PAGES_PER_ACCESS, each.mid, "engine model"),
                 Evidence::new(
-                    "penalty of a touch on small pages",
+                    &evidence::TOUCH_PENALTY,
                     extra.mid / 1e9,
-                    "s",
                     format!("calibrated here over {}", penalty.working_set_bytes),
                 ),
             ],

@@ -349,9 +349,10 @@ pub fn per_database(
     let diagnosis = |pair: Pair| {
         let reading = evaluate(&pair);
         let why = reading.why();
-        let says = reading.into_value().flatten().or_else(|| {
-            why.map(|why| Says::Unmeasured(Unmeasured { rule: rule.to_owned(), why }))
-        })?;
+        let says = reading
+            .into_value()
+            .flatten()
+            .or_else(|| why.map(|why| Says::Unmeasured(Unmeasured::new(rule, why))))?;
         Some(Diagnosis { database: Some(pair.end.id.clone()), says })
     };
     window.databases().filter_map(diagnosis).collect()

@@ -30,7 +30,7 @@ pub fn finding_and_gap(rule: &str, database: Option<&str>, words: Words) -> Vec<
         remedy: words.remedy.map(str::to_owned),
         ..Finding::new(rule, words.severity, words.summary, words.fix)
     };
-    let gap = Unmeasured { rule: rule.to_owned(), why: format!("tax: {}", words.why) };
+    let gap = Unmeasured::new(rule, format!("tax: {}", words.why));
     let says = [Says::Found(finding), Says::Unmeasured(gap)];
     says.map(|says| Diagnosis { database: database.map(str::to_owned), says }).into()
 }
@@ -46,7 +46,7 @@ pub fn with_reasons(
             let id = diagnosis.database.as_deref()?;
             let pair = window.databases().find(|pair| pair.end.id == id)?;
             let why = format!("tax: {}", why(&pair));
-            let says = Unmeasured { rule: finding.rule.clone(), why };
+            let says = Unmeasured::new(&finding.rule, why);
             Some(Diagnosis { says: Says::Unmeasured(says), ..diagnosis.clone() })
         }
         _ => None,
@@ -58,6 +58,6 @@ pub fn with_reasons(
 
 /// What could not be measured of a database, or of the host.
 pub fn unmeasured(rule: &str, database: Option<&str>, why: String) -> Vec<Diagnosis> {
-    let says = Says::Unmeasured(Unmeasured { rule: rule.to_owned(), why });
+    let says = Says::Unmeasured(Unmeasured::new(rule, why));
     vec![Diagnosis { database: database.map(str::to_owned), says }]
 }

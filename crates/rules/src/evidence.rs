@@ -1,0 +1,257 @@
+//! Every kind of evidence that a rule gives: its id, name, unit and meaning, once.
+//!
+//! `{of}` in a name stands for the instance that a piece of evidence is about.
+
+use untax_core::EvidenceKind;
+
+macro_rules! kinds {
+    ($($name:ident: $id:literal, $text:literal, $unit:literal, $meaning:literal;)*) => {
+        $(#[doc = $meaning] pub const $name: EvidenceKind =
+            EvidenceKind { id: $id, name: $text, unit: $unit, meaning: $meaning };)*
+        /// All kinds, by subject.
+        pub static EVIDENCE: &[EvidenceKind] = &[$($name),*];
+    };
+}
+
+kinds! {
+    // Any subject.
+    SETTING: "setting", "{of}", "", "A setting of the database, in its own words.";
+    CPUS: "cpus", "CPUs", "count", "CPUs that the database may use at once.";
+    SERVER_PROCESSES: "server-processes", "server processes", "count",
+        "Processes of the database.";
+
+    // Pages.
+    DATA_BYTES: "data-memory", "memory that holds the data", "bytes",
+        "Shared memory, buffer pool or heap that the data is cached in.";
+    PAGE_SIZE: "page-size", "page size behind it", "bytes",
+        "The page size behind most of that memory.";
+    TLB_REACH: "tlb-reach", "TLB reach at that page size", "bytes",
+        "Memory that the data TLB covers with pages of that size.";
+    FAULT_PENALTY: "minor-fault-penalty", "penalty of one minor fault", "s",
+        "Time of one minor fault on shared memory, calibrated on this host.";
+    FAULTING_SHARE: "shared-fault-share", "page faults on shared memory, of its time on CPU", "share",
+        "Samples on a CPU that are in page faults on the shared memory.";
+    MINOR_FAULTS: "minor-faults", "minor faults", "1/s",
+        "Minor page faults of all its processes.";
+    SHARED_FAULTS: "minor-faults-shared", "of them on shared memory", "share",
+        "Minor faults that mapped shared memory, of all of them.";
+    CACHE_ACCESSES: "cache-accesses", "accesses to cached data", "1/s",
+        "Look-ups in the database's cache, by its own count.";
+    PAGES_PER_ACCESS: "pages-per-access", "pages touched by an access", "pages",
+        "Cold base pages that one look-up touches, by the model of the engine.";
+    TOUCH_PENALTY: "touch-penalty", "penalty of a touch on small pages", "s",
+        "Extra time of a random touch on 4 KiB pages, calibrated on this host.";
+    PAGE_TABLES: "page-tables", "page tables", "bytes", "Page tables of all its processes.";
+    PAGE_TABLE_SHARE: "page-table-share", "of the host's memory", "share",
+        "Its page tables over the memory of the host.";
+    HUGE_PAGES_NEEDED: "hugepages-needed", "pages needed", "pages",
+        "Huge pages that the database asks for.";
+    HUGE_PAGES_FREE: "hugepages-unpromised", "pages free and not promised", "pages",
+        "Pages of the pool that are neither used nor reserved.";
+    HUGE_PAGES_ASKED: "hugepages-mode", "asked", "",
+        "Whether the database asks for huge pages: on, try or off.";
+    HUGE_PAGES_AT_BOOT: "hugepages-boot", "asked for at boot", "pages",
+        "Pages of the pool on the kernel's command line.";
+    POOL_PAGES: "hugepages-pool", "in the pool", "pages", "Pages in the pool.";
+    POOL_FREE: "hugepages-free", "free", "pages", "Pages of the pool that nobody has touched.";
+    POOL_PROMISED: "hugepages-reserved", "promised", "pages",
+        "Free pages of the pool that a mapping was promised.";
+    POOL_IDLE: "hugepages-idle-memory", "idle memory", "bytes",
+        "Memory in pages of the pool that nobody uses.";
+    HUGETLB_NEEDED: "hugetlb-needed", "huge pages needed", "bytes",
+        "Huge pages that the database needs, in bytes.";
+    HUGETLB_LIMIT: "hugetlb-limit", "limit", "bytes",
+        "Limit of its control group on huge pages.";
+    HUGETLB_USED: "hugetlb-used", "touched so far", "bytes",
+        "Huge pages that are charged to its control group.";
+    THP_MODE: "thp-mode", "THP mode", "", "Mode of transparent huge pages.";
+    THP_WANTED: "thp-wanted", "wanted", "", "The mode that suits the engine.";
+    THP_DEFRAG: "thp-defrag", "THP defrag", "",
+        "When the kernel compacts memory to make huge pages.";
+    THP_BYTES: "thp-memory", "its memory in THP", "bytes",
+        "Anonymous memory of the database in transparent huge pages.";
+    THP_WANTS_ON: "thp-wants-always", "wants always", "", "The database that wants THP always.";
+    THP_WANTS_OFF: "thp-wants-off", "wants it off", "", "The database that wants THP off.";
+
+    // CPUs.
+    CPU_LIMIT: "cpu-limit", "limit", "CPUs", "CPUs that its control group may use.";
+    CPU_PERIOD: "cpu-period", "period", "s", "Period in which that quota is to last.";
+    CPU_PERIODS: "cpu-periods", "periods", "count", "Periods in which the group ran.";
+    THROTTLED_PERIODS: "throttled-periods", "throttled", "count",
+        "Periods in which the group used up its quota.";
+    NEIGHBOUR_CPUS: "neighbour-cpus", "{of}", "CPUs", "CPUs that a neighbour used.";
+    POOLER: "asked-by-pooler", "asked by way of a pooler, so these may be its clients", "",
+        "The pooler through which the database is asked.";
+    STOLEN: "stolen-time", "stolen", "s", "CPU time that the hypervisor gave to others.";
+    STOLEN_SHARE: "stolen-share", "stolen of the time wanted", "share",
+        "Stolen time over the time for which CPUs were wanted.";
+    AT_WORK: "connections-at-work", "connections at work", "threads",
+        "Threads that serve clients and are active, on average.";
+    WANTING_CPU: "connections-wanting-cpu", "wanted a CPU at once", "threads",
+        "Threads on a CPU or runnable, on average.";
+    CONNECTIONS: "connections", "connections", "count", "Client connections.";
+    STATEMENT_COLD: "statement-cold", "a statement, cold", "s",
+        "Time of a small statement after others had the CPU.";
+    STATEMENT_WARM: "statement-warm", "the same, warm", "s",
+        "Time of the same statement right after that.";
+    CATALOG_ACCESSES: "catalog-accesses", "accesses to catalogs", "share",
+        "Accesses to system catalogs, of all accesses to the cache.";
+    PROCESSES_STARTED: "processes-started", "processes started", "1/s",
+        "Server processes or threads that were started.";
+    CONNECTIONS_PER_S: "connections-per-second", "connections", "1/s",
+        "Connections that were made.";
+    REQUESTS_PER_S: "requests-per-second", "requests", "1/s",
+        "Requests that the server answered.";
+    SYSTEM_TIME: "system-time", "in the kernel", "s", "Time on CPU inside the kernel.";
+    CPU_TIME: "cpu-time", "on CPU", "s", "Time on CPU.";
+    REQUESTS_AT_ONCE: "requests-per-read", "requests at a time", "",
+        "Requests that the server takes with one read.";
+    SANDBOX: "sandbox", "sandbox", "", "The sandbox that the database runs in.";
+    OWN_PROGRAM: "sandbox-own-share", "its own program", "share of time on CPU",
+        "Time on CPU in the database's own program, not in the sandbox's kernel.";
+    SANDBOX_PID: "sandbox-pid", "{of}", "pid", "A sandbox that hides what runs in it.";
+
+    // NUMA.
+    NUMA_MOVED: "numa-pages-moved", "pages moved", "1/s",
+        "Pages that NUMA balancing moved to another node.";
+    NUMA_FAULTS: "numa-hint-faults", "hint faults", "1/s",
+        "Faults by which NUMA balancing samples accesses.";
+    NUMA_REMOTE: "numa-remote-share", "accesses to other nodes", "share",
+        "Memory on other nodes than the threads, as shares of both.";
+    NUMA_MEMORY: "numa-memory-on-node", "memory on node {of}", "share",
+        "Memory of the database on one node.";
+    NUMA_THREADS: "numa-threads-on-node", "threads on node {of}", "share",
+        "Threads of the database on one node.";
+
+    // Memory.
+    MEMORY_LIMIT: "memory-limit", "limit", "bytes", "Memory limit of the control group.";
+    MEMORY_HIGH: "memory-high", "high", "bytes",
+        "Memory from which on the control group is slowed down.";
+    MEMORY_CHARGED: "memory-charged", "charged", "bytes",
+        "Memory that is charged to the control group.";
+    MEMORY_CACHE: "memory-page-cache", "page cache, and slab that can be freed", "bytes",
+        "Memory of the group that reclaim can free.";
+    MEMORY_FIXED: "memory-unreclaimable", "cannot be freed", "bytes",
+        "Memory of the group that reclaim cannot free.";
+    MEMORY_TO_COME: "memory-to-come", "its pool may still take", "bytes",
+        "Memory that the database's cache may still fill.";
+    MEMORY_GROWTH: "memory-growth", "growth", "bytes/s",
+        "Growth of what cannot be freed.";
+    AT_LIMIT: "memory-limit-hits", "times at its limit", "count",
+        "How often the group came to its limit so far.";
+    TAKEN_BY_OTHERS: "memory-neighbour-share", "taken by others", "share",
+        "Memory that neighbours took, of all that was taken below the limit.";
+    TAKEN_BY: "memory-taken", "taken by {of}", "pages/s",
+        "Memory that one neighbouring group took.";
+    WAITED_FOR_MEMORY: "memory-wait", "{of} waited for memory", "s",
+        "Time for which some task of that group waited for memory.";
+
+    // Disks.
+    DISK_MEAN: "disk-latency-mean", "{of}: mean time", "s",
+        "Mean time of the database's requests of one kind.";
+    DISK_P99: "disk-latency-p99", "{of}: 99 %", "s",
+        "Time that 99 of 100 of these requests stay below.";
+    DISK_REQUESTS: "disk-requests", "{of}s", "1/s", "Requests of that kind.";
+    DISK_WAIT: "disk-wait-share", "waited for disks", "share",
+        "Active time in which the database waited for disks.";
+    DEVICE_BUSY: "device-busy", "{of} busy", "share", "Time in which the device had requests.";
+    DEVICE_KIND: "device-kind", "{of}", "", "What is behind the device.";
+    DISK_CROWD: "disk-neighbour-chance", "chance to meet the disk busy with others", "share",
+        "Time in which neighbours' requests had the device.";
+    WRITTEN_BY: "written-by", "written by {of}", "bytes",
+        "Data that one process wrote during the window.";
+    LONGEST_WAIT: "longest-wait", "longest wait", "s",
+        "The longest single wait inside a file call.";
+    JOURNAL_COMMIT: "journal-commit", "commit of the journal, mean", "s",
+        "Mean time of a commit of the filesystem's journal.";
+    JOURNAL_TRANSACTIONS: "journal-transactions", "journal transactions", "count",
+        "Transactions of the filesystem's journal.";
+    DIRTY: "dirty-memory", "changed, the most", "bytes",
+        "The most memory that waited to be written back.";
+    DIRTY_THRESHOLD: "dirty-threshold", "threshold", "bytes",
+        "Changed memory from which on writers are held back.";
+    WRITEBACK: "writeback-memory", "being written then", "bytes",
+        "Memory that was being written back at that moment.";
+    STORAGE: "storage", "{of}", "", "The network storage behind data, log or temporary files.";
+    LIMIT_READS: "io-limit-reads", "limit of reads", "1/s",
+        "Limit of the control group on reads.";
+    LIMIT_WRITES: "io-limit-writes", "limit of writes", "1/s",
+        "Limit of the control group on writes.";
+    LIMIT_READ_BYTES: "io-limit-read-bytes", "limit of bytes read", "bytes/s",
+        "Limit of the control group on bytes read.";
+    LIMIT_WRITTEN_BYTES: "io-limit-written-bytes", "limit of bytes written", "bytes/s",
+        "Limit of the control group on bytes written.";
+
+    // Network.
+    RETRANSMITS: "retransmits", "sent again", "1/s", "TCP segments that were sent again.";
+    RETRANSMIT_SHARE: "retransmit-share", "lost", "share",
+        "Segments sent again, of all segments sent.";
+    RETRANSMIT_SHARE_OF_ALL: "retransmit-share-network", "lost by all", "share",
+        "The same of all connections in its network namespace.";
+    RETRANSMIT_OWN: "retransmit-own-share", "its part", "share",
+        "Retransmissions of its own connections, of all in its network namespace.";
+    TCP_TIMEOUTS: "tcp-timeouts", "time-outs", "count", "Retransmission timers that ran out.";
+    LISTEN_OVERFLOWS: "listen-overflows", "not accepted", "count",
+        "Connections dropped because nobody accepted them in time.";
+    TRACKED: "conntrack-entries", "connections", "count",
+        "Entries of the kernel's table of connections.";
+    TRACKED_LIMIT: "conntrack-limit", "limit", "count", "Size of that table.";
+    TRACKED_DROPPED: "conntrack-drops", "dropped", "count",
+        "Packets dropped because the table was full.";
+    TRACKED_EVICTED: "conntrack-early-drops", "thrown out", "count",
+        "Entries evicted to make room for new ones.";
+    TRACKED_CLASHES: "conntrack-insert-failures", "not inserted", "count",
+        "Entries that two packets made at once.";
+    PACKETS: "packets", "packets", "1/s", "Packets through its network namespace.";
+    PACKETS_DROPPED: "packets-dropped", "dropped", "count", "Packets that its link dropped.";
+    LINK: "link", "link", "", "The virtual link that its packets go through.";
+    OVERLAY: "overlay", "overlay", "", "An overlay network of the host.";
+    DIGEST: "machine-id-digest", "digest of the id", "", "A digest of the machine's id.";
+    SHARED_WITH: "machine-id-shared-with", "shared with", "",
+        "Databases that see the same id.";
+
+    // Locks and engines.
+    LATCHES: "lock-wait-futex", "latches (futex)", "s", "Time asleep in futexes and semaphores.";
+    PEERS: "lock-wait-peer", "waits for peers (row locks)", "s",
+        "Time asleep until another process of the database gave a signal.";
+    MEMORY_MAP: "lock-wait-memory-map", "memory map of the process", "s",
+        "Time asleep in page faults and changes of mappings.";
+    PEER_LOCKS: "lock-share-of-peer-waits", "of waits for peers, for locks", "share",
+        "Waits for peers that are for locks, as the server says.";
+    CONTENTION: "scalability-contention", "contention, what one at a time does", "share",
+        "Work that one at a time can do, by the universal scalability law.";
+    COHERENCY: "scalability-coherency", "coherency, what each pair takes to agree", "share",
+        "Work that each pair adds, by the same law.";
+    PEAK: "scalability-peak", "requests at once from which on less gets done", "count",
+        "Requests at once at which throughput is largest.";
+    LOG_RATE: "log-rate", "log", "bytes/s", "Log that the server writes.";
+    LOG_IMAGES: "log-image-share", "images of the log", "share",
+        "Bytes of whole-page images, of all bytes of the log.";
+    CHECKPOINTS: "checkpoints", "checkpoints", "count", "Checkpoints during the window.";
+    LOG_BURST: "log-burst", "log writes: busiest quarter second over mean", "",
+        "How unsteadily the log is written: 1 is steady.";
+    TEMPORARY_TABLES: "temporary-tables", "temporary tables on disk", "1/s",
+        "Temporary tables that did not fit in memory.";
+    TEMPORARY_PAGES: "temporary-pages", "pages read and written for them", "",
+        "Pages of the engine of temporary tables that were read and written.";
+    TEMPORARY_BYTES: "temporary-bytes", "temporary files' I/O", "bytes",
+        "Requests to disks for temporary files.";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+    use untax_core::evidence::is_kebab;
+
+    #[test]
+    fn an_id_is_used_once_and_says_what_it_is() {
+        let units: BTreeMap<&str, &str> =
+            EVIDENCE.iter().map(|kind| (kind.id, kind.unit)).collect();
+        assert_eq!(units.len(), EVIDENCE.len(), "an id is used twice");
+        for kind in EVIDENCE {
+            assert!(is_kebab(kind.id), "{}", kind.id);
+            assert!(!kind.name.is_empty() && kind.meaning.ends_with('.'), "{}", kind.id);
+        }
+    }
+}
