@@ -5,13 +5,15 @@ export UNTAX_CACHE
 CARGO_TARGET_DIR ?= $(UNTAX_CACHE)/target
 export CARGO_TARGET_DIR
 
-.PHONY: help check test kubernetes bench clean
+.PHONY: help check test test-long kubernetes bench clean
 
 help:
 	@echo "make check   install what is missing, build untax, and check the databases that run here,"
 	@echo "             or a scratch PostgreSQL under load where none does"
-	@echo "make test    formatting, lints, and the tests: real servers and guest machines too (those that"
-	@echo "             kill again and again run fewer times, see SPECIFICATION.md)"
+	@echo "make test    what must pass before a change lands: formatting, lints, unit tests, short tests on"
+	@echo "             real servers, a guest machine; 25 minutes"
+	@echo "make test-long"
+	@echo "             the other tests; docs/testing.md says which"
 	@echo "make kubernetes"
 	@echo "             what plans hand over, on a cluster of one node; builds it the first time"
 	@echo "make bench   the figures of docs/results/, measured anew into target/bench/; takes nine hours"
@@ -22,6 +24,9 @@ check:
 
 test:
 	@scripts/test.sh
+
+test-long:
+	@scripts/test.sh --long
 
 kubernetes:
 	@scripts/kubernetes.sh

@@ -7,7 +7,9 @@ cd "$(dirname "$0")/.."
 report=$UNTAX_CACHE/report.html
 mkdir -p "$UNTAX_CACHE"
 scripts/needs.sh build
-cargo build --release --package untax
+# The scratch PostgreSQL too, whether or not it is needed: a second build would compile crates again,
+# as the two ask them for other features.
+cargo build --release --package untax --package untax-scenes --bin untax --example scratch
 untax=$CARGO_TARGET_DIR/release/untax
 
 # For a look that nobody asked for; the check itself is kept, so that untax plan finds it.
@@ -23,7 +25,6 @@ check() {
 if grep -q '"databases": *\[\]' "$aside/look.json"; then
     echo "No database runs here: starting a scratch PostgreSQL with load." >&2
     scripts/needs.sh check
-    cargo build --release --package untax-scenes --example scratch
     check "$CARGO_TARGET_DIR/release/examples/scratch" \
         "$untax" check --pid '{pid}' --window 10s --html "$report"
 else

@@ -10,7 +10,7 @@ cache=${UNTAX_CACHE:-$HOME/.cache/untax}
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$cache/target}
 
 if [ "${1:-}" = --if-built ] && ! tests/kubernetes/build.sh "$cache" --have; then
-    echo "skipped: Kubernetes is not built here; make kubernetes builds and tests it"
+    echo "SKIPPED: Kubernetes is not built here; make kubernetes builds and tests it"
     exit
 fi
 scripts/needs.sh build kubernetes

@@ -1,5 +1,7 @@
 //! Documents generated from the definitions they describe, so that they cannot say anything else.
 
+use crate::test::tiers;
+use crate::tidy;
 use anyhow::{Context, Result, bail};
 use clap_complete::Shell;
 use std::fmt::Write;
@@ -11,7 +13,7 @@ const NOTE: &str = "<!-- Written by `cargo xtask docs`. -->";
 
 /// Writes the documents of the source tree.
 pub fn write(root: &Path) -> Result<()> {
-    for (path, text) in documents() {
+    for (path, text) in documents(root)? {
         fs::write(root.join(path), text).with_context(|| path.to_owned())?;
     }
     Ok(())
@@ -35,22 +37,27 @@ pub fn check(root: &Path) -> Result<()> {
     let stale = |(path, text): &(&str, String)| {
         fs::read_to_string(root.join(path)).ok().as_ref() != Some(text)
     };
-    let stale: Vec<_> = documents().into_iter().filter(stale).map(|(path, _)| path).collect();
+    let stale: Vec<_> = documents(root)?.into_iter().filter(stale).map(|(path, _)| path).collect();
     if stale.is_empty() {
         return Ok(());
     }
     bail!("{} is stale; run 'cargo xtask docs' and commit what it writes", stale.join(", "))
 }
 
-fn documents() -> [(&'static str, String); 6] {
-    [
+fn documents(root: &Path) -> Result<[(&'static str, String); 7]> {
+    Ok([
         ("docs/command-line.md", command_line()),
         ("docs/rules.md", rules()),
         ("docs/facts.md", facts()),
         ("docs/engines.md", engines()),
         ("docs/experiments.md", experiments()),
         ("docs/ids.md", ids()),
-    ]
+        ("docs/testing.md", testing(&tidy::read(root)?)),
+    ])
+}
+
+fn testing(tree: &tidy::Tree) -> String {
+    format!("{NOTE}\n# What do the tests run, and where?\n\n{}", tiers::page(tree))
 }
 
 fn command_line() -> String {

@@ -8,6 +8,7 @@ mod bench;
 mod child;
 mod docs;
 mod paths;
+mod test;
 mod tidy;
 mod vm;
 
@@ -39,6 +40,8 @@ enum Tool {
         #[arg(long, value_name = "DIR")]
         out: PathBuf,
     },
+    /// Run the tests in stages, and say at the end what failed and what took longest.
+    Test(test::Arguments),
     /// Measure the figures of docs/results/ anew.
     #[command(subcommand)]
     Bench(bench::Tool),
@@ -57,6 +60,7 @@ pub fn main() -> ExitCode {
         Tool::Docs { check: true } => docs::check(&paths::root()).map(|()| ExitCode::SUCCESS),
         Tool::Docs { check: false } => docs::write(&paths::root()).map(|()| ExitCode::SUCCESS),
         Tool::Dist { out } => docs::dist(&out).map(|()| ExitCode::SUCCESS),
+        Tool::Test(tests) => Ok(tests.run()),
         Tool::Bench(tool) => tool.run().map(|()| ExitCode::SUCCESS),
         Tool::Vm(tool) => tool.run(),
     };

@@ -50,7 +50,8 @@ fn check(tree: &Tree) -> Vec<Problem> {
     problems
 }
 
-fn read(root: &Path) -> Result<Tree> {
+/// Reads the text files below `root`.
+pub fn read(root: &Path) -> Result<Tree> {
     let mut tree = Tree::new();
     let mut folders = vec![root.to_owned()];
     while let Some(folder) = folders.pop() {

@@ -1,0 +1,265 @@
+//! Which tests run in `make test`, and which in `make test-long`: the lists, and the page about them.
+//!
+//! A test that a test program runs is long when it is ignored for a reason that begins with "long".
+
+// Names of source files are written in lower case.
+#![allow(clippy::case_sensitive_file_extension_comparisons)]
+
+use super::run::Job;
+use crate::child::mortal;
+use crate::tidy::Tree;
+use anyhow::{Context, Result};
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+
+/// What stands before a test that only `make test-long` runs.
+const LONG: &str = "#[ignore = \"long: ";
+
+/// A part of the tests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tier {
+    /// What must pass before a change lands: `make test`.
+    Short,
+    /// All other tests: `make test-long`.
+    Long,
+}
+
+/// A test in a guest machine.
+pub struct Guest {
+    /// Its file in `tests/vm/`, without the extension.
+    script: &'static str,
+    pub tier: Tier,
+    what: &'static str,
+    /// A file of words for the kernel's command line, which the test is given in place of the
+    /// program, and the memory of the machine, MiB.
+    boot: Option<(&'static str, u32)>,
+}
+
+/// Every test in a guest machine.
+pub const GUESTS: &[Guest] = &[
+    Guest {
+        script: "limits",
+        tier: Tier::Short,
+        what: "`cpu.max` and `memory.high` of cgroup v2 are found",
+        boot: None,
+    },
+    Guest {
+        script: "postgres",
+        tier: Tier::Long,
+        what: "PostgreSQL under `io.max` and `memory.high`, and behind a network that loses packets",
+        boot: None,
+    },
+    Guest {
+        script: "hugepage-limit",
+        tier: Tier::Long,
+        what: "PostgreSQL in a group that allows fewer huge pages than it will touch",
+        boot: None,
+    },
+    Guest {
+        script: "numa",
+        tier: Tier::Long,
+        what: "memory on another NUMA node than its threads",
+        boot: None,
+    },
+    Guest {
+        script: "pool-short",
+        tier: Tier::Long,
+        what: "a plan for more huge pages than a node has",
+        boot: None,
+    },
+    // The first node has a hole below 4 GiB: with less memory, no aligned GiB of it is in one piece.
+    Guest {
+        script: "boot",
+        tier: Tier::Long,
+        what: "a boot with the words that a plan writes",
+        boot: Some(("crates/remedies/tests/boot/guest.words", 7168)),
+    },
+];
+
+impl Guest {
+    /// Seconds after which a guest is stopped.
+    const TIMEOUT: &str = "2400";
+
+    /// Boots the machine and runs the test in it, on the built program `untax`.
+    pub fn job(&self, root: &Path, xtask: &Path, untax: &Path) -> Result<Job> {
+        let mut command = mortal(xtask);
+        command.current_dir(root).args(["vm", "run", "--timeout", Self::TIMEOUT]);
+        let mut argument = untax.to_owned();
+        if let Some((words, memory)) = self.boot {
+            argument = words.into();
+            let words = fs::read_to_string(root.join(words)).context(words)?;
+            command.args(["--memory", &memory.to_string(), "--cmdline", words.trim()]);
+        }
+        command.arg("--").arg(self.path()).arg(argument);
+        Ok(Job::new(self.path(), command))
+    }
+
+    fn path(&self) -> String {
+        format!("tests/vm/{}.sh", self.script)
+    }
+}
+
+/// A test program that is told how often to do something at random, instead of having tests.
+pub struct Kills {
+    program: &'static str,
+    what: &'static str,
+    short: u32,
+    long: u32,
+}
+
+/// Every program that is told a number.
+const KILLS: &[Kills] = &[
+    Kills {
+        program: "crash",
+        what: "kills of `untax apply` and `untax undo`",
+        short: 20,
+        long: 200,
+    },
+    Kills { program: "kill", what: "kills of `untax bench pages`", short: 5, long: 50 },
+    Kills { program: "kill_lab", what: "kills of `untax lab run`", short: 1, long: 50 },
+    Kills {
+        program: "exact_counts",
+        what: "random settings of PostgreSQL, whose huge pages are counted",
+        short: 3,
+        long: 200,
+    },
+];
+
+impl Kills {
+    pub fn times(&self, tier: Tier) -> u32 {
+        match tier {
+            Tier::Short => self.short,
+            Tier::Long => self.long,
+        }
+    }
+}
+
+/// What a test program is told, when it is told a number.
+pub fn kills_of(program: &str) -> Option<&'static Kills> {
+    KILLS.iter().find(|kills| kills.program == program)
+}
+
+/// Whether the tests of a program start real servers or measure, and so run alone.
+pub fn is_real(program: &str) -> bool {
+    program.starts_with("real") || program == "scratch"
+}
+
+/// The long tests of the source files: file, name and reason.
+fn long_tests(tree: &Tree) -> Vec<(&str, &str, &str)> {
+    let mut tests = Vec::new();
+    for (path, text) in tree.iter().filter(|(path, _)| path.ends_with(".rs")) {
+        let lines: Vec<&str> = text.lines().map(str::trim).collect();
+        for (i, line) in lines.iter().enumerate() {
+            let Some(reason) = line.strip_prefix(LONG) else { continue };
+            let name = lines[i..].iter().find_map(|line| line.strip_prefix("fn "));
+            let name = name.and_then(|rest| rest.split('(').next()).unwrap_or_default();
+            tests.push((path.as_str(), name, reason.trim_end_matches("\"]")));
+        }
+    }
+    tests
+}
+
+/// What `docs/testing.md` says below its title.
+pub fn page(tree: &Tree) -> String {
+    let mut text = ABOUT.to_owned();
+    text.push_str(
+        "\n## Guest machines\n\n| test | what it shows | runs in |\n| --- | --- | --- |\n",
+    );
+    for guest in GUESTS {
+        let command = match guest.tier {
+            Tier::Short => "`make test`",
+            Tier::Long => "`make test-long`",
+        };
+        let _ = writeln!(text, "| {} | {} | {command} |", guest.path(), guest.what);
+    }
+    text.push_str("\n## Random tests\n\n");
+    text.push_str("| test program | what it tries | `make test` | `make test-long` |\n");
+    text.push_str("| --- | --- | --- | --- |\n");
+    for kills in KILLS {
+        let Kills { program, what, short, long } = kills;
+        let _ = writeln!(text, "| `{program}` | {what} | {short} | {long} |");
+    }
+    text.push_str("\n## Long tests\n\n| file | test | why it is long |\n| --- | --- | --- |\n");
+    for (path, name, reason) in long_tests(tree) {
+        let _ = writeln!(text, "| {path} | `{name}` | {reason} |");
+    }
+    text
+}
+
+const ABOUT: &str = "\
+`make test` runs what must pass before a change lands. `make test-long` runs the rest of the tests:
+run it before a release, and after a change to what they test. Figures that take hours are no tests:
+`make bench` measures them.
+
+| stage | what it runs | `make test` | `make test-long` |
+| --- | --- | --- | --- |
+| build | every test program | yes | yes |
+| formatting, lints | `cargo fmt --check`, `cargo clippy` | yes | |
+| tidiness | what `cargo xtask tidy` checks of the source | yes | |
+| fresh documents | whether `cargo xtask docs` would write the same | yes | |
+| examples in documentation | `cargo test --doc` | yes | |
+| unit and property tests | all of them | yes | |
+| guest machines | a kernel with cgroup v2 and two NUMA nodes, emulated | one | the others |
+| tests on real servers | PostgreSQL, MariaDB and Redis on this machine, one test at a time | the short ones | the long ones |
+| kills | programs that are killed at random moments, and random settings | a few | many |
+| Kubernetes | plans on a cluster of one node, where `make kubernetes` has built it | | yes |
+
+Every stage runs though an earlier one failed. The end lists the time of each stage, the ten slowest
+tests, what was skipped and why, and what failed.
+
+Tests on real servers stand in files whose name begins with `real`. They need root and the servers'
+packages, which `make test` installs. A long test is marked in its file, with the reason:
+
+```rust
+#[test]
+#[ignore = \"long: two databases are verified, 80 s\"]
+```
+
+One test by hand: `cargo test -p untax --test real_watch -- NAME`, with `--include-ignored` for a long
+one.
+";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{paths, tidy};
+
+    #[test]
+    fn a_long_test_is_listed_with_its_reason() {
+        let file = "#[test]\n#[ignore = \"long: an hour\"]\nfn slow() {}\n#[test]\nfn fast() {}\n";
+        let tree = Tree::from([("a/tests/real_x.rs".to_owned(), file.to_owned())]);
+        assert_eq!(long_tests(&tree), [("a/tests/real_x.rs", "slow", "an hour")]);
+        let page = page(&tree);
+        assert!(page.ends_with("| a/tests/real_x.rs | `slow` | an hour |\n"), "{page}");
+    }
+
+    #[test]
+    fn every_ignored_test_is_long() {
+        let tree = tidy::read(&paths::root()).unwrap();
+        for (path, text) in tree.iter().filter(|(path, _)| path.ends_with(".rs")) {
+            for line in text.lines().map(str::trim).filter(|line| line.starts_with("#[ignore")) {
+                assert!(line.starts_with(LONG), "{path} ignores a test that no tier runs: {line}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_test_in_a_guest_and_every_program_that_is_told_a_number_is_in_a_tier() {
+        let tree = tidy::read(&paths::root()).unwrap();
+        let scripts = tree.keys().filter(|path| path.starts_with("tests/vm/"));
+        for script in scripts.filter(|path| !path.ends_with("/guest.sh")) {
+            assert!(GUESTS.iter().any(|guest| guest.path() == *script), "{script} is in no tier");
+        }
+        let manifests = tree.iter().filter(|(path, _)| path.ends_with("Cargo.toml"));
+        for (path, text) in manifests {
+            for test in
+                text.split("[[test]]").skip(1).filter(|test| test.contains("harness = false"))
+            {
+                let name = test.lines().find_map(|line| line.strip_prefix("name = \"")).unwrap();
+                let name = name.trim_end_matches('"');
+                assert!(kills_of(name).is_some(), "{path}: {name} is in no tier");
+            }
+        }
+    }
+}
