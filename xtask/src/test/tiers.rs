@@ -210,11 +210,7 @@ tests, what was skipped and why, and what failed.
 
 Tests on real servers stand in files whose name begins with `real`. They need root and the servers'
 packages, which `make test` installs. A long test is marked in its file, with the reason:
-
-```rust
-#[test]
-#[ignore = \"long: two databases are verified, 80 s\"]
-```
+`#[ignore = \"long: two databases are verified, 80 s\"]`.
 
 One test by hand: `cargo test -p untax --test real_watch -- NAME`, with `--include-ignored` for a long
 one.
