@@ -56,12 +56,13 @@ look() {
         is="does not find"
 }
 
-# Fails unless a check $1 ("finds" or "does not find") rule $2; $3 says why it should. A guest on a
-# busy machine may stand still for most of a window, and then waits long for its own disk, so it is
-# looked up to four times.
+# Fails unless a check $1 ("finds" or "does not find") rule $2; $3 says why it should. Where $4 is given,
+# the same check must name it. A guest on a busy machine may stand still for most of a window, and then
+# waits long for its own disk, so it is looked up to four times.
 check() {
     for _ in 1 2 3 4; do
         look "$2"
+        if [ "$is" = finds ] && ! grep -q "${4:-}" "$work/line.json"; then is="finds, without $4,"; fi
         [ "$is" != "$1" ] || break
     done
     [ "$is" = "$1" ] || fail "untax check $is $2: $3"

@@ -54,7 +54,7 @@ if sql "insert into filler select repeat('x', 800) from generate_series(1, $((bu
     fail "the buffers filled, though the limit lies below them"
 fi
 # The server says so when it has seen to its child, which its client does not wait for.
-for _ in {1..100}; do
+for _ in {1..600}; do
     if grep -q 'terminated by signal 7' "$work/log"; then break; fi
     sleep 0.1
 done

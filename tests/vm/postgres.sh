@@ -57,9 +57,9 @@ wait_for_commits off
 start_load "" --host "$home" --builtin simple-update
 check "does not find" disk-slow "nobody waits for commits"
 wait_for_commits on
-echo "$number wiops=10" >"$cgroup/io.max"
-check finds disk-slow "io.max is 10 writes a second, under commits that are flushed"
-grep -q '"limit of writes"' "$work/line.json" || fail "disk-slow does not name the limit that was reached"
+# So low that a guest on a busy machine reaches it too, with fewer commits than it is asked for.
+echo "$number wiops=5" >"$cgroup/io.max"
+check finds disk-slow "io.max is 5 writes a second, under commits that are flushed" '"limit of writes"'
 echo "$number wiops=max" >"$cgroup/io.max"
 wait_for_commits off
 

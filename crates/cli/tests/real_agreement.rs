@@ -208,6 +208,7 @@ fn client(postgres: &Postgres, program: &str) -> Command {
 }
 
 #[test]
+#[ignore = "long: up to six windows of 5 s beside another instrument"]
 fn retransmissions_are_those_of_nstat() {
     support::real(|| {
         let cause = Cause::find("tcp-retransmit").unwrap();
@@ -271,6 +272,7 @@ fn proc_faults(main: u32) -> f64 {
 }
 
 #[test]
+#[ignore = "long: up to six windows of 5 s beside another instrument"]
 fn page_faults_are_those_of_perf() {
     support::real(|| {
         let settings = [("shared_buffers", "256MB"), ("huge_pages", "off")];
@@ -299,6 +301,7 @@ fn computing() -> Result<(Postgres, Bystander), SceneError> {
 }
 
 #[test]
+#[ignore = "long: up to six windows of 5 s beside another instrument"]
 fn waiting_for_a_cpu_is_what_schedstat_counts() {
     support::real(|| {
         let (postgres, _load) = computing()?;
@@ -338,6 +341,7 @@ interval:ms:50 { print(@waited); }
 ";
 
 #[test]
+#[ignore = "long: up to six windows of 5 s beside another instrument"]
 fn and_what_bpftrace_sees_between_waking_and_running() {
     support::real(|| {
         let (program, package) = ("bpftrace".to_owned(), "bpftrace".to_owned());
@@ -403,6 +407,7 @@ fn agree_on_locks(what: &str, postgres: &Postgres) {
 }
 
 #[test]
+#[ignore = "long: up to six windows of 5 s beside another instrument"]
 fn waiting_for_locks_is_what_postgres_says() {
     support::real(|| {
         for held_s in HELD_S {
@@ -421,6 +426,7 @@ const FROM_AFAR: &str =
     "mount -t sysfs sysfs /sys && echo 2 >/sys/class/net/lo/queues/rx-0/rps_cpus";
 
 #[test]
+#[ignore = "long: up to six windows of 5 s beside another instrument"]
 fn it_is_with_clients_whose_sends_nobody_sees() {
     support::real(|| {
         let network = Network::make()?;

@@ -272,6 +272,7 @@ fn switches(pid: u32) -> f64 {
 }
 
 #[test]
+#[ignore = "long: three windows beside threads that take all CPUs"]
 fn a_hundred_thousand_switches_a_second_cost_a_fiftieth_of_a_cpu_at_most() {
     support::real(|| {
         let untax = Untax::new();
@@ -397,6 +398,7 @@ fn adds_up(check: &Value, found: &Value) {
 }
 
 #[test]
+#[ignore = "long: nine checks"]
 fn tracepoints_that_an_older_kernel_lacks_are_done_without_where_that_is_possible() {
     support::real(|| {
         let reclaim = ["direct_reclaim", "memcg_reclaim"]

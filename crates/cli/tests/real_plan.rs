@@ -85,6 +85,7 @@ fn a_cpu_limit_is_raised_and_proven_to_have_cost() {
 }
 
 #[test]
+#[ignore = "long: one or two verifications of six pairs"]
 fn what_changes_nothing_is_not_proven() {
     support::real(|| {
         let _thp = Thp::set("always")?;

@@ -83,6 +83,7 @@ fn small_pages_are_found_and_huge_pages_are_not() {
 }
 
 #[test]
+#[ignore = "long: 64 connections touch 6 GB"]
 fn so_they_are_at_six_gigabytes() {
     support::real(|| {
         Ok(pages_off_and_on(&Size { shared_buffers: "6GB", scale: 50, fillfactor: 15 })?)

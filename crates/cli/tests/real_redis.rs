@@ -28,10 +28,11 @@ fn transparent_huge_pages_are_found_where_redis_lets_them_in() {
             let found = check_loaded(settings)?;
             let found_it = rules(&found).contains(&"thp-mode");
             assert_eq!(found_it, expected, "{mode} {settings:?}: {found:#}");
-            // Not nothing where Redis switches it off for itself: it does so after its start.
+            // How much the kernel finds huge pages for depends on the machine's free memory. And some
+            // are there where Redis switches them off for itself: it does so after its start.
             let bytes = |name: &str| found["memory"][name].as_f64().unwrap();
-            let mostly_huge = bytes("anon_huge_bytes") > bytes("resident_bytes") / 2.0;
-            assert_eq!(mostly_huge, expected, "{mode} {settings:?}: {}", found["memory"]);
+            let huge = bytes("anon_huge_bytes") > bytes("resident_bytes") / 4.0;
+            assert_eq!(huge, expected, "{mode} {settings:?}: {}", found["memory"]);
         }
         Ok(())
     });

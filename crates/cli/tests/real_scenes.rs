@@ -246,7 +246,10 @@ fn neighbours_on_other_cpus_take_nothing() {
             let check = Untax::new().check(pid);
             rules(database(&check, pid)).contains(&"cpu-contended")
         };
-        assert!(!contended("1"), "it waits for itself and its clients");
+        // Another program may run on its CPU for a while.
+        support::one_of(5, || {
+            support::demand(!contended("1"), || "it waits for itself and its clients".to_owned())
+        });
         assert!(contended("0"));
         Ok(())
     });

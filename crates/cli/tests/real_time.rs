@@ -280,18 +280,24 @@ fn connections_take_what_the_server_computes_more_for_each_request() {
             let requests = running.finish()? * f64::from(seconds);
             Ok::<_, SceneError>(((computed(pid) - before) as f64 / requests, found))
         };
-        let (with, found) = ticks_per_request(true)?;
-        // Each new process faults its memory in.
-        let (faults_s, on_cpu_s) = (part(&found, "minor_faults_s"), part(&found, "on_cpu_s"));
-        assert!(faults_s > 0.02 * on_cpu_s && faults_s <= on_cpu_s, "{:#}", found["time"]);
-        let (without, clean) = ticks_per_request(false)?;
-        let truth = 1.0 - without / with;
-        let findings = found["findings"].as_array().unwrap();
-        let finding = findings.iter().find(|finding| finding["rule"] == "short-connections");
-        let tax = |bound: &str| finding.and_then(|f| f["tax"][bound].as_f64()).unwrap_or_default();
-        let bounds = tax("low") - 0.1..tax("high") + 0.1;
-        assert!(bounds.contains(&truth), "{bounds:?} rather than {truth}: {found:#}");
-        assert!(!rules(&clean).contains(&"short-connections"), "{clean:#}");
+        // The two loads run one after the other: a machine that is busier during one of them spoils
+        // what is computed for a request.
+        support::one_of(3, || {
+            let said = |error: SceneError| error.to_string();
+            let (with, found) = ticks_per_request(true).map_err(said)?;
+            // Each new process faults its memory in.
+            let (faults_s, on_cpu_s) = (part(&found, "minor_faults_s"), part(&found, "on_cpu_s"));
+            assert!(faults_s > 0.02 * on_cpu_s && faults_s <= on_cpu_s, "{:#}", found["time"]);
+            let (without, clean) = ticks_per_request(false).map_err(said)?;
+            assert!(!rules(&clean).contains(&"short-connections"), "{clean:#}");
+            let truth = 1.0 - without / with;
+            let findings = found["findings"].as_array().unwrap();
+            let finding = findings.iter().find(|finding| finding["rule"] == "short-connections");
+            let tax = |end: &str| finding.and_then(|f| f["tax"][end].as_f64()).unwrap_or_default();
+            let bounds = tax("low") - 0.1..tax("high") + 0.1;
+            let said = || format!("{bounds:?} rather than {truth}: {found:#}");
+            support::demand(bounds.contains(&truth), said)
+        });
         Ok(())
     });
 }
@@ -345,8 +351,15 @@ fn processes_started() -> u64 {
 /// schedstat says and as a check does, for how much of it this says that they are throttled, and by how
 /// much a share may be off. The check agrees with schedstat, which cannot tell why they wait.
 ///
-/// Where it is known, schedstat is to say what they lose too: others take more from them now and then.
-fn spinning(group: &Group, cpus: &str, lost: Option<f64>) -> Result<[f64; 3], SceneError> {
+/// Where it is known, schedstat is to say what they lose too: others take more from them now and then. A
+/// group that waits for others is not throttled meanwhile, so the least that is throttled is asked of one
+/// measurement of several too.
+fn spinning(
+    group: &Group,
+    cpus: &str,
+    lost: Option<f64>,
+    least_throttled: f64,
+) -> Result<[f64; 3], SceneError> {
     let (_, directory) = group.directory("cpu", "cpu")?;
     let mut spinners = Command::new("sh");
     spinners.args(["-c", SPIN, "spin", directory, cpus]);
@@ -369,8 +382,9 @@ fn spinning(group: &Group, cpus: &str, lost: Option<f64>) -> Result<[f64; 3], Sc
         println!("waited, told, throttled: {found:.4?}, ±{allowed:.4}");
         let known = lost
             .is_none_or(|lost| [expected, told].iter().all(|share| (share - lost).abs() < allowed));
+        let throttled = found[2] >= least_throttled;
         let said = || format!("{off} of {allowed}: {found:?} rather than {lost:?}");
-        support::demand(off < allowed && known, said).map(|()| found)
+        support::demand(off < allowed && known && throttled, said).map(|()| found)
     }))
 }
 
@@ -385,8 +399,7 @@ fn two_spinners_on_a_fifth_of_a_cpu_are_throttled() {
     support::real(|| {
         let group = Group::for_neighbours()?;
         let _limit = group.limit_cpus(0.2)?;
-        let [waited, _, throttled] = spinning(&group, "0,1", Some(LOST))?;
-        assert!(throttled > 0.7, "{waited} waited, {throttled} throttled");
+        spinning(&group, "0,1", Some(LOST), 0.7)?;
         Ok(())
     });
 }
@@ -394,7 +407,7 @@ fn two_spinners_on_a_fifth_of_a_cpu_are_throttled() {
 #[test]
 fn two_spinners_on_one_cpu_wait_for_each_other_and_are_not_throttled() {
     support::real(|| {
-        let [waited, _, throttled] = spinning(&Group::for_neighbours()?, "0", None)?;
+        let [waited, _, throttled] = spinning(&Group::for_neighbours()?, "0", None, 0.0)?;
         assert!(waited > 0.4, "{waited} waited");
         assert!(throttled <= 0.0, "{throttled} throttled of {waited} waited");
         Ok(())

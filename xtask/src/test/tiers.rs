@@ -241,6 +241,22 @@ mod tests {
     }
 
     #[test]
+    fn promises_say_which_of_their_tests_are_long() {
+        let tree = tidy::read(&paths::root()).unwrap();
+        let promises = &tree["SPECIFICATION.md"];
+        let tests = long_tests(&tree).into_iter().map(|(path, name, _)| format!("{path}::{name}`"));
+        let guests = GUESTS.iter().filter(|guest| guest.tier == Tier::Long).map(Guest::path);
+        for proof in tests.chain(guests) {
+            for after in promises.split(&proof).skip(1) {
+                assert!(
+                    after.starts_with(" (long)"),
+                    "{proof} is long; SPECIFICATION.md must say so"
+                );
+            }
+        }
+    }
+
+    #[test]
     fn every_test_in_a_guest_and_every_program_that_is_told_a_number_is_in_a_tier() {
         let tree = tidy::read(&paths::root()).unwrap();
         let scripts = tree.keys().filter(|path| path.starts_with("tests/vm/"));

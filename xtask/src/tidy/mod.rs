@@ -18,7 +18,8 @@ mod text;
 mod unsafety;
 
 use anyhow::{Result, bail};
-use problem::{Problem, Tree};
+use problem::Problem;
+pub use problem::Tree;
 use std::fs;
 use std::path::Path;
 
