@@ -40,10 +40,9 @@ fn check(untax: &Untax, pid: Option<u32>, meanwhile: impl FnOnce()) -> (Value, R
     let which = pid.as_ref().map_or(vec!["--all"], |pid| vec!["--pid", pid]);
     let words = [&["check", "--window", "4s", "--no-calibration", "--json"][..], &which].concat();
     let ran = untax.run_watching(&words, meanwhile);
-    let check = ran.json();
     assert!(!ran.stderr.contains("panicked"), "{}", ran.stderr);
-    possible(&check);
-    (check, ran)
+    possible(&ran.json());
+    (ran.json(), ran)
 }
 
 fn kill(pid: u32) {
@@ -202,8 +201,7 @@ fn a_control_group_that_is_removed_throttles_nobody() {
             let rules = rules(found);
             assert!(!rules.contains(&"cpu-throttled"), "of a limit that is no more: {rules:?}");
             assert!(part(found, "on_cpu_s") > 0.0, "{:#}", found["time"]);
-            drop(redis);
-            drop(second);
+            drop((redis, second));
         }
         Ok(())
     });
