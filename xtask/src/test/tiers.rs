@@ -142,7 +142,7 @@ pub fn kills_of(program: &str) -> Option<&'static Kills> {
 
 /// Whether the tests of a program start real servers or measure, and so run alone.
 pub fn is_real(program: &str) -> bool {
-    program.starts_with("real") || program == "scratch"
+    program.starts_with("real")
 }
 
 /// The long tests of the source files: file, name and reason.
