@@ -100,7 +100,7 @@ impl Guest {
     }
 }
 
-/// A test program that is told how often to do something at random, instead of having tests.
+/// A test program that is told how often to kill or try something, instead of having tests.
 pub struct Kills {
     program: &'static str,
     what: &'static str,
@@ -116,6 +116,7 @@ const KILLS: &[Kills] = &[
         short: 20,
         long: 200,
     },
+    Kills { program: "guard", what: "kills of a guard, and of whom it guards", short: 1, long: 1 },
     Kills { program: "kill", what: "kills of `untax bench pages`", short: 5, long: 50 },
     Kills { program: "kill_lab", what: "kills of `untax lab run`", short: 1, long: 50 },
     Kills {
@@ -173,7 +174,7 @@ pub fn page(tree: &Tree) -> String {
         };
         let _ = writeln!(text, "| {} | {} | {command} |", guest.path(), guest.what);
     }
-    text.push_str("\n## Random tests\n\n");
+    text.push_str("\n## Kills and random settings\n\n");
     text.push_str("| test program | what it tries | `make test` | `make test-long` |\n");
     text.push_str("| --- | --- | --- | --- |\n");
     for kills in KILLS {
