@@ -1,7 +1,7 @@
 //! The command line. Help, completions, the man page and docs/command-line.md come from here.
 
 use crate::commands::{
-    apply, bench_pages, capture, check, compare, explain, lab, plan, report, undo, verify, watch,
+    apply, bench, capture, check, compare, explain, lab, plan, report, undo, verify, watch,
 };
 use clap::{Parser, Subcommand};
 use std::path::PathBuf;
@@ -86,7 +86,7 @@ pub enum Command {
     Report(report::Args),
     /// Measure what the platform is worth on this machine
     #[command(subcommand)]
-    Bench(Bench),
+    Bench(bench::Bench),
     /// Save what a check reads here, without secrets, to replay elsewhere
     ///
     /// Every file that a check reads on this host, with those that were denied or absent marked, and
@@ -95,18 +95,6 @@ pub enum Command {
     /// Cause a problem on a scratch database, and see it found
     #[command(subcommand)]
     Lab(Lab),
-}
-
-/// Benchmarks of the platform.
-#[derive(Debug, Subcommand)]
-pub enum Bench {
-    /// Measure what page size is worth: a table read by primary key, on each page size in turn
-    ///
-    /// The table lies in shared memory with all data warm; keys are uniform, and every read takes in and
-    /// verifies all of its row. Huge pages are reserved as needed; the previous pools are restored at
-    /// once when the bench ends, whatever ends it. The host is busy meanwhile: do not run it next to a
-    /// database that matters.
-    Pages(bench_pages::Args),
 }
 
 /// Problems made on purpose, on a scratch database that is started for it.

@@ -11,7 +11,7 @@ mod state;
 mod suspend;
 mod watching;
 
-use args::{Args, Bench, Command, Lab};
+use args::{Args, Command, Lab};
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
 use std::io::Write;
@@ -74,7 +74,7 @@ fn run(args: Args) -> anyhow::Result<Outcome> {
         Command::Verify(args) => commands::verify::run(&args, &state),
         Command::Compare(args) => commands::compare::run(&args, &state),
         Command::Report(args) => commands::report::run(&args, &state),
-        Command::Bench(Bench::Pages(args)) => commands::bench_pages::run(&args, &state),
+        Command::Bench(bench) => commands::bench::run(&bench, &state),
         Command::Capture(args) => commands::capture::run(&args, &state),
         Command::Lab(Lab::List(args)) => commands::lab::list::run(&args),
         Command::Lab(Lab::Run(args)) => commands::lab::run::run(&args, &state),

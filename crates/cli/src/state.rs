@@ -41,11 +41,16 @@ impl State {
 
     /// Saves a run, whole or not at all.
     pub fn save_run<T: Serialize>(&self, run: &str, value: &T) -> anyhow::Result<PathBuf> {
+        self.save_json(run, &serde_json::to_string(value)?)
+    }
+
+    /// Saves a run that is JSON already.
+    pub fn save_json(&self, run: &str, json: &str) -> anyhow::Result<PathBuf> {
         self.directory()?;
         let runs = self.directory.join("runs");
         fs::create_dir_all(&runs).with_context(|| runs.display().to_string())?;
         let path = runs.join(format!("{run}.json"));
-        save(&path, value)?;
+        save(&path, json)?;
         prune(&runs);
         Ok(path)
     }
@@ -77,7 +82,8 @@ impl State {
 
     /// Saves something under a fixed name.
     pub fn save<T: Serialize>(&self, name: &str, value: &T) -> anyhow::Result<()> {
-        save(&self.directory()?.join(format!("{name}.json")), value)
+        let json = serde_json::to_string(value)?;
+        save(&self.directory()?.join(format!("{name}.json")), &json)
     }
 
     /// Reads what was saved under a fixed name; `None` if there is nothing of that form.
@@ -94,11 +100,11 @@ fn default_directory() -> PathBuf {
     home.join(".local/state/untax")
 }
 
-fn save<T: Serialize>(path: &Path, value: &T) -> anyhow::Result<()> {
+fn save(path: &Path, json: &str) -> anyhow::Result<()> {
     let write = || -> anyhow::Result<()> {
         let folder = path.parent().unwrap_or(Path::new("."));
         let mut file = tempfile::NamedTempFile::new_in(folder)?;
-        file.write_all(&serde_json::to_vec(value)?)?;
+        file.write_all(json.as_bytes())?;
         file.persist(path)?;
         Ok(())
     };

@@ -1,78 +1,7 @@
-//! The result of `untax bench pages`: what `--json` prints.
+//! What the results of all benches are made of.
 
-use crate::{Bytes, Calibration, Interval};
-use jiff::Timestamp;
+use crate::Interval;
 use serde::{Deserialize, Serialize};
-
-/// The schema's name and version.
-pub const PAGES_SCHEMA: &str = "untax.bench.pages/1";
-
-/// What page size is worth on one machine.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct PagesBench {
-    /// `untax.bench.pages/1`.
-    pub schema: String,
-    /// The run's id, under which it is saved.
-    pub run: String,
-    /// When it ended.
-    pub taken_at: Timestamp,
-    /// The processor.
-    pub cpu_model: String,
-    /// The kernel.
-    pub kernel_release: String,
-    /// Rows in the table; when they were chosen by memory, those of the narrowest rows (each cell
-    /// says its own).
-    pub rows: u64,
-    /// `hash` or `direct`.
-    pub access: String,
-    /// `process` or `thread`.
-    pub model: String,
-    /// Length of one trial, seconds.
-    pub trial_s: f64,
-    /// What the order of the trials and the keys were drawn from; the same seed gives the same.
-    #[serde(default)]
-    pub seed: u64,
-    /// How it was measured, in sentences for a person.
-    #[serde(default)]
-    pub method: Vec<String>,
-    /// Every combination of page, row width and connections.
-    pub cells: Vec<Cell>,
-    /// Each page size over 4k, paired trial by trial.
-    pub ratios: Vec<Ratio>,
-    /// The A/A floor.
-    pub noise: Noise,
-    /// What was asked but could not be had, and what was done instead.
-    pub warnings: Vec<String>,
-    /// What faults and touches cost here, for `check` to use.
-    pub calibration: Option<Calibration>,
-    /// Whether all trials were done; `false` when the bench was interrupted.
-    pub complete: bool,
-}
-
-/// One combination of factors.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Cell {
-    /// `4k`, `2m`, `1g` or `thp`.
-    pub page: String,
-    /// Width of a row.
-    pub row_bytes: Bytes,
-    /// Readers at once.
-    pub connections: u32,
-    /// `process` or `thread`.
-    pub model: String,
-    /// Rows in this cell's table.
-    #[serde(default)]
-    pub rows: u64,
-    /// The memory of the table, its index included.
-    #[serde(default)]
-    pub table_bytes: Bytes,
-    /// Reads per second of each trial, in order.
-    pub trials: Vec<f64>,
-    /// Median of the trials with its 95 % interval.
-    pub reads_per_s: Estimate,
-    /// Page tables of all readers, measured while they lived.
-    pub page_table_bytes: Bytes,
-}
 
 /// A median with its interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -91,27 +20,6 @@ impl From<Interval> for Estimate {
     }
 }
 
-/// One page size over another, same rows and connections.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Ratio {
-    /// The page size in question.
-    pub of: String,
-    /// The one it is compared with.
-    pub over: String,
-    /// Width of a row.
-    pub row_bytes: Bytes,
-    /// Readers at once.
-    pub connections: u32,
-    /// Median of the paired ratios.
-    pub factor: f64,
-    /// Lower bound of the 95 % interval.
-    pub low: f64,
-    /// Upper bound.
-    pub high: f64,
-    /// What may be said of it.
-    pub verdict: RatioVerdict,
-}
-
 /// What may be said of a ratio, given its interval and the noise floor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -125,6 +33,15 @@ pub enum RatioVerdict {
 }
 
 impl RatioVerdict {
+    /// Its word in results and reports.
+    pub const fn id(self) -> &'static str {
+        match self {
+            Self::Faster => "faster",
+            Self::Slower => "slower",
+            Self::Inconclusive => "inconclusive",
+        }
+    }
+
     /// Judges a ratio against a noise floor given as a share (0.03 means ±3 %).
     pub fn judge(ratio: Interval, floor: f64) -> Self {
         if ratio.low > 1.0 + floor {

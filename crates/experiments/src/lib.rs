@@ -5,14 +5,20 @@
 
 pub mod calibrate;
 pub mod child;
+mod experiment;
 pub mod interrupt;
+mod list;
 mod memory;
 pub mod pages;
 pub mod progress;
 mod smaps;
 
 pub use calibrate::{Budget, calibrate, calibrate_in_child};
+pub use experiment::{
+    BenchResult, Context, Ending, Experiment, ExperimentError, Listener, RunResult,
+};
 pub use interrupt::{Interrupt, Interrupted, is_ignored};
+pub use list::EXPERIMENTS;
 pub use progress::{Nobody, Observer, Progress};
 
 use std::path::Path;
@@ -20,32 +26,6 @@ use untax_changes::{Lock, Program, Tree};
 use untax_core::database::Cgroup;
 use untax_core::host::HostFacts;
 use untax_host::{Host, cgroup};
-
-/// One experiment, as help and documentation list it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Experiment {
-    /// Its name on the command line; also that of its file here.
-    pub id: &'static str,
-    /// What it shows.
-    pub summary: &'static str,
-    /// What it may not do without.
-    pub privilege: &'static str,
-    /// The oldest kernel it works on.
-    pub minimum_kernel: &'static str,
-    /// What it costs the host while it runs.
-    pub cost: &'static str,
-}
-
-/// All experiments.
-pub const EXPERIMENTS: &[Experiment] = &[Experiment {
-    id: "pages",
-    summary: "what page size is worth on this machine: reads by key over shared memory",
-    privilege: "root, to reserve huge pages; without root only pages that are free already",
-    // memfd_create with MFD_HUGETLB and sealing of huge pages.
-    minimum_kernel: "4.16",
-    cost: "memory for the tables (by default up to a quarter of what is available for each page \
-           size) and as many CPUs as there are connections",
-}];
 
 /// The machine that a result holds for.
 #[derive(Debug, Clone, PartialEq, Eq)]

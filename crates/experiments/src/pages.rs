@@ -4,9 +4,14 @@
 //! with warm data, once on each page size. See `docs` of [`table`] for what a read is, of
 //! [`plan`] for the order of trials, and of [`run()`] for what happens to the host meanwhile.
 
+mod arguments;
 pub mod control;
 pub mod crew;
+mod entry;
 mod error;
+#[cfg(test)]
+mod example;
+mod html;
 pub mod job;
 pub mod keys;
 pub mod means;
@@ -14,14 +19,21 @@ mod method;
 pub mod options;
 mod page_pools;
 pub mod plan;
+#[cfg(test)]
+mod report_tests;
 mod results;
 mod run;
+pub mod schema;
+mod summary;
 pub mod table;
+mod terminal;
 pub mod transparent;
 mod warnings;
 
+pub use entry::EXPERIMENT;
 pub use error::BenchError;
 pub use means::Means;
 pub use options::{Access, Model, Page, Request};
 pub use plan::{Plan, Refusal};
 pub use run::run;
+pub use schema::PagesBench;

@@ -6,10 +6,9 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use untax_changes::{Lock, Pool, Program, Receipt, Tree, target, temporary};
 use untax_core::Reading;
-use untax_core::bench::PagesBench;
 use untax_core::plan::Target;
 use untax_experiments::pages::{
-    self, Access, BenchError, Model, Page, Refusal, Request, transparent,
+    self, Access, BenchError, Model, Page, PagesBench, Refusal, Request, transparent,
 };
 use untax_experiments::{Bench, Interrupt, Machine, Nobody, Observer, Progress, calibrate};
 use untax_scenes::Turn;

@@ -11,7 +11,9 @@ use untax_core::{Bytes, Calibration, Interval, Io, Reading, Seconds};
 
 /// A fact with its name, or why it is not known.
 pub struct Fact {
+    /// What it is.
     pub name: &'static str,
+    /// What is known of it.
     pub value: Reading<String>,
 }
 

@@ -5,11 +5,11 @@
 //! asked. Names of processes, containers and mappings are other people's text, so whatever is
 //! shown passes through [`format::clean`] on the way out.
 
-mod facts;
+pub mod facts;
 pub mod format;
 pub mod html;
 mod summary;
-mod svg;
+pub mod svg;
 pub mod terminal;
 mod time;
 pub mod watch;

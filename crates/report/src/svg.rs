@@ -92,9 +92,13 @@ pub fn bar_axis(scale: f64) -> Markup {
 
 /// One point of a line, with its interval.
 pub struct Point {
+    /// Where it stands on the horizontal axis: a number of connections.
     pub x: u32,
+    /// Its value.
     pub mid: f64,
+    /// The lower bound of its interval.
     pub low: f64,
+    /// The upper bound.
     pub high: f64,
     /// Drawn hollow: nothing may be concluded from it.
     pub hollow: bool,
@@ -111,13 +115,17 @@ impl Point {
 pub struct Line {
     /// Chooses colour and marker.
     pub kind: usize,
+    /// The name beside its last point.
     pub label: String,
+    /// Its points from left to right.
     pub points: Vec<Point>,
 }
 
 /// One panel: lines over the number of connections.
 pub struct Panel {
+    /// What stands above it.
     pub title: String,
+    /// What is drawn.
     pub lines: Vec<Line>,
     /// The range of the vertical axis.
     pub range: (f64, f64),

@@ -11,7 +11,7 @@ use untax_core::check::Check;
 use untax_core::compare::{self, Cause, Change, Compared, Comparison};
 use untax_core::finding::Unmeasured;
 use untax_core::{Interval, Tax};
-use untax_report::terminal::{Style, check, comparison, pages};
+use untax_report::terminal::{Style, check, comparison};
 
 const PLAIN: Style = Style { colour: false, width: 80 };
 
@@ -138,23 +138,6 @@ fn a_comparison_has_room_for_its_verdicts() {
     let screen = comparison(&whole, PLAIN);
     assert_calm(&screen, PLAIN.width);
     insta::assert_snapshot!(screen);
-}
-
-#[test]
-fn page_bench() {
-    let screen = pages(&common::bench::small(), PLAIN);
-    assert_calm(&screen, 80);
-    insta::assert_snapshot!(screen);
-}
-
-#[test]
-fn page_bench_without_trials() {
-    let mut bench = common::bench::bench();
-    bench.complete = false;
-    bench.cells.clear();
-    bench.ratios.clear();
-    bench.noise.ratios.clear();
-    insta::assert_snapshot!(pages(&bench, PLAIN));
 }
 
 #[test]

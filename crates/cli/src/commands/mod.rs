@@ -1,7 +1,7 @@
 //! One file per command: its arguments and what it does.
 
 pub mod apply;
-pub mod bench_pages;
+pub mod bench;
 pub mod capture;
 pub mod check;
 pub mod compare;

@@ -8,8 +8,12 @@ use anyhow::{Context, bail};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::path::PathBuf;
-use untax_core::{bench, lab, verdict};
+use untax_core::{lab, verdict};
+use untax_experiments::Experiment;
 use untax_report::html::{self, Run};
+
+/// Why a saved result cannot be read.
+const OTHER_VERSION: &str = "it was saved by another version of untax";
 
 /// Arguments of `untax report`.
 #[derive(Debug, clap::Args)]
@@ -35,10 +39,11 @@ pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
         page(saved).with_context(|| run.clone())
     });
     let runs: Vec<Run> = runs.collect::<anyhow::Result<_>>()?;
-    write_file(&args.output, &html::report(&runs))?;
+    let results = runs.len();
+    write_file(&args.output, &html::report(runs))?;
     if args.json {
         let (schema, path) = ("untax.report/1", &args.output);
-        print_json(&json!({ "schema": schema, "path": path, "results": runs.len() }))?;
+        print_json(&json!({ "schema": schema, "path": path, "results": results }))?;
     }
     Ok(Outcome::Clean)
 }
@@ -54,13 +59,18 @@ fn page(saved: Value) -> anyhow::Result<Run> {
     Ok(match schema.as_str() {
         untax_core::check::SCHEMA => Run::Check(Box::new(read(saved)?)),
         verdict::SCHEMA => Run::Verification(read(saved)?),
-        bench::PAGES_SCHEMA => Run::Pages(Box::new(read(saved)?)),
         lab::MATRIX_SCHEMA => Run::Lab(read(saved)?),
         "" => bail!("it is no result of untax"),
-        other => bail!("{other} has no page; it prints itself with --json"),
+        other => match Experiment::of_schema(other) {
+            Some(experiment) => {
+                let result = (experiment.read)(saved).context(OTHER_VERSION)?;
+                Run::Bench(result.html())
+            }
+            None => bail!("{other} has no page; it prints itself with --json"),
+        },
     })
 }
 
 fn read<T: DeserializeOwned>(saved: Value) -> anyhow::Result<T> {
-    serde_json::from_value(saved).context("it was saved by another version of untax")
+    serde_json::from_value(saved).context(OTHER_VERSION)
 }

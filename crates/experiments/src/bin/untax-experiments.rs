@@ -5,8 +5,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 use untax_changes::{Lock, Program, Tree, recover};
-use untax_core::bench::PagesBench;
-use untax_experiments::pages::{self, Request};
+use untax_experiments::pages::{self, PagesBench, Request};
 use untax_experiments::{Bench, Interrupt, Machine, Nobody, child, own_cgroup};
 use untax_host::Host;
 

@@ -2,12 +2,13 @@
 
 use super::options::{Page, Request};
 use super::plan::{Plan, Purpose, Trial, chased};
+use super::schema::{Cell, PagesBench, Ratio, SCHEMA};
 use super::table::Layout;
 use super::warnings::Warning;
 use crate::Machine;
 use jiff::Timestamp;
 use std::collections::BTreeMap;
-use untax_core::bench::{Cell, Noise, PAGES_SCHEMA, PagesBench, Ratio, RatioVerdict};
+use untax_core::bench::{Noise, RatioVerdict};
 use untax_core::calibration::TouchPenalty;
 use untax_core::{Bytes, Calibration, Interval, stats};
 
@@ -105,7 +106,7 @@ impl Results {
         let floor = self.floor(&ratios);
         let request = &self.request;
         PagesBench {
-            schema: PAGES_SCHEMA.to_owned(),
+            schema: SCHEMA.to_owned(),
             run: self.run.clone(),
             taken_at: Timestamp::now(),
             cpu_model: self.machine.cpu_model.clone(),

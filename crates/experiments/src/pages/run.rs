@@ -9,13 +9,13 @@ use super::options::{Page, Request};
 use super::page_pools::PagePools;
 use super::plan::{Phase, Plan, Purpose, Trial};
 use super::results::Results;
+use super::schema::PagesBench;
 use super::warnings::{self, Warning};
 use crate::interrupt::Interrupted;
 use crate::progress::{Clock, Observer, Progress};
 use crate::{Bench, calibrate};
 use std::time::Duration;
 use untax_core::Reading;
-use untax_core::bench::PagesBench;
 
 /// Length of a calibrating trial at most.
 const CHASE: Duration = Duration::from_millis(250);

@@ -3,19 +3,16 @@
 mod check;
 mod disks;
 mod lab;
-mod pages;
-mod part;
+pub mod part;
 mod verification;
 
 pub use check::check;
 pub use lab::lab;
-pub use pages::pages;
 pub use verification::verification;
 
 use maud::html;
 use part::Part;
 use untax_core::Check;
-use untax_core::bench::PagesBench;
 use untax_core::lab::LabMatrix;
 use untax_core::verdict::Verification;
 
@@ -25,19 +22,19 @@ pub enum Run {
     Check(Box<Check>),
     /// Of `untax verify`.
     Verification(Verification),
-    /// Of `untax bench pages`.
-    Pages(Box<PagesBench>),
+    /// Of a bench, which makes its part itself.
+    Bench(Part),
     /// Of `untax lab matrix`.
     Lab(LabMatrix),
 }
 
 /// One page of several results, in this order.
-pub fn report(runs: &[Run]) -> String {
-    let parts = runs.iter().map(|run| match run {
-        Run::Check(result) => check::part(result),
-        Run::Verification(result) => verification::part(result),
-        Run::Pages(result) => pages::part(result),
-        Run::Lab(result) => lab::part(result),
+pub fn report(runs: Vec<Run>) -> String {
+    let parts = runs.into_iter().map(|run| match run {
+        Run::Check(result) => check::part(&result),
+        Run::Verification(result) => verification::part(&result),
+        Run::Bench(part) => part,
+        Run::Lab(result) => lab::part(&result),
     });
     let parts: Vec<Part> = parts.collect();
     if let [one] = &parts[..] {

@@ -11,20 +11,22 @@ use untax_core::{Calibration, Reading};
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'";
 
 /// What a page says of one result, and the data that it was made from as JSON.
-pub(super) struct Part {
+pub struct Part {
     pub(super) title: String,
     pub(super) body: Markup,
     pub(super) record: String,
 }
 
 impl Part {
-    pub(super) fn new(title: String, body: Markup, data: &impl Serialize) -> Self {
+    /// A part whose record is this data.
+    pub fn new(title: String, body: Markup, data: &impl Serialize) -> Self {
         let record = serde_json::to_string_pretty(data)
             .unwrap_or_else(|error| format!("\"The data could not be written: {error}\""));
         Self { title, body, record }
     }
 
-    pub(super) fn page(&self) -> String {
+    /// A page of this part alone.
+    pub fn page(&self) -> String {
         document(&self.title, &self.body, &self.record)
     }
 }
@@ -57,7 +59,7 @@ fn document(title: &str, body: &Markup, record: &str) -> String {
 }
 
 /// The top of a page: what it is, the answer, and the conditions.
-pub(super) fn head(kind: &str, title: &str, conditions: &[String]) -> Markup {
+pub fn head(kind: &str, title: &str, conditions: &[String]) -> Markup {
     html! {
         header {
             p.kind { (kind) }
@@ -68,14 +70,14 @@ pub(super) fn head(kind: &str, title: &str, conditions: &[String]) -> Markup {
 }
 
 /// Segments in one quiet line.
-pub(super) fn line(segments: &[String]) -> Markup {
+pub fn line(segments: &[String]) -> Markup {
     html! {
         p.line { @for segment in segments { span { (segment) } " " } }
     }
 }
 
 /// A moment as people write it, to the second.
-pub(super) fn moment(text: &str) -> String {
+pub fn moment(text: &str) -> String {
     let seconds = text.split('.').next().unwrap_or(text);
     format!("{} UTC", seconds.trim_end_matches('Z').replace('T', &THIN.to_string()))
 }
@@ -104,7 +106,7 @@ pub(super) fn gap_in_words<T>(gap: &Reading<T>) -> String {
 }
 
 /// What faults and touches cost on the host.
-pub(super) fn penalties(calibration: &Calibration) -> Markup {
+pub fn penalties(calibration: &Calibration) -> Markup {
     html! {
         section {
             h2 { "What a fault and a touch cost here" }

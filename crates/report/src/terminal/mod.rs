@@ -3,9 +3,8 @@
 mod check;
 mod comparison;
 mod lab;
-mod pages;
 mod plan;
-pub(crate) mod screen;
+pub mod screen;
 mod style;
 mod verification;
 
@@ -13,7 +12,6 @@ pub use check::check;
 pub use comparison::comparison;
 pub(crate) use lab::{columns as lab_columns, time as lab_time};
 pub use lab::{lab, lab_matrix};
-pub use pages::pages;
 pub use plan::plan;
 pub use screen::wrap;
 pub use style::Style;

@@ -12,12 +12,19 @@ const WIDTHS: std::ops::RangeInclusive<usize> = 40..=100;
 /// How a piece of text looks when colours are asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ink {
+    /// As the terminal writes.
     Plain,
+    /// Bold.
     Bold,
+    /// Less than the rest.
     Dim,
+    /// Bad.
     Red,
+    /// To be noticed.
     Yellow,
+    /// Good.
     Green,
+    /// Neutral.
     Blue,
 }
 
@@ -49,12 +56,14 @@ pub fn span(ink: Ink, text: impl Into<String>) -> Span {
 
 /// The screen that is being written.
 pub struct Screen {
+    /// Columns of a line.
     pub width: usize,
     colour: bool,
     out: String,
 }
 
 impl Screen {
+    /// An empty screen.
     pub fn new(style: Style) -> Self {
         let width = style.width.clamp(*WIDTHS.start(), *WIDTHS.end());
         Self { width, colour: style.colour, out: String::new() }
@@ -86,6 +95,7 @@ impl Screen {
         self.out.push('\n');
     }
 
+    /// Writes an empty line.
     pub fn blank(&mut self) {
         self.out.push('\n');
     }
@@ -113,6 +123,7 @@ impl Screen {
         self.line(&[span(left.0, padded), span(Ink::Plain, "  "), span(right.0, right.1)]);
     }
 
+    /// All that was written.
     pub fn finish(self) -> String {
         self.out
     }

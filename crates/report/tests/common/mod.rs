@@ -1,11 +1,11 @@
 //! Results made by hand: rich ones, and ones with names meant to do harm.
 #![allow(dead_code, reason = "every test file uses its own part")]
 
-pub mod bench;
 pub mod host;
 
 use std::collections::BTreeMap;
 use untax_core::Reading::{Absent, Denied, Present};
+use untax_core::calibration::{Calibration, TouchPenalty};
 use untax_core::check::{Check, Checked, OwnCost, SCHEMA, TimeShares};
 use untax_core::database::{Container, DatabaseMemory, HugePageUse, Model, Pod, Segment, Settings};
 use untax_core::evidence::Value;
@@ -33,7 +33,7 @@ pub fn rich() -> Check {
         }),
         host: host::host(),
         io: Absent("not watched".to_owned()),
-        calibration: Present(bench::calibration()),
+        calibration: Present(calibration()),
         databases: vec![redis(), postgres()],
         findings: vec![idle_pool()],
         unmeasured: vec![unmeasured("vm-steal", "the hypervisor reports no steal time")],
@@ -330,4 +330,23 @@ fn redis() -> Checked {
     db.findings = vec![Finding { severity: Severity::Medium, summary: cow.into(), ..thp() }];
     db.unmeasured = vec![unmeasured("small-pages", no_pmu), unmeasured("thp-mode", no_pmu)];
     db
+}
+
+pub fn calibration() -> Calibration {
+    let touch = |gib: u64, ns: f64| TouchPenalty {
+        working_set_bytes: Bytes(gib << 30),
+        taking_turns: false,
+        extra_ns: Interval::new(ns * 0.9, ns, ns * 1.1),
+    };
+    Calibration {
+        taken_at: "2026-03-01T11:30:00Z".parse().unwrap(),
+        cpu_model: "Intel(R) Xeon(R) Platinum 8370C CPU @ 2.80GHz".into(),
+        kernel_release: "6.1.0-18-amd64".into(),
+        source: "bench pages".into(),
+        minor_fault_ns: Interval::new(5900.0, 6300.0, 7100.0),
+        write_fault_ns: Some(Interval::new(700.0, 800.0, 950.0)),
+        unmap_ns: Some(Interval::new(180.0, 200.0, 240.0)),
+        touches_missing: None,
+        touches: vec![touch(1, 38.0), touch(8, 74.0)],
+    }
 }

@@ -1,21 +1,18 @@
 //! The page of `untax bench pages`.
 
-use super::part::{Part, head, line, moment, penalties};
-use crate::format::{self, page};
-use crate::svg::{self, Line, Panel, Point};
-use crate::{facts, summary};
+use super::schema::{Cell, PagesBench};
+use super::summary;
 use maud::{Markup, html};
 use untax_core::Bytes;
-use untax_core::bench::{Cell, PagesBench, RatioVerdict};
-
-/// The result of a page-size bench as a self-contained page.
-pub fn pages(bench: &PagesBench) -> String {
-    part(bench).page()
-}
+use untax_core::bench::RatioVerdict;
+use untax_report::facts;
+use untax_report::format::{self, page};
+use untax_report::html::part::{Part, head, line, moment, penalties};
+use untax_report::svg::{self, Line, Panel, Point};
 
 /// What the page says.
 pub(super) fn part(bench: &PagesBench) -> Part {
-    let title = summary::pages_headline(bench);
+    let title = summary::headline(bench);
     let conditions = [
         moment(&bench.taken_at.to_string()),
         facts::short_model(&bench.cpu_model),
@@ -24,7 +21,7 @@ pub(super) fn part(bench: &PagesBench) -> Part {
     let body = html! {
         (head("untax bench pages", &title, &conditions))
         (line(&summary::conditions(bench)))
-        ul.lede { @for summary in summary::pages_summary(bench) { li { (summary) } } }
+        ul.lede { @for summary in summary::page_sizes(bench) { li { (summary) } } }
         @if !bench.complete { p.warning { "Interrupted: the trials done so far are shown." } }
         @for warning in &bench.warnings { p.warning { (warning) } }
         (throughput(bench))
@@ -189,7 +186,7 @@ fn ratios(bench: &PagesBench) -> Markup {
             }
             tbody {
                 @for r in &bench.ratios {
-                    @let verdict = summary::verdict(r.verdict);
+                    @let verdict = r.verdict.id();
                     tr class=(verdict) {
                         td.number { (format::bytes(r.row_bytes)) }
                         td { (page(&r.of)) " over " (page(&r.over)) }

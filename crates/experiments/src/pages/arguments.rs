@@ -1,35 +1,25 @@
-//! `untax bench pages`.
+//! The arguments of `untax bench pages`.
 
-use crate::page_costs::CALIBRATION;
-use crate::screen::{print, print_json, say, style, write_file};
-use crate::state::State;
-use crate::{Outcome, Usage};
-use anyhow::{Context, bail};
+use super::options::{Access, Model, Page, Request};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use indicatif::{ProgressBar, ProgressStyle};
-use std::path::PathBuf;
-use std::time::{Duration, Instant};
-use untax_changes::{Lock, Program, Tree, recover};
-use untax_core::bench::PagesBench;
-use untax_experiments::pages::{self, Access, BenchError, Model, Page, Refusal, Request};
-use untax_experiments::{Bench, Interrupt, Machine, Observer, Progress, calibrate, own_cgroup};
-use untax_host::Host;
-use untax_report::{html, terminal};
+use std::time::Duration;
 
 /// Trials from which an interval is worth the name.
 const TRIALS: &str = "7";
 
-/// How often progress is told where there is no terminal.
-const LINE_EVERY: Duration = Duration::from_secs(10);
-
-/// Arguments of `untax bench pages`.
-#[derive(Debug, clap::Args)]
+/// Measure what page size is worth: a table read by primary key, on each page size in turn
+///
+/// The table lies in shared memory with all data warm; keys are uniform, and every read takes in and
+/// verifies all of its row. Huge pages are reserved as needed; the previous pools are restored at
+/// once when the bench ends, whatever ends it. The host is busy meanwhile: do not run it next to a
+/// database that matters.
+#[derive(Debug, clap::Parser)]
 #[command(
     after_help = "Examples:\n  untax bench pages                              4k against 2m, some minutes\n  \
                   untax bench pages --pages 4k,2m,1g,thp --html pages.html\n  \
                   untax bench pages --rows 100000000 --row-bytes 128 --access direct"
 )]
-pub struct Args {
+pub(super) struct Arguments {
     /// Rows of each table [default: as many of each width as fit a quarter of the available
     /// memory, at most 8 GiB]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
@@ -62,12 +52,6 @@ pub struct Args {
     /// What keys and the order of trials are drawn from [default: from the clock; printed]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// Print the result as JSON
-    #[arg(long)]
-    json: bool,
-    /// Also write the result as a self-contained web page with figures
-    #[arg(long, value_name = "FILE")]
-    html: Option<PathBuf>,
 }
 
 fn page() -> impl TypedValueParser<Value = Page> {
@@ -100,8 +84,9 @@ fn default_connections() -> Vec<u32> {
     std::iter::successors(Some(1), |n| Some(n * 2)).take_while(|n| *n <= most).collect()
 }
 
-impl Args {
-    fn request(&self) -> Request {
+impl Arguments {
+    /// The bench that these arguments ask for.
+    pub(super) fn request(&self) -> Request {
         let connections = match self.connections.as_slice() {
             [] => default_connections(),
             given => given.to_vec(),
@@ -125,135 +110,14 @@ fn seed_from_clock() -> u64 {
     u64::from(jiff::Timestamp::now().subsec_nanosecond().unsigned_abs())
 }
 
-/// Runs the command.
-pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
-    let directory = state.directory()?;
-    let lock = Lock::to_bench(directory)?;
-    for file in recover(&lock, directory, &Tree::live())? {
-        say(&format!(
-            "untax: restored {file}: an earlier bench was killed together with its guard"
-        ));
-    }
-    let run = State::new_run("bench-pages");
-    let interrupt = Interrupt::by_signals().context("cannot listen for signals")?;
-    let facts = untax_host::facts::read_all(&Host::live());
-    let cgroup = own_cgroup(&facts);
-    let bench = Bench {
-        program: &Program::this(),
-        tree: &Tree::live(),
-        state: directory,
-        lock: &lock,
-        machine: &Machine::of(&facts),
-        cgroup: cgroup.as_ref(),
-        run: &run,
-        calibration: Some(calibrate::FULL),
-        interrupt,
-    };
-    let mut screen = Screen::new(state, &run);
-    let result = pages::run(&args.request(), &bench, &mut screen);
-    screen.bar.finish_and_clear();
-    finish(args, state, &result.map_err(usage)?)
-}
-
-/// A request that makes no sense is the user's to mend.
-fn usage(error: BenchError) -> anyhow::Error {
-    match error {
-        BenchError::Refused(Refusal::Senseless(what)) => Usage(what.to_owned()).into(),
-        other => other.into(),
-    }
-}
-
-fn finish(args: &Args, state: &State, result: &PagesBench) -> anyhow::Result<Outcome> {
-    let saved = state.save_run(&result.run, result);
-    let calibration = result.calibration.as_ref().filter(|_| result.complete);
-    let kept = calibration.map_or(Ok(()), |calibration| state.save(CALIBRATION, calibration));
-    let page = args.html.as_ref().map_or(Ok(()), |path| write_file(path, &html::pages(result)));
-    if args.json {
-        print_json(result)?;
-    } else {
-        print(&terminal::pages(result, style()))?;
-    }
-    // Last, so that a full disk does not cost the user the result.
-    let path = saved?;
-    kept?;
-    page?;
-    if !result.complete {
-        bail!("interrupted; the trials done so far are saved as {}", path.display());
-    }
-    Ok(Outcome::Clean)
-}
-
-/// Shows progress on standard error, and saves what there is after every trial.
-struct Screen<'a> {
-    state: &'a State,
-    run: &'a str,
-    bar: ProgressBar,
-    told: Instant,
-    failed_to_save: bool,
-}
-
-impl<'a> Screen<'a> {
-    fn new(state: &'a State, run: &'a str) -> Self {
-        // Hidden by itself where standard error is no terminal.
-        let bar = ProgressBar::new(0);
-        if let Ok(style) = ProgressStyle::with_template("{bar:24} {pos}/{len} {prefix} left  {msg}")
-        {
-            bar.set_style(style);
-        }
-        let told = Instant::now();
-        Self { state, run, bar, told, failed_to_save: false }
-    }
-}
-
-impl Observer<PagesBench> for Screen<'_> {
-    fn progress(&mut self, progress: &Progress) {
-        let Progress { done, total, doing, left } = progress;
-        let left = short(*left);
-        if self.bar.is_hidden() {
-            if self.told.elapsed() >= LINE_EVERY {
-                self.told = Instant::now();
-                say(&format!("{done}/{total} trials, about {left} left: {doing}"));
-            }
-            return;
-        }
-        self.bar.set_length(u64::from(*total));
-        self.bar.set_position(u64::from(*done));
-        self.bar.set_prefix(left);
-        self.bar.set_message(doing.clone());
-    }
-
-    fn partial(&mut self, result: &PagesBench) {
-        // Said once: the next trials would fail alike.
-        if let Err(error) = self.state.save_run(self.run, result)
-            && !std::mem::replace(&mut self.failed_to_save, true)
-        {
-            self.bar.suspend(|| say(&format!("untax: the result so far is not saved: {error:#}")));
-        }
-    }
-}
-
-/// `4 min 10 s`.
-fn short(time: Duration) -> String {
-    match (time.as_secs() / 60, time.as_secs() % 60) {
-        (0, seconds) => format!("{seconds} s"),
-        (minutes, seconds) => format!("{minutes} min {seconds} s"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use clap::Parser;
 
-    #[derive(Debug, Parser)]
-    struct Line {
-        #[command(flatten)]
-        args: Args,
-    }
-
     fn request(line: &str) -> Result<Request, String> {
         let words = std::iter::once("untax").chain(line.split_whitespace());
-        Line::try_parse_from(words).map(|line| line.args.request()).map_err(|e| e.to_string())
+        Arguments::try_parse_from(words).map(|line| line.request()).map_err(|e| e.to_string())
     }
 
     #[test]
@@ -294,11 +158,5 @@ mod tests {
         ] {
             assert!(request(line).is_err(), "{line}");
         }
-    }
-
-    #[test]
-    fn times_are_short() {
-        assert_eq!(short(Duration::from_secs(59)), "59 s");
-        assert_eq!(short(Duration::from_secs(250)), "4 min 10 s");
     }
 }

@@ -1,9 +1,14 @@
-//! A page-size bench: three row widths, four page sizes, six numbers of connections.
+//! A result made by hand: three row widths, four page sizes, six numbers of connections.
 
+use super::schema::{Cell, PagesBench, Ratio, SCHEMA};
 use untax_core::Bytes;
-use untax_core::bench::{Cell, Estimate, Noise, PAGES_SCHEMA, PagesBench, Ratio, RatioVerdict};
+use untax_core::bench::{Estimate, Noise, RatioVerdict};
 use untax_core::calibration::{Calibration, TouchPenalty};
 use untax_core::interval::Interval;
+
+/// A name that clears the screen, breaks lines, reverses text and closes tags.
+const HOSTILE: &str =
+    "evil\u{1b}[2J\u{1b}]0;owned\u{7}\nname\r\u{202e}</script><script>alert(1)</script>&\"'\u{9b}";
 
 /// Row width, reads per second of one connection on 4k, and what 2m, 1g and thp are worth.
 const SHAPES: [(u64, f64, [f64; 3]); 3] = [
@@ -14,9 +19,9 @@ const SHAPES: [(u64, f64, [f64; 3]); 3] = [
 const CONNECTIONS: [u32; 6] = [1, 2, 4, 8, 16, 64];
 const FLOOR: f64 = 0.018;
 
-pub fn bench() -> PagesBench {
+pub(super) fn bench() -> PagesBench {
     PagesBench {
-        schema: PAGES_SCHEMA.into(),
+        schema: SCHEMA.into(),
         run: "20260301-113000-91cc".into(),
         taken_at: "2026-03-01T11:30:00Z".parse().unwrap(),
         cpu_model: "Intel(R) Xeon(R) Platinum 8370C CPU @ 2.80GHz".into(),
@@ -96,7 +101,7 @@ fn ratios((row, _, worth): (u64, f64, [f64; 3])) -> Vec<Ratio> {
     out
 }
 
-pub fn calibration() -> Calibration {
+pub(super) fn calibration() -> Calibration {
     let touch = |gib: u64, ns: f64| TouchPenalty {
         working_set_bytes: Bytes(gib << 30),
         taking_turns: false,
@@ -116,7 +121,7 @@ pub fn calibration() -> Calibration {
 }
 
 /// The same with fewer connections: enough for a snapshot that a person can read.
-pub fn small() -> PagesBench {
+pub(super) fn small() -> PagesBench {
     let mut bench = bench();
     bench.cells.retain(|c| [1, 16].contains(&c.connections));
     bench.ratios.retain(|r| [1, 16].contains(&r.connections));
@@ -124,13 +129,13 @@ pub fn small() -> PagesBench {
 }
 
 /// The same with every text hostile.
-pub fn hostile() -> PagesBench {
+pub(super) fn hostile() -> PagesBench {
     let mut bench = bench();
-    bench.run = super::HOSTILE.into();
-    bench.cpu_model = super::HOSTILE.into();
-    bench.kernel_release = super::HOSTILE.into();
-    bench.warnings = vec![super::HOSTILE.into()];
-    bench.cells[0].page = super::HOSTILE.into();
-    bench.ratios[0].of = super::HOSTILE.into();
+    bench.run = HOSTILE.into();
+    bench.cpu_model = HOSTILE.into();
+    bench.kernel_release = HOSTILE.into();
+    bench.warnings = vec![HOSTILE.into()];
+    bench.cells[0].page = HOSTILE.into();
+    bench.ratios[0].of = HOSTILE.into();
     bench
 }

@@ -1,16 +1,18 @@
 //! The screen of `untax bench pages`.
 
-use super::Style;
-use super::screen::{Ink, Screen, pad, pad_left, span};
-use crate::{facts, format, summary};
+use super::schema::{Cell, PagesBench, Ratio};
+use super::summary;
 use unicode_width::UnicodeWidthStr;
-use untax_core::bench::{Cell, PagesBench, Ratio, RatioVerdict};
+use untax_core::bench::RatioVerdict;
+use untax_report::terminal::Style;
+use untax_report::terminal::screen::{Ink, Screen, pad, pad_left, span};
+use untax_report::{facts, format};
 
 /// The result of a page-size bench as two tables.
-pub fn pages(bench: &PagesBench, style: Style) -> String {
+pub(super) fn screen(bench: &PagesBench, style: Style) -> String {
     let mut screen = Screen::new(style);
-    screen.line(&[span(Ink::Bold, format!("{}.", summary::pages_headline(bench)))]);
-    for line in summary::pages_summary(bench) {
+    screen.line(&[span(Ink::Bold, format!("{}.", summary::headline(bench)))]);
+    for line in summary::page_sizes(bench) {
         screen.labelled("", 2, Ink::Plain, &line, 2);
     }
     if !bench.complete {
@@ -89,7 +91,7 @@ fn ratios(screen: &mut Screen, ratios: &[Ratio]) {
             true,
             ratios.iter().map(|r| format::ratio(r.factor, r.low, r.high)),
         ),
-        column("verdict", false, ratios.iter().map(|r| summary::verdict(r.verdict).to_owned())),
+        column("verdict", false, ratios.iter().map(|r| r.verdict.id().to_owned())),
     ];
     let group: Vec<u64> = ratios.iter().map(|r| r.row_bytes.0).collect();
     let inks: Vec<Ink> = ratios.iter().map(|r| verdict_ink(r.verdict)).collect();
