@@ -28,7 +28,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use support::{Bystander, Untax, database};
-use untax_lab::{Cause, Dose, Scene};
+use untax_lab::{Cause, Dose, Injection};
 use untax_scenes::{Engine, Network, Pgbench, Place, Postgres, SceneError, Setup};
 
 /// How far both may be apart.
@@ -212,10 +212,10 @@ fn client(postgres: &Postgres, program: &str) -> Command {
 fn retransmissions_are_those_of_nstat() {
     support::real(|| {
         let cause = Cause::find("tcp-retransmit").unwrap();
-        let mut scene = Scene::set(cause, Engine::Postgres, Dose::Strong)?;
-        scene.switch(true)?;
-        let _load = scene.load(180)?;
-        let pid = scene.pid().unwrap();
+        let mut injection = Injection::prepare(cause, Engine::Postgres, Dose::Strong)?;
+        injection.switch(true)?;
+        let _load = injection.load(180)?;
+        let pid = injection.pid().unwrap();
         let namespace = format!("--net=/proc/{pid}/ns/net");
         let counter = Counter::polled(move || {
             let words = [&namespace, "--", "nstat", "-asz", "TcpRetransSegs"];

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use support::numbers::part;
 use support::{Bystander, Untax, database, rules, unmeasured};
-use untax_lab::{Cause, Dose, Scene};
+use untax_lab::{Cause, Dose, Injection};
 use untax_scenes::{
     Disk, Engine, Group, MariaDb, Pgbench, Place, Postgres, Redis, RedisBenchmark, SceneError,
     Setup,
@@ -260,8 +260,8 @@ fn neighbours_on_other_cpus_take_nothing() {
 fn what_another_server_in_its_network_loses_is_not_its() {
     support::real(|| {
         let cause = Cause::find("tcp-retransmit").unwrap();
-        let mut scene = Scene::set(cause, Engine::Postgres, Dose::Strong)?;
-        let setup = Setup { network: Some(scene.network()?), ..Setup::default() };
+        let mut injection = Injection::prepare(cause, Engine::Postgres, Dose::Strong)?;
+        let setup = Setup { network: Some(injection.testbed().network()?), ..Setup::default() };
         let beside = Redis::start_as(&setup)?;
         let pid = beside.pid().unwrap();
         // Its own clients are where it is.
@@ -269,8 +269,8 @@ fn what_another_server_in_its_network_loses_is_not_its() {
         reads.arg(format!("--net=/proc/{pid}/ns/net")).args(["--", "redis-benchmark"]);
         reads.args(["-p", &beside.port().to_string(), "-c", "2", "-t", "get", "-l"]);
         let _reads = Bystander::start(reads);
-        scene.switch(true)?;
-        let _load = scene.load(MINUTES)?;
+        injection.switch(true)?;
+        let _load = injection.load(MINUTES)?;
         let loses = |pid| {
             let check = Untax::new().check(pid);
             let gaps = unmeasured(&check);
@@ -279,7 +279,7 @@ fn what_another_server_in_its_network_loses_is_not_its() {
             let found = findings.into_iter().find(|f| f["rule"] == "tcp-retransmit").unwrap();
             (found["tax"].is_object(), found["severity"] != "info")
         };
-        assert_eq!(loses(scene.pid().unwrap()), (true, true));
+        assert_eq!(loses(injection.pid().unwrap()), (true, true));
         assert_eq!(loses(pid), (false, false), "worth knowing: others lose");
         Ok(())
     });

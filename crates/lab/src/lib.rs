@@ -3,10 +3,18 @@
 //! One file for each cause, named by the rule that is to find it. Servers, loads and all that is
 //! around them come from `untax_scenes`.
 
+mod cause;
 mod causes;
+mod dose;
+mod environment;
 mod error;
-mod scene;
+mod injection;
+mod testbed;
 
-pub use causes::{CAUSES, Cause, Dose, Injected, Need, Plan};
+pub use cause::{Cause, Guards, Need};
+pub use causes::CAUSES;
+pub use dose::Dose;
+pub use environment::Environment;
 pub use error::LabError;
-pub use scene::Scene;
+pub use injection::Injection;
+pub use testbed::Testbed;

@@ -48,7 +48,7 @@ impl Container {
         words: &[String],
     ) -> Result<Self, SceneError> {
         let runtime = runtime(place, scratch)?;
-        let (id, bundle) = (scratch.name().to_owned(), scratch.ours("bundle"));
+        let (id, bundle) = (scratch.name().to_owned(), scratch.private("bundle"));
         let root = bundle.join("root");
         // What is mounted there gets the mode of this one: any user may put files there.
         let temporary = root.join("tmp");
@@ -103,7 +103,7 @@ fn runtime(place: Place, scratch: &Scratch) -> Result<Vec<String>, SceneError> {
         |name: &str| program::find(name, name).map(|path| path.to_string_lossy().into_owned());
     match place {
         Place::Gvisor => {
-            let state = format!("--root={}", scratch.ours("runsc").display());
+            let state = format!("--root={}", scratch.private("runsc").display());
             Ok(words([&find("runsc")?, &state, "--network=host", "--ignore-cgroups"]))
         }
         Place::Host | Place::Runc | Place::Clone => Ok(vec![find("runc")?]),

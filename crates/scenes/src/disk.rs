@@ -1,7 +1,7 @@
 //! A disk of one's own: a filesystem in a file, mounted through a loop device.
 
 use crate::group::{Group, Version};
-use crate::setting::{Instead, Setting};
+use crate::setting::{Override, Setting};
 use crate::shell::Shell;
 use crate::{SceneError, program};
 use std::borrow::Cow;
@@ -56,7 +56,7 @@ pub struct Disk {
 }
 
 /// A filesystem that is frozen again and again, until dropped.
-pub struct Freezes {
+pub struct FreezeLoop {
     _guard: Shell,
 }
 
@@ -137,24 +137,24 @@ impl Disk {
     }
 
     /// Lets a disk that does so many operations a second by these limits do others, until dropped.
-    pub fn instead(
+    pub fn override_limits(
         limits: &[Setting],
         a_second: u64,
         other: u64,
-    ) -> Result<Vec<Instead>, SceneError> {
+    ) -> Result<Vec<Override>, SceneError> {
         let line = |line: &str| match line.strip_suffix(&a_second.to_string()) {
             Some(rest) => format!("{rest}{other}"),
             None => line.to_owned(),
         };
-        limits.iter().map(|limit| limit.instead(line)).collect()
+        limits.iter().map(|limit| limit.replace_value(line)).collect()
     }
 
     /// Freezes it for some seconds, lets it go for some, and so on.
-    pub fn freezes(&self, frozen_s: f64, free_s: f64) -> Result<Freezes, SceneError> {
+    pub fn freezes(&self, frozen_s: f64, free_s: f64) -> Result<FreezeLoop, SceneError> {
         program::find("fsfreeze", "util-linux")?;
         let path = self.path().to_string_lossy().into_owned();
         let arguments = [path, frozen_s.to_string(), free_s.to_string()];
-        Ok(Freezes { _guard: Shell::guard(FREEZE, UNFREEZE, &arguments)? })
+        Ok(FreezeLoop { _guard: Shell::guard(FREEZE, UNFREEZE, &arguments)? })
     }
 }
 

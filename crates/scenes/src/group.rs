@@ -112,7 +112,7 @@ impl Group {
     }
 
     /// The words that go before a command so that it runs in this group.
-    pub(crate) fn entering(&self) -> Vec<String> {
+    pub(crate) fn enter_command(&self) -> Vec<String> {
         let mut line = words(["/bin/sh", "-c", ENTER, "untax-lab"]);
         line.extend(self.members.iter().map(|member| member.directory.clone()));
         line.push("--".to_owned());

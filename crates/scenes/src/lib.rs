@@ -40,24 +40,26 @@ mod server;
 mod setting;
 mod setup;
 mod shell;
+mod start;
 mod work;
 
 pub use account::is_root;
-pub use disk::{Disk, Freezes, Limit};
+pub use disk::{Disk, FreezeLoop, Limit};
 pub use error::SceneError;
 pub use group::{Group, Version};
 pub use load::{Load, Pgbench, RedisBenchmark, Sysbench};
 pub use mariadb::MariaDb;
 pub use neighbour::Neighbour;
-pub use network::{Narrow, Network, Tracked};
+pub use network::{ConnectionTracking, Network, SlowLink};
 pub use pgbouncer::PgBouncer;
 pub use postgres::Postgres;
 pub use program::find as find_program;
 pub use redis::{PIPELINED, Redis};
 pub use server::Place;
-pub use setting::{DirtyLimits, HugePages, Instead, Setting, Thp, Turn};
+pub use setting::{DirtyLimits, HugePages, Override, Setting, Thp, Turn};
 pub use setup::Setup;
-pub use work::{Engine, Kind, Served, Work};
+pub use start::start;
+pub use work::{Database, Engine, Kind, Work};
 
 /// Settings of a server by name, in the server's own words; later ones win.
 pub type Settings<'a> = &'a [(&'a str, &'a str)];

@@ -28,7 +28,7 @@ impl Load {
         parse: fn(&str) -> Option<f64>,
     ) -> Result<Self, SceneError> {
         let log = scratch.log(words);
-        let shell = Shell::run(words, "KILL", &log, &scratch.ours(""))?;
+        let shell = Shell::run(words, "KILL", &log, &scratch.private(""))?;
         let deadline = Duration::from_secs(seconds.into()) + GRACE;
         Ok(Self { shell, program: program::name(words), log, deadline, parse })
     }

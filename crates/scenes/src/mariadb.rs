@@ -5,7 +5,7 @@ use crate::load::{Load, Sysbench, sysbench_tps};
 use crate::scratch::free_port;
 use crate::server::{Kind, Place, Server, lines, words};
 use crate::setup::Setup;
-use crate::work::{self, Served, Work};
+use crate::work::{self, Database, Work};
 use crate::{SceneError, Settings, program};
 
 const KIND: Kind = Kind { user: "mysql", signal: "TERM" };
@@ -163,11 +163,11 @@ impl MariaDb {
             "--rand-type=uniform".to_owned(),
             what.to_owned(),
         ];
-        Ok([own, self.door()].concat())
+        Ok([own, self.address_options()].concat())
     }
 
     /// The words of sysbench that say where the server is, and who comes.
-    fn door(&self) -> Vec<String> {
+    fn address_options(&self) -> Vec<String> {
         if self.server.has_network() {
             let port = format!("--mysql-port={}", self.port);
             words(["--mysql-host=127.0.0.1", &port, "--mysql-user=visitor"])
@@ -187,7 +187,7 @@ impl MariaDb {
     }
 }
 
-impl Served for MariaDb {
+impl Database for MariaDb {
     fn pid(&self) -> Option<u32> {
         Self::pid(self)
     }

@@ -78,7 +78,7 @@ impl Neighbour {
     fn start(script: &str, arguments: &[String], group: Group) -> Result<Self, SceneError> {
         program::find("setpriv", "util-linux")?;
         let shell = words(["/bin/sh", "-c", script, "untax-lab-neighbour"]);
-        let line = [group.entering(), shell, arguments.to_vec()].concat();
+        let line = [group.enter_command(), shell, arguments.to_vec()].concat();
         let shell = Shell::run(&line, "KILL", Path::new("/dev/null"), Path::new("/"))?;
         Ok(Self { _shell: shell, _group: group })
     }

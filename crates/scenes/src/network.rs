@@ -44,14 +44,14 @@ pub struct Network {
 }
 
 /// A table of connections, until this is dropped.
-pub struct Tracked {
+pub struct ConnectionTracking {
     _listing: Shell,
     _most: Setting,
     _guard: Shell,
 }
 
 /// An interface whose queue is short until this is dropped.
-pub struct Narrow {
+pub struct SlowLink {
     _guard: Shell,
 }
 
@@ -73,14 +73,14 @@ impl Network {
     }
 
     /// The words that go before a command so that it runs in this network.
-    pub(crate) fn entering(&self) -> Vec<String> {
+    pub(crate) fn enter_command(&self) -> Vec<String> {
         let namespace = format!("--net=/run/netns/{}", self.name);
         ["nsenter", &namespace, "--"].map(str::to_owned).to_vec()
     }
 
     /// Has the kernel remember the connections of this network, so many at most. The limit is one
     /// for all networks of the machine: refused where the machine itself has connections to lose.
-    pub fn track(&self, most: u32) -> Result<Tracked, SceneError> {
+    pub fn track(&self, most: u32) -> Result<ConnectionTracking, SceneError> {
         program::find("nft", "nftables")?;
         if program::host_text(CONNECTIONS)?.trim() != "0" {
             let why = "this machine tracks connections of its own, which a low limit would break";
@@ -95,18 +95,18 @@ impl Network {
         let prior = program::host_text(MOST_CONNECTIONS)?;
         let setting = Setting::set(MOST_CONNECTIONS, prior.trim(), &most.to_string())?;
         let list = words(["/bin/sh", "-c", LIST, "untax-lab-list"]);
-        let line = [self.entering(), list].concat();
+        let line = [self.enter_command(), list].concat();
         let listing = Shell::run(&line, "KILL", Path::new("/dev/null"), Path::new("/"))?;
-        Ok(Tracked { _listing: listing, _most: setting, _guard: guard })
+        Ok(ConnectionTracking { _listing: listing, _most: setting, _guard: guard })
     }
 
     /// Lets so many bits a second through, and drops nothing.
-    pub fn link(&self, bits_per_s: u64) -> Result<Narrow, SceneError> {
+    pub fn link(&self, bits_per_s: u64) -> Result<SlowLink, SceneError> {
         self.narrow(bits_per_s, WIDE_BYTES)
     }
 
     /// Lets so many bits a second through, and queues so many bytes at most: more are dropped.
-    pub fn narrow(&self, bits_per_s: u64, queued_bytes: u64) -> Result<Narrow, SceneError> {
+    pub fn narrow(&self, bits_per_s: u64, queued_bytes: u64) -> Result<SlowLink, SceneError> {
         program::find("tc", "iproute2")?;
         let queues = [queued_bytes, WIDE_BYTES].map(|bytes| bytes.to_string());
         let [short, wide] = queues;
@@ -116,6 +116,6 @@ impl Network {
             let why = "tc could not limit the interface; has this kernel the tbf queue?";
             return Err(SceneError::Host { why: why.to_owned() });
         }
-        Ok(Narrow { _guard: guard })
+        Ok(SlowLink { _guard: guard })
     }
 }

@@ -4,7 +4,7 @@ use crate::load::{Load, Pgbench, pgbench_tps};
 use crate::scratch::free_port;
 use crate::server::{Kind, Place, Server, lines, words};
 use crate::setup::Setup;
-use crate::work::{self, Served, Work};
+use crate::work::{self, Database, Work};
 use crate::{SceneError, Settings, program};
 use std::path::PathBuf;
 use untax_host::Host;
@@ -172,7 +172,7 @@ impl Postgres {
     }
 }
 
-impl Served for Postgres {
+impl Database for Postgres {
     fn pid(&self) -> Option<u32> {
         Self::pid(self)
     }

@@ -4,7 +4,7 @@ use crate::load::{Load, RedisBenchmark, redis_rps};
 use crate::scratch::free_port;
 use crate::server::{Kind, Place, Server, lines, words};
 use crate::setup::Setup;
-use crate::work::{self, Served, Work};
+use crate::work::{self, Database, Work};
 use crate::{SceneError, Settings, program};
 
 const KIND: Kind = Kind { user: "redis", signal: "TERM" };
@@ -97,7 +97,7 @@ impl Redis {
     /// Starts redis-benchmark.
     pub fn benchmark(&self, load: &RedisBenchmark) -> Result<Load, SceneError> {
         let mut command = words([&find("redis-benchmark")?, "--csv"]);
-        command.extend(self.door());
+        command.extend(self.address_options());
         if !self.password.is_empty() {
             command.extend(words(["-a", &self.password]));
         }
@@ -116,13 +116,13 @@ impl Redis {
     /// The words of redis-benchmark that are the same for every work.
     fn worker(&self, pipeline: u32, clients: u32) -> Result<Vec<String>, SceneError> {
         let mut command = words([&find("redis-benchmark")?, "-q", "-l", "-r", KEYS]);
-        command.extend(self.door());
+        command.extend(self.address_options());
         command.extend(words(["-P", &pipeline.to_string(), "-c", &clients.to_string()]));
         Ok(command)
     }
 
     /// The words of a client that say where the server is.
-    fn door(&self) -> Vec<String> {
+    fn address_options(&self) -> Vec<String> {
         if self.server.over_tcp() {
             words(["-p", &self.port.to_string()])
         } else {
@@ -138,7 +138,11 @@ impl Redis {
     fn client(&self) -> Result<Vec<String>, SceneError> {
         let mut client = words([&find("redis-cli")?, "-e"]);
         // A server in a network of its own is looked after over its socket.
-        client.extend(if self.server.has_network() { self.by_socket() } else { self.door() });
+        client.extend(if self.server.has_network() {
+            self.by_socket()
+        } else {
+            self.address_options()
+        });
         if !self.password.is_empty() {
             client.extend(words(["--no-auth-warning", "-a", &self.password]));
         }
@@ -146,7 +150,7 @@ impl Redis {
     }
 }
 
-impl Served for Redis {
+impl Database for Redis {
     fn pid(&self) -> Option<u32> {
         Self::pid(self)
     }

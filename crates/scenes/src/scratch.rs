@@ -73,7 +73,7 @@ impl Scratch {
     }
 
     /// A path in the directory that only we enter.
-    pub(crate) fn ours(&self, name: &str) -> PathBuf {
+    pub(crate) fn private(&self, name: &str) -> PathBuf {
         PathBuf::from(format!("{}.own", self.shell.said)).join(name)
     }
 
@@ -90,7 +90,7 @@ impl Scratch {
 
     /// Writes a file for programs of ours, and gives its path.
     pub(crate) fn keep(&self, name: &str, text: &str) -> Result<String, SceneError> {
-        let path = self.ours(name);
+        let path = self.private(name);
         std::fs::write(&path, text).map_err(at(&path))?;
         Ok(path.to_string_lossy().into_owned())
     }
@@ -98,13 +98,13 @@ impl Scratch {
     /// A file for the output of one run of a program.
     pub(crate) fn log(&self, words: &[String]) -> PathBuf {
         let number = self.logs.fetch_add(1, Ordering::Relaxed);
-        self.ours(&format!("{}.{number}.log", program::name(words)))
+        self.private(&format!("{}.{number}.log", program::name(words)))
     }
 
     /// Runs a program of ours to its end and gives what it printed. Not in the owner's directory:
     /// sysbench loads what lies where it runs.
     pub(crate) fn run(&self, words: &[String]) -> Result<String, SceneError> {
-        program::run(words, &self.ours(""), &self.log(words))
+        program::run(words, &self.private(""), &self.log(words))
     }
 
     /// Runs a program to its end as the owner, in the owner's directory.
@@ -132,7 +132,7 @@ mod tests {
     #[test]
     fn what_is_ours_lies_beside_the_servers_directory_and_goes_with_it() {
         let scratch = Scratch::new(&Account::own().unwrap()).unwrap();
-        let (own, directory) = (scratch.ours(""), scratch.path().to_owned());
+        let (own, directory) = (scratch.private(""), scratch.path().to_owned());
         let kept = scratch.keep("work.sql", "SELECT 1").unwrap();
         let log = scratch.log(&words(["/bin/true"]));
         assert!(log.starts_with(&own) && Path::new(&kept).starts_with(&own));

@@ -45,8 +45,8 @@ pub(crate) struct Server {
     pub(crate) place: Place,
     kind: &'static Kind,
     /// The words that put it, and those that put its clients, where they belong.
-    entering: Vec<String>,
-    clients_entering: Vec<String>,
+    enter_command: Vec<String>,
+    clients_enter_command: Vec<String>,
     disk: Option<PathBuf>,
     pub(crate) durable: bool,
 }
@@ -72,9 +72,9 @@ impl Server {
                 .map_err(at(disk))?;
         }
         let disk = setup.disk.map(PathBuf::from);
-        let clients_entering = setup.network.map(Network::entering).unwrap_or_default();
-        let group = setup.group.map(Group::entering).unwrap_or_default();
-        let entering = [group, clients_entering.clone()].concat();
+        let clients_enter_command = setup.network.map(Network::enter_command).unwrap_or_default();
+        let group = setup.group.map(Group::enter_command).unwrap_or_default();
+        let enter_command = [group, clients_enter_command.clone()].concat();
         let durable = setup.durable;
         Ok(Self {
             running: None,
@@ -82,8 +82,8 @@ impl Server {
             account,
             place,
             kind,
-            entering,
-            clients_entering,
+            enter_command,
+            clients_enter_command,
             disk,
             durable,
         })
@@ -102,12 +102,12 @@ impl Server {
 
     /// Whether it and its clients have a network of their own, where nobody else comes in.
     pub(crate) fn has_network(&self) -> bool {
-        !self.clients_entering.is_empty()
+        !self.clients_enter_command.is_empty()
     }
 
     /// A command line of a client, run where clients are.
     pub(crate) fn as_client(&self, words: &[String]) -> Vec<String> {
-        [&self.clients_entering, words].concat()
+        [&self.clients_enter_command, words].concat()
     }
 
     /// Runs a program to its end as the server's user.
@@ -126,7 +126,7 @@ impl Server {
         let whole = match &container {
             None => {
                 let prefix = self.account.prefix(self.kind.signal);
-                [self.entering.clone(), prefix, words.to_vec()].concat()
+                [self.enter_command.clone(), prefix, words.to_vec()].concat()
             }
             Some(container) => container.command(),
         };

@@ -63,12 +63,12 @@ pub struct Setting {
 
 /// Another value of a setting; the first one comes back when this is dropped. Whoever is killed
 /// meanwhile leaves the prior value of the setting itself.
-pub struct Instead {
+pub struct Override {
     path: String,
     value: String,
 }
 
-impl Drop for Instead {
+impl Drop for Override {
     fn drop(&mut self) {
         // What the setting belongs to may be gone by now.
         let _ = std::fs::write(&self.path, &self.value);
@@ -85,10 +85,13 @@ impl Setting {
     }
 
     /// Writes what this makes of its value until that is dropped.
-    pub(crate) fn instead(&self, other: impl Fn(&str) -> String) -> Result<Instead, SceneError> {
-        let instead = Instead { path: self.path.clone(), value: self.value.clone() };
+    pub(crate) fn replace_value(
+        &self,
+        other: impl Fn(&str) -> String,
+    ) -> Result<Override, SceneError> {
+        let guard = Override { path: self.path.clone(), value: self.value.clone() };
         std::fs::write(&self.path, other(&self.value)).map_err(at(&self.path))?;
-        Ok(instead)
+        Ok(guard)
     }
 }
 

@@ -84,7 +84,7 @@ pub struct Work {
 }
 
 /// A scratch server, whatever its engine.
-pub trait Served {
+pub trait Database {
     /// Its main process; `None` when it was stopped.
     fn pid(&self) -> Option<u32>;
 

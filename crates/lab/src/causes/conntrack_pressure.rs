@@ -1,6 +1,7 @@
 //! A table of connections that is full.
 
-use super::{Cause, Injected, Need, Plan};
+use crate::cause::{Cause, Guards, Need};
+use crate::environment::Environment;
 use untax_scenes::{Engine, Kind, Work};
 
 /// Eight clients that come and go fill it within a second, and then wait until it is swept.
@@ -14,10 +15,10 @@ pub(super) const CAUSE: Cause = Cause {
     left_out: &[],
     needs: &[Need::Root, Need::Tool("ip", "iproute2"), Need::Tool("nft", "nftables")],
     takes: Some("its clients' time, before it knows of them"),
-    plan: |engine, dose| Plan {
+    environment: |engine, dose| Environment {
         work: Some(Work { kind: dose.of(Kind::Reconnect, Kind::Sessions), clients: 8 }),
         network: true,
-        ..Plan::calm(engine)
+        ..Environment::healthy(engine)
     },
-    inject: |scene| Ok(Injected::by(scene.network()?.track(MOST_CONNECTIONS)?)),
+    inject: |testbed| Ok(Guards::of(testbed.network()?.track(MOST_CONNECTIONS)?)),
 };

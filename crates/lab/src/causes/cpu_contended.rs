@@ -1,7 +1,8 @@
 //! Neighbours that want every CPU.
 
-use super::{Cause, Injected, Need, Plan};
-use crate::scene::Scene;
+use crate::cause::{Cause, Guards, Need};
+use crate::environment::Environment;
+use crate::testbed::Testbed;
 use untax_scenes::Engine;
 use untax_scenes::Neighbour;
 
@@ -17,11 +18,10 @@ pub(super) const CAUSE: Cause = Cause {
     left_out: &[],
     needs: &[Need::Root, Need::Tool("setpriv", "util-linux")],
     takes: None,
-    plan: |engine, _| Plan::calm(engine),
-    inject: |scene| {
-        let (neighbours, cpus) = scene.dose().of((NEIGHBOURS, Scene::cpus()), (1, 1));
-        (0..neighbours).try_fold(Injected::nothing(), |injected, _| {
-            Ok(injected.and(Neighbour::spinning(cpus)?))
-        })
+    environment: |engine, _| Environment::healthy(engine),
+    inject: |testbed| {
+        let (neighbours, cpus) = testbed.dose().of((NEIGHBOURS, Testbed::cpus()), (1, 1));
+        (0..neighbours)
+            .try_fold(Guards::none(), |guards, _| Ok(guards.and(Neighbour::spinning(cpus)?)))
     },
 };

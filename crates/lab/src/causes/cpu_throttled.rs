@@ -1,6 +1,7 @@
 //! A CPU limit below the need.
 
-use super::{Cause, Injected, Need, Plan};
+use crate::cause::{Cause, Guards, Need};
+use crate::environment::Environment;
 use untax_scenes::Engine;
 
 /// Much less than any engine takes of one CPU under full load.
@@ -18,9 +19,9 @@ pub(super) const CAUSE: Cause = Cause {
     left_out: &[],
     needs: &[Need::Root],
     takes: None,
-    plan: |engine, dose| Plan::calm(engine).unhurried(engine, dose),
-    inject: |scene| {
-        let mild = if scene.engine() == Engine::Redis { MILD_CPUS } else { THOUGHTFUL_CPUS };
-        Ok(Injected::by(scene.group().limit_cpus(scene.dose().of(CPUS, mild))?))
+    environment: |engine, dose| Environment::healthy(engine).with_think_time(engine, dose),
+    inject: |testbed| {
+        let mild = if testbed.engine() == Engine::Redis { MILD_CPUS } else { THOUGHTFUL_CPUS };
+        Ok(Guards::of(testbed.group().limit_cpus(testbed.dose().of(CPUS, mild))?))
     },
 };

@@ -1,6 +1,7 @@
 //! Limits of dirty pages that are too low for what the database writes at once.
 
-use super::{Cause, Injected, Need, Plan};
+use crate::cause::{Cause, Guards, Need};
+use crate::environment::Environment;
 use untax_core::Bytes;
 use untax_scenes::DirtyLimits;
 use untax_scenes::{Engine, Kind, Work};
@@ -30,10 +31,10 @@ pub(super) const CAUSE: Cause = Cause {
     ],
     needs: &[Need::Root, Need::LoopDevice],
     takes: None,
-    plan: |engine, _| Plan {
+    environment: |engine, _| Environment {
         work: Some(Work { kind: Kind::Spills, clients: 1 }),
         disk_bytes_per_s: Some(BYTES_PER_S),
-        ..Plan::durable(engine)
+        ..Environment::durable(engine)
     },
-    inject: |_| Ok(Injected::by(DirtyLimits::set(BACKGROUND, MOST)?)),
+    inject: |_| Ok(Guards::of(DirtyLimits::set(BACKGROUND, MOST)?)),
 };

@@ -1,6 +1,7 @@
 //! A disk that does few operations a second.
 
-use super::{Cause, Injected, Need, Plan};
+use crate::cause::{Cause, Guards, Need};
+use crate::environment::Environment;
 use untax_scenes::Engine;
 
 /// What a single spinning disk does, and what a small cloud volume does.
@@ -19,8 +20,11 @@ pub(super) const CAUSE: Cause = Cause {
     left_out: &[],
     needs: &[Need::Root, Need::LoopDevice],
     takes: None,
-    plan: |engine, _| Plan { disk_requests_per_s: Some(ORDINARY_PER_S), ..Plan::durable(engine) },
-    inject: |scene| {
-        Ok(Injected::by(scene.limit_requests(scene.dose().of(STRONG_PER_S, MILD_PER_S))?))
+    environment: |engine, _| Environment {
+        disk_requests_per_s: Some(ORDINARY_PER_S),
+        ..Environment::durable(engine)
+    },
+    inject: |testbed| {
+        Ok(Guards::of(testbed.limit_requests(testbed.dose().of(STRONG_PER_S, MILD_PER_S))?))
     },
 };

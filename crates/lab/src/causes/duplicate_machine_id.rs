@@ -1,6 +1,7 @@
 //! A container that has its host's identity.
 
-use super::{Cause, Injected, Need, Plan};
+use crate::cause::{Cause, Guards, Need};
+use crate::environment::Environment;
 use untax_scenes::Engine;
 use untax_scenes::Place;
 
@@ -12,10 +13,10 @@ pub(super) const CAUSE: Cause = Cause {
     left_out: &[],
     needs: &[Need::Root, Need::Tool("runc", "runc")],
     takes: Some("an identity"),
-    plan: |engine, _| Plan {
+    environment: |engine, _| Environment {
         place: Place::Runc,
         cause_place: Some(Place::Clone),
-        ..Plan::calm(engine)
+        ..Environment::healthy(engine)
     },
-    inject: |_| Ok(Injected::nothing()),
+    inject: |_| Ok(Guards::none()),
 };

@@ -1,6 +1,7 @@
 //! A filesystem that hangs for moments.
 
-use super::{Cause, Injected, Need, Plan};
+use crate::cause::{Cause, Guards, Need};
+use crate::environment::Environment;
 use untax_scenes::Engine;
 
 /// How long it hangs, and how long it then works.
@@ -15,9 +16,9 @@ pub(super) const CAUSE: Cause = Cause {
     left_out: &[],
     needs: &[Need::Root, Need::LoopDevice, Need::Tool("fsfreeze", "util-linux")],
     takes: None,
-    plan: |engine, dose| Plan::durable(engine).unhurried(engine, dose),
-    inject: |scene| {
-        let (frozen_s, free_s) = scene.dose().of(STRONG_S, MILD_S);
-        Ok(Injected::by(scene.disk()?.freezes(frozen_s, free_s)?))
+    environment: |engine, dose| Environment::durable(engine).with_think_time(engine, dose),
+    inject: |testbed| {
+        let (frozen_s, free_s) = testbed.dose().of(STRONG_S, MILD_S);
+        Ok(Guards::of(testbed.disk()?.freezes(frozen_s, free_s)?))
     },
 };

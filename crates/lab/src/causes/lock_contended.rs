@@ -1,6 +1,7 @@
 //! Clients that all change the same row.
 
-use super::{Cause, Injected, Need, Plan};
+use crate::cause::{Cause, Guards, Need};
+use crate::environment::Environment;
 use untax_scenes::{Engine, Kind, Work};
 
 /// Few enough to leave the CPUs idle: what many waits cost of CPU time would end with them too, and
@@ -18,10 +19,10 @@ pub(super) const CAUSE: Cause = Cause {
     )],
     needs: &[Need::Root],
     takes: None,
-    plan: |engine, _| Plan {
+    environment: |engine, _| Environment {
         work: Some(Work { kind: Kind::Thoughtful, clients: CLIENTS }),
         cause_work: Some(Work { kind: Kind::HotRow, clients: CLIENTS }),
-        ..Plan::calm(engine)
+        ..Environment::healthy(engine)
     },
-    inject: |_| Ok(Injected::nothing()),
+    inject: |_| Ok(Guards::none()),
 };

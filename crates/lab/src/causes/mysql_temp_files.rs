@@ -1,6 +1,7 @@
 //! Temporary tables that do not fit into memory.
 
-use super::{Cause, Injected, Need, Plan};
+use crate::cause::{Cause, Guards, Need};
+use crate::environment::Environment;
 use untax_scenes::{Engine, Kind, Work};
 
 pub(super) const CAUSE: Cause = Cause {
@@ -20,7 +21,7 @@ pub(super) const CAUSE: Cause = Cause {
     ],
     needs: &[Need::Root],
     takes: None,
-    plan: |engine, dose| Plan {
+    environment: |engine, dose| Environment {
         settings: &[
             ("innodb_buffer_pool_size", "256M"),
             ("large-pages", "1"),
@@ -35,7 +36,7 @@ pub(super) const CAUSE: Cause = Cause {
         ]),
         work: Some(Work { kind: dose.of(Kind::Sorts, Kind::Reports), clients: 8 }),
         fill_mebibytes: 30,
-        ..Plan::calm(engine)
+        ..Environment::healthy(engine)
     },
-    inject: |_| Ok(Injected::nothing()),
+    inject: |_| Ok(Guards::none()),
 };

@@ -1,7 +1,8 @@
 //! Neighbours that fill the memory limit that they share with the database.
 
 use super::reclaim_stall;
-use super::{Cause, Injected, Need, Plan};
+use crate::cause::{Cause, Guards, Need};
+use crate::environment::Environment;
 use untax_scenes::Neighbour;
 use untax_scenes::{Engine, Kind, Work};
 
@@ -25,13 +26,13 @@ pub(super) const CAUSE: Cause = Cause {
     )],
     needs: &[Need::Root, Need::LoopDevice, Need::Tool("setpriv", "util-linux")],
     takes: None,
-    plan: |engine, _| Plan {
+    environment: |engine, _| Environment {
         pod_left_bytes: Some(LEFT_BYTES),
         work: Some(Work { kind: Kind::Reads, clients: 2 }),
-        ..reclaim_stall::plan(engine)
+        ..reclaim_stall::environment(engine)
     },
-    inject: |scene| {
-        let mebibytes = scene.dose().of(MEBIBYTES, MILD_MEBIBYTES);
-        Ok(Injected::by(Neighbour::taking_memory(mebibytes, 2, scene.pod()?)?))
+    inject: |testbed| {
+        let mebibytes = testbed.dose().of(MEBIBYTES, MILD_MEBIBYTES);
+        Ok(Guards::of(Neighbour::taking_memory(mebibytes, 2, testbed.pod()?)?))
     },
 };

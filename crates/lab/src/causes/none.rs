@@ -1,6 +1,7 @@
 //! No problem: a healthy server at full load, of which nothing is to be said.
 
-use super::{Cause, Injected, Need, Plan};
+use crate::cause::{Cause, Guards, Need};
+use crate::environment::Environment;
 use untax_scenes::PIPELINED;
 use untax_scenes::{Engine, Kind, Work};
 
@@ -12,11 +13,11 @@ pub(super) const CAUSE: Cause = Cause {
     left_out: &[],
     needs: &[Need::Root],
     takes: None,
-    plan: |engine, _| {
+    environment: |engine, _| {
         // Asked for one key at a time, Redis is at the border of redis-network-bound: how much of its
         // time the network stack takes differs between processors.
         let kind = if engine == Engine::Redis { Kind::Pipelined(PIPELINED) } else { Kind::Reads };
-        Plan { work: Some(Work { kind, clients: 8 }), ..Plan::calm(engine) }
+        Environment { work: Some(Work { kind, clients: 8 }), ..Environment::healthy(engine) }
     },
-    inject: |_| Ok(Injected::nothing()),
+    inject: |_| Ok(Guards::none()),
 };

@@ -1,6 +1,7 @@
 //! No problem: a healthy server that nobody asks anything.
 
-use super::{Cause, Injected, Need, Plan};
+use crate::cause::{Cause, Guards, Need};
+use crate::environment::Environment;
 use untax_scenes::Engine;
 
 pub(super) const CAUSE: Cause = Cause {
@@ -11,6 +12,6 @@ pub(super) const CAUSE: Cause = Cause {
     left_out: &[],
     needs: &[Need::Root],
     takes: None,
-    plan: |engine, _| Plan { work: None, ..Plan::calm(engine) },
-    inject: |_| Ok(Injected::nothing()),
+    environment: |engine, _| Environment { work: None, ..Environment::healthy(engine) },
+    inject: |_| Ok(Guards::none()),
 };

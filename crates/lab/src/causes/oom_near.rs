@@ -1,6 +1,7 @@
 //! Memory that grows towards its limit.
 
-use super::{Cause, Injected, Need, Plan};
+use crate::cause::{Cause, Guards, Need};
+use crate::environment::Environment;
 use untax_scenes::{Engine, Kind, Work};
 
 /// What is left under the limit: a minute of growth, or ten where the machine is slow, so that it is seen and
@@ -24,13 +25,13 @@ pub(super) const CAUSE: Cause = Cause {
     ],
     needs: &[Need::Root],
     takes: Some("the memory that is left"),
-    plan: |engine, _| Plan {
+    environment: |engine, _| Environment {
         work: Some(Work { kind: Kind::Grows, clients: 1 }),
         settling_s: 1,
-        ..Plan::calm(engine)
+        ..Environment::healthy(engine)
     },
-    inject: |scene| {
-        let usage = scene.group().charged_bytes()?;
-        Ok(Injected::by(scene.group().limit_memory(usage + LEFT_BYTES)?))
+    inject: |testbed| {
+        let usage = testbed.group().charged_bytes()?;
+        Ok(Guards::of(testbed.group().limit_memory(usage + LEFT_BYTES)?))
     },
 };

@@ -1,6 +1,7 @@
 //! Page tables of many connections.
 
-use super::{Cause, Injected, Need, small_pages};
+use super::small_pages;
+use crate::cause::{Cause, Guards, Need};
 use untax_scenes::Engine;
 
 const CLIENTS: u32 = 128;
@@ -22,6 +23,6 @@ pub(super) const CAUSE: Cause = Cause {
     ],
     needs: &[Need::Root],
     takes: Some("memory; the time is that of small-pages"),
-    plan: |engine, _| small_pages::plan(engine, CLIENTS),
-    inject: |_| Ok(Injected::nothing()),
+    environment: |engine, _| small_pages::environment(engine, CLIENTS),
+    inject: |_| Ok(Guards::none()),
 };

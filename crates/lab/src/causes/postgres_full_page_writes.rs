@@ -1,6 +1,7 @@
 //! Whole pages in the journal after every checkpoint.
 
-use super::{Cause, Injected, Need, Plan};
+use crate::cause::{Cause, Guards, Need};
+use crate::environment::Environment;
 use untax_scenes::Engine;
 use untax_scenes::Settings;
 
@@ -37,7 +38,7 @@ pub(super) const CAUSE: Cause = Cause {
     ],
     needs: &[Need::Root, Need::LoopDevice],
     takes: None,
-    plan: |engine, dose| Plan {
+    environment: |engine, dose| Environment {
         fill_mebibytes: 60,
         // Every page was written whole once since the restart.
         settling_s: 5,
@@ -49,7 +50,7 @@ pub(super) const CAUSE: Cause = Cause {
             ("checkpoint_timeout", "1h"),
         ],
         cause_settings: Some(dose.of(OFTEN, SELDOM)),
-        ..Plan::durable(engine)
+        ..Environment::durable(engine)
     },
-    inject: |_| Ok(Injected::nothing()),
+    inject: |_| Ok(Guards::none()),
 };

@@ -1,6 +1,7 @@
 //! A memory limit below what is being written.
 
-use super::{Cause, Injected, Need, Plan};
+use crate::cause::{Cause, Guards, Need};
+use crate::environment::Environment;
 use untax_scenes::{Engine, Kind, Work};
 
 /// What is left to eight connections and the page cache. The clean part of it goes cheaply; what
@@ -22,16 +23,16 @@ pub(super) const CAUSE: Cause = Cause {
     )],
     needs: &[Need::Root, Need::LoopDevice],
     takes: None,
-    plan: |engine, _| plan(engine),
-    inject: |scene| {
-        let kept = scene.group().kept_bytes()?;
-        let left = scene.dose().of(LEFT_BYTES, MILD_BYTES);
-        Ok(Injected::by(scene.group().limit_memory(kept + left)?))
+    environment: |engine, _| environment(engine),
+    inject: |testbed| {
+        let kept = testbed.group().kept_bytes()?;
+        let left = testbed.dose().of(LEFT_BYTES, MILD_BYTES);
+        Ok(Guards::of(testbed.group().limit_memory(kept + left)?))
     },
 };
 
 /// Data in the page cache rather than in the server's own memory.
-pub(super) fn plan(engine: Engine) -> Plan {
+pub(super) fn environment(engine: Engine) -> Environment {
     let settings: untax_scenes::Settings = match engine {
         Engine::Mysql => &[
             ("innodb_buffer_pool_size", "32M"),
@@ -40,7 +41,7 @@ pub(super) fn plan(engine: Engine) -> Plan {
         ],
         _ => &[("shared_buffers", "16MB"), ("huge_pages", "on")],
     };
-    Plan {
+    Environment {
         settings,
         // MariaDB's changes wait for the disk with a limit and without; its reads do not.
         work: Some(Work {
@@ -50,6 +51,6 @@ pub(super) fn plan(engine: Engine) -> Plan {
         fill_mebibytes: 600,
         disk_mebibytes: Some(4096),
         disk_bytes_per_s: Some(BYTES_PER_S),
-        ..Plan::calm(engine)
+        ..Environment::healthy(engine)
     }
 }

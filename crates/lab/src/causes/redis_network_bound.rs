@@ -1,6 +1,7 @@
 //! Requests one by one, so that most of the time goes into the network stack.
 
-use super::{Cause, Injected, Need, Plan};
+use crate::cause::{Cause, Guards, Need};
+use crate::environment::Environment;
 use untax_scenes::PIPELINED;
 use untax_scenes::{Engine, Kind, Work};
 
@@ -21,11 +22,11 @@ pub(super) const CAUSE: Cause = Cause {
     ],
     needs: &[Need::Root],
     takes: None,
-    plan: |engine, dose| Plan {
+    environment: |engine, dose| Environment {
         work: Some(Work { kind: Kind::Pipelined(PIPELINED), clients: 50 }),
         cause_work: Some(Work { kind: Kind::Pipelined(dose.of(1, 4)), clients: 50 }),
         network: true,
-        ..Plan::calm(engine)
+        ..Environment::healthy(engine)
     },
-    inject: |_| Ok(Injected::nothing()),
+    inject: |_| Ok(Guards::none()),
 };

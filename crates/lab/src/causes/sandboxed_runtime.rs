@@ -1,6 +1,7 @@
 //! A container runtime that puts a kernel of its own in between.
 
-use super::{Cause, Injected, Need, Plan};
+use crate::cause::{Cause, Guards, Need};
+use crate::environment::Environment;
 use untax_scenes::Place;
 use untax_scenes::{Engine, Kind, Work};
 
@@ -23,11 +24,11 @@ pub(super) const CAUSE: Cause = Cause {
     ],
     needs: &[Need::Root, Need::Tool("runc", "runc"), Need::Tool("runsc", "runsc")],
     takes: None,
-    plan: |engine, dose| Plan {
+    environment: |engine, dose| Environment {
         work: Some(Work { kind: dose.of(Kind::Reads, Kind::Sorts), clients: 8 }),
         place: Place::Runc,
         cause_place: Some(Place::Gvisor),
-        ..Plan::calm(engine)
+        ..Environment::healthy(engine)
     },
-    inject: |_| Ok(Injected::nothing()),
+    inject: |_| Ok(Guards::none()),
 };

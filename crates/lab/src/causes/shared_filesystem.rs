@@ -1,6 +1,7 @@
 //! A neighbour that writes to the database's disk.
 
-use super::{Cause, Injected, Need, Plan};
+use crate::cause::{Cause, Guards, Need};
+use crate::environment::Environment;
 use untax_scenes::Engine;
 use untax_scenes::Neighbour;
 
@@ -15,6 +16,6 @@ pub(super) const CAUSE: Cause = Cause {
     left_out: &[],
     needs: &[Need::Root, Need::LoopDevice, Need::Tool("setpriv", "util-linux")],
     takes: None,
-    plan: |engine, _| Plan::durable(engine),
-    inject: |scene| Ok(Injected::by(Neighbour::writing(scene.disk()?.path(), WRITERS)?)),
+    environment: |engine, _| Environment::durable(engine),
+    inject: |testbed| Ok(Guards::of(Neighbour::writing(testbed.disk()?.path(), WRITERS)?)),
 };

@@ -1,6 +1,7 @@
 //! A connection for every request.
 
-use super::{Cause, Injected, Need, Plan};
+use crate::cause::{Cause, Guards, Need};
+use crate::environment::Environment;
 use untax_scenes::{Engine, Kind, Work};
 
 pub(super) const CAUSE: Cause = Cause {
@@ -11,11 +12,11 @@ pub(super) const CAUSE: Cause = Cause {
     left_out: &[],
     needs: &[Need::Root],
     takes: None,
-    plan: |engine, dose| {
+    environment: |engine, dose| {
         let (with, without) =
             dose.of((Kind::Reconnect, Kind::Reads), (Kind::Sessions, Kind::Batches));
         let of = |kind| Some(Work { kind, clients: 8 });
-        Plan { cause_work: of(with), work: of(without), ..Plan::calm(engine) }
+        Environment { cause_work: of(with), work: of(without), ..Environment::healthy(engine) }
     },
-    inject: |_| Ok(Injected::nothing()),
+    inject: |_| Ok(Guards::none()),
 };

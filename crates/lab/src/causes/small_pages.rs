@@ -1,6 +1,7 @@
 //! Shared memory on pages of 4 KiB.
 
-use super::{Cause, Injected, Need, Plan};
+use crate::cause::{Cause, Guards, Need};
+use crate::environment::Environment;
 use untax_scenes::{Engine, Kind, Work};
 
 /// Processes suffer most: each has page tables of its own. Fewer than are too many by themselves: 32
@@ -22,12 +23,14 @@ pub(super) const CAUSE: Cause = Cause {
     )],
     needs: &[Need::Root],
     takes: None,
-    plan: |engine, _| plan(engine, if engine == Engine::Mysql { THREADS } else { CLIENTS }),
-    inject: |_| Ok(Injected::nothing()),
+    environment: |engine, _| {
+        environment(engine, if engine == Engine::Mysql { THREADS } else { CLIENTS })
+    },
+    inject: |_| Ok(Guards::none()),
 };
 
 /// Buffers of 1 GiB, full; the cause is that they are not on huge pages.
-pub(super) fn plan(engine: Engine, clients: u32) -> Plan {
+pub(super) fn environment(engine: Engine, clients: u32) -> Environment {
     let (settings, cause_settings): (untax_scenes::Settings, untax_scenes::Settings) = match engine
     {
         Engine::Postgres => (
@@ -39,13 +42,13 @@ pub(super) fn plan(engine: Engine, clients: u32) -> Plan {
             &[("innodb_buffer_pool_size", "1G"), ("large-pages", "0")],
         ),
     };
-    Plan {
+    Environment {
         settings,
         cause_settings: Some(cause_settings),
         work: Some(Work { kind: Kind::Reads, clients }),
         fill_mebibytes: 700,
         huge_pages: 720,
         settling_s: 8,
-        ..Plan::calm(engine)
+        ..Environment::healthy(engine)
     }
 }

@@ -1,6 +1,7 @@
 //! A network that drops packets.
 
-use super::{Cause, Injected, Need, Plan};
+use crate::cause::{Cause, Guards, Need};
+use crate::environment::Environment;
 use untax_scenes::{Engine, Kind, Work};
 
 /// What the link carries, with the cause and without. A queue of a few packets in front of it
@@ -17,14 +18,14 @@ pub(super) const CAUSE: Cause = Cause {
     left_out: &[],
     needs: &[Need::Root, Need::Tool("tc", "iproute2")],
     takes: None,
-    plan: |engine, _| Plan {
+    environment: |engine, _| Environment {
         work: Some(Work { kind: Kind::Fetches, clients: 2 }),
         network: true,
         link_bits_per_s: Some(BITS_PER_S),
-        ..Plan::calm(engine)
+        ..Environment::healthy(engine)
     },
-    inject: |scene| {
-        let queued = scene.dose().of(QUEUED_BYTES, MILD_BYTES);
-        Ok(Injected::by(scene.network()?.narrow(BITS_PER_S, queued)?))
+    inject: |testbed| {
+        let queued = testbed.dose().of(QUEUED_BYTES, MILD_BYTES);
+        Ok(Guards::of(testbed.network()?.narrow(BITS_PER_S, queued)?))
     },
 };

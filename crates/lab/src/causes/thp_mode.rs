@@ -1,6 +1,7 @@
 //! Transparent huge pages forced on an engine that forks to save.
 
-use super::{Cause, Injected, Need, Plan};
+use crate::cause::{Cause, Guards, Need};
+use crate::environment::Environment;
 use untax_scenes::Thp;
 use untax_scenes::{Engine, Kind, Work};
 
@@ -21,11 +22,11 @@ pub(super) const CAUSE: Cause = Cause {
     ],
     needs: &[Need::Root],
     takes: Some("memory, and time of the one fork that saves: each change copies 2 MiB"),
-    plan: |engine, _| Plan {
+    environment: |engine, _| Environment {
         settings: &[("save", "2 1"), ("disable-thp", "yes")],
         cause_settings: Some(&[("save", "2 1"), ("disable-thp", "no")]),
         work: Some(Work { kind: Kind::Writes, clients: 8 }),
-        ..Plan::calm(engine)
+        ..Environment::healthy(engine)
     },
-    inject: |_| Ok(Injected::by(Thp::set("always")?)),
+    inject: |_| Ok(Guards::of(Thp::set("always")?)),
 };

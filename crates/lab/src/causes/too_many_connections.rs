@@ -1,6 +1,7 @@
 //! Hundreds of clients at once.
 
-use super::{Cause, Injected, Need, Plan};
+use crate::cause::{Cause, Guards, Need};
+use crate::environment::Environment;
 use untax_scenes::{Engine, Kind, Work};
 
 const CLIENTS: u32 = 300;
@@ -26,10 +27,10 @@ pub(super) const CAUSE: Cause = Cause {
     ],
     needs: &[Need::Root],
     takes: None,
-    plan: |engine, dose| Plan {
+    environment: |engine, dose| Environment {
         cause_work: Some(Work { kind: Kind::Reads, clients: dose.of(CLIENTS, MILD_CLIENTS) }),
         settling_s: 4,
-        ..Plan::calm(engine)
+        ..Environment::healthy(engine)
     },
-    inject: |_| Ok(Injected::nothing()),
+    inject: |_| Ok(Guards::none()),
 };

@@ -6,7 +6,7 @@ use anyhow::{Context, bail};
 use std::time::Duration;
 use untax_core::lab::{LabRun, Pairs, Seen, Subject};
 use untax_host::Host;
-use untax_lab::{Cause, Dose, LabError, Scene};
+use untax_lab::{Cause, Dose, Injection, LabError};
 use untax_pipeline::{Calibrating, Options, Target};
 use untax_scenes::Engine;
 
@@ -56,7 +56,7 @@ pub fn run(
     mut progress: impl FnMut(&str),
 ) -> anyhow::Result<LabRun> {
     progress("starting and filling a server");
-    let mut scene = Scene::set(cause, engine, method.dose)?;
+    let mut scene = Injection::prepare(cause, engine, method.dose)?;
     // Fills caches and prepares connections, which no trial is to pay for.
     work(&scene, 2)?;
     scene.switch(true)?;
@@ -94,7 +94,7 @@ pub fn run(
 }
 
 /// Throughput of the load over some seconds; `None` without a load.
-fn work(scene: &Scene, seconds: u32) -> Result<Option<f64>, LabError> {
+fn work(scene: &Injection, seconds: u32) -> Result<Option<f64>, LabError> {
     let per_s = scene.load(seconds)?.map(untax_scenes::Load::finish).transpose()?;
     scene.survived()?;
     Ok(per_s)
@@ -103,7 +103,7 @@ fn work(scene: &Scene, seconds: u32) -> Result<Option<f64>, LabError> {
 /// A trial: throughput, and what a check sees meanwhile; `None` without a load. A cause that comes
 /// and goes is no other for the check than for the load, and what the check costs, it costs with the
 /// cause and without.
-fn tried(scene: &Scene, method: Method, state: &State) -> anyhow::Result<Option<(f64, Seen)>> {
+fn tried(scene: &Injection, method: Method, state: &State) -> anyhow::Result<Option<(f64, Seen)>> {
     let Some(load) = scene.load(method.seconds() + LONGER_S)? else { return Ok(None) };
     std::thread::sleep(STARTING);
     let seen = seen(scene, method, state)?;
@@ -113,14 +113,14 @@ fn tried(scene: &Scene, method: Method, state: &State) -> anyhow::Result<Option<
 }
 
 /// A check under load.
-fn checked(scene: &Scene, method: Method, state: &State) -> anyhow::Result<Seen> {
+fn checked(scene: &Injection, method: Method, state: &State) -> anyhow::Result<Seen> {
     let _load = scene.load(UNTIL_STOPPED_S)?;
     std::thread::sleep(scene.settling());
     seen(scene, method, state)
 }
 
 /// What a check sees of the server.
-fn seen(scene: &Scene, method: Method, state: &State) -> anyhow::Result<Seen> {
+fn seen(scene: &Injection, method: Method, state: &State) -> anyhow::Result<Seen> {
     let pid = scene.pid().context("the scratch server has ended; is there a crash in its log?")?;
     let options = Options {
         target: Target::Pid(pid),
