@@ -7,9 +7,9 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
-use untax_experiments::is_ignored;
 use untax_host::{Host, process};
 use untax_pipeline::Step;
+use untax_trials::is_ignored;
 
 /// Catches Ctrl-Z, so that tracing pauses first; when dropped, Ctrl-Z stops this process at once again.
 pub struct Suspend(Option<&'static Flags>);

@@ -12,6 +12,7 @@ pub mod compare;
 pub mod database;
 pub mod evidence;
 pub mod finding;
+pub mod guards;
 pub mod host;
 pub mod interval;
 pub mod io;

@@ -57,7 +57,7 @@ mod tests {
         let both = (0..pairs).flat_map(|pair| arms(pair).map(|applied| (pair, applied)));
         both.map(|(pair, applied)| {
             let normal = (0..12).map(|_| rng.f64()).sum::<f64>() - 6.0;
-            Trial { pair, applied, rate: 1000.0 * (normal * noise).exp() }
+            Trial::new(pair, applied, 1000.0 * (normal * noise).exp())
         })
         .collect()
     }

@@ -1,6 +1,7 @@
 //! What an A/B verification showed.
 
 use crate::finding::Gain;
+use crate::guards::Guard;
 use crate::{Interval, stats};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -34,10 +35,13 @@ pub struct Verification {
     /// The receipt of the plan when it is applied afterwards, because it was before.
     #[serde(default)]
     pub receipt: Option<String>,
+    /// What the order of the trials was drawn from; older results do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
 }
 
 /// One run of the workload.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Trial {
     /// Which pair of blocks it belongs to, from 0.
     pub pair: u32,
@@ -45,6 +49,21 @@ pub struct Trial {
     pub applied: bool,
     /// What the workload achieved: more is better.
     pub rate: f64,
+    /// The guards that were exceeded. Such a trial is shown, and no verdict uses it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub spoiled: Vec<Guard>,
+}
+
+impl Trial {
+    /// A trial beside which nothing went wrong.
+    pub fn new(pair: u32, applied: bool, rate: f64) -> Self {
+        Self { pair, applied, rate, spoiled: Vec::new() }
+    }
+
+    /// Whether a verdict may use it.
+    pub fn counts(&self) -> bool {
+        self.spoiled.is_empty()
+    }
 }
 
 /// What pairs of trials without and with a plan show.
@@ -88,17 +107,17 @@ pub struct Power {
 /// 1 has all pairs but one on its side.
 pub const LEAST_PAIRS: u32 = 6;
 
-/// What the trials so far show; `None` before the first pair is whole.
+/// What the trials so far show, without those that are spoiled; `None` before the first pair is whole.
 pub fn judge(trials: &[Trial]) -> Option<Verdict> {
     let (with, without): (Vec<f64>, Vec<f64>) = pairs(trials).into_iter().unzip();
     conclude(&with, &without, &same_arm(trials))
 }
 
-/// The rates of each whole pair: with the plan, and without.
-pub(crate) fn pairs(trials: &[Trial]) -> Vec<(f64, f64)> {
+/// The rates of each whole pair that is not spoiled: with the plan, and without.
+pub fn pairs(trials: &[Trial]) -> Vec<(f64, f64)> {
     let rate = |pair: u32, applied: bool| {
-        let found = trials.iter().find(|trial| trial.pair == pair && trial.applied == applied);
-        found.map(|trial| trial.rate)
+        let is_it = |trial: &&Trial| trial.pair == pair && trial.applied == applied;
+        trials.iter().filter(|trial| trial.counts()).find(is_it).map(|trial| trial.rate)
     };
     let last = trials.iter().map(|trial| trial.pair).max();
     let all = last.into_iter().flat_map(|last| 0..=last);
@@ -125,7 +144,8 @@ pub(crate) fn conclude(with: &[f64], without: &[f64], noise: &[f64]) -> Option<V
 /// Ratios of trials of the same arm that follow each other: what noise alone does. With blocks in
 /// the order AB, BA every second trial has such a neighbour.
 pub(crate) fn same_arm(trials: &[Trial]) -> Vec<f64> {
-    trials
+    let counting: Vec<&Trial> = trials.iter().filter(|trial| trial.counts()).collect();
+    counting
         .windows(2)
         .filter(|two| two[0].applied == two[1].applied && two[0].pair != two[1].pair)
         .filter(|two| two[0].rate > 0.0 && two[1].rate > 0.0)
@@ -146,7 +166,7 @@ mod tests {
             for applied in order {
                 let normal = (0..12).map(|_| rng.f64()).sum::<f64>() - 6.0;
                 let rate = if applied { 1000.0 * effect } else { 1000.0 };
-                trials.push(Trial { pair, applied, rate: rate * (normal * noise).exp() });
+                trials.push(Trial::new(pair, applied, rate * (normal * noise).exp()));
             }
         }
         trials
@@ -177,6 +197,29 @@ mod tests {
         assert!(proven >= 180 && disproven == 0, "{proven} {disproven}");
         let [proven, disproven, _] = words(1.0 / 1.1, 0.04, 15);
         assert!(disproven >= 180 && proven == 0, "{proven} {disproven}");
+    }
+
+    #[test]
+    fn a_spoiled_trial_counts_for_no_pair_and_no_floor() {
+        let mut rng = fastrand::Rng::with_seed(3);
+        let made = trials(12, 1.2, 0.02, &mut rng);
+        let mut more = made.clone();
+        let steal = Guard {
+            id: crate::guards::GuardId::Steal,
+            subject: None,
+            value: crate::Reading::Present(0.5),
+            threshold: 0.1,
+        };
+        // Each trial was made twice: the first time it was spoiled, and gave some absurd rate.
+        for (place, trial) in made.iter().enumerate() {
+            let spoiled = vec![steal.clone()];
+            more.insert(2 * place, Trial { rate: 1e9, spoiled, ..trial.clone() });
+        }
+        assert_eq!(judge(&more), judge(&made));
+        for trial in &mut more {
+            trial.spoiled = vec![steal.clone()];
+        }
+        assert_eq!(judge(&more), None);
     }
 
     #[test]

@@ -14,7 +14,6 @@ use std::time::Duration;
 use untax_changes::temporary::folder;
 use untax_changes::{Lock, Pool, Program, Temporary, Tree};
 use untax_core::{Bytes, stats};
-use untax_experiments::Interrupt;
 use untax_experiments::pages::control::Work;
 use untax_experiments::pages::crew::{Crew, Filled};
 use untax_experiments::pages::job::Place;
@@ -22,6 +21,7 @@ use untax_experiments::pages::plan::pool_pages;
 use untax_experiments::pages::table::Layout;
 use untax_experiments::pages::{Access, Model, Page};
 use untax_scenes::Turn;
+use untax_trials::Interrupt;
 
 const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/reference/read.c");
 const WIDTHS: [u64; 3] = [128, 8192, 16384];

@@ -6,7 +6,6 @@
 pub mod calibrate;
 pub mod child;
 mod experiment;
-pub mod interrupt;
 mod list;
 mod memory;
 pub mod pages;
@@ -17,7 +16,6 @@ pub use calibrate::{Budget, calibrate, calibrate_in_child};
 pub use experiment::{
     BenchResult, Context, Ending, Experiment, ExperimentError, Listener, RunResult,
 };
-pub use interrupt::{Interrupt, Interrupted, is_ignored};
 pub use list::EXPERIMENTS;
 pub use progress::{Nobody, Observer, Progress};
 
@@ -26,6 +24,7 @@ use untax_changes::{Lock, Program, Tree};
 use untax_core::database::Cgroup;
 use untax_core::host::HostFacts;
 use untax_host::{Host, cgroup};
+use untax_trials::Interrupt;
 
 /// The machine that a result holds for.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -10,8 +10,9 @@ use untax_core::plan::Target;
 use untax_experiments::pages::{
     self, Access, BenchError, Model, Page, PagesBench, Refusal, Request, transparent,
 };
-use untax_experiments::{Bench, Interrupt, Machine, Nobody, Observer, Progress, calibrate};
+use untax_experiments::{Bench, Machine, Nobody, Observer, Progress, calibrate};
 use untax_scenes::Turn;
+use untax_trials::Interrupt;
 
 /// Pools belong to the whole machine: whoever changes them does so when it is their turn.
 fn alone() -> Turn {

@@ -1,4 +1,4 @@
-//! From findings to a proven gain: a plan, and the proof of its gain by A/B.
+//! From findings to a plan.
 //!
 //! The planner is pure: it reads a saved check and writes nothing. `untax_changes` does the steps
 //! of a plan, and undoes them.
@@ -10,7 +10,6 @@ mod preconditions;
 mod remedies;
 mod sizing;
 mod systemd;
-pub mod verify;
 pub mod workload;
 pub mod workloads;
 

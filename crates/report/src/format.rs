@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::fmt::Write;
 use untax_core::bench::Estimate;
 use untax_core::evidence::Value;
+use untax_core::guards::Guard;
 use untax_core::power::Power;
 use untax_core::{Bytes, Evidence, Gain, Reading, Seconds, Tax};
 
@@ -60,6 +61,11 @@ pub fn power(power: &Power) -> String {
         percent(power.found),
         counted(power.pairs.into(), "pair")
     )
+}
+
+/// The guards that a trial exceeded.
+pub fn guards(guards: &[Guard]) -> String {
+    guards.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
 /// A whole number in groups of three digits; four digits stay together.

@@ -52,7 +52,7 @@ fn no_database() {
 fn verified() -> Verification {
     let rates = [(0, false, 100.0), (0, true, 130.0), (1, true, 128.0), (1, false, 101.0)];
     let trials: Vec<Trial> =
-        rates.map(|(pair, applied, rate)| Trial { pair, applied, rate }).to_vec();
+        rates.map(|(pair, applied, rate)| Trial::new(pair, applied, rate)).to_vec();
     Verification {
         schema: verdict::SCHEMA.to_owned(),
         run: "verify-1".to_owned(),
@@ -64,6 +64,7 @@ fn verified() -> Verification {
         predicted: None,
         power: Some(Power { factor: 1.1, found: 0.83, pairs: 15 }),
         receipt: Some("receipt-1".to_owned()),
+        seed: None,
     }
 }
 

@@ -122,7 +122,7 @@ fn with_effect(run: &Verification, factor: f64) -> Option<Word> {
     let trials: Vec<Trial> = run
         .trials
         .iter()
-        .map(|trial| Trial { rate: trial.rate * worth(trial), ..*trial })
+        .map(|trial| Trial { rate: trial.rate * worth(trial), ..trial.clone() })
         .collect();
     Some(judge(&trials)?.word)
 }

@@ -5,7 +5,6 @@ use super::error::BenchError;
 use super::job::{Job, Place};
 use super::options::Model;
 use crate::child;
-use crate::interrupt::Interrupt;
 use crate::memory::FROZEN;
 use rustix::fs::{Mode, OFlags};
 use std::io;
@@ -16,6 +15,7 @@ use std::time::{Duration, Instant};
 use untax_changes::Program;
 use untax_core::Bytes;
 use untax_host::{Host, process};
+use untax_trials::Interrupt;
 
 /// How often the bench looks at children that are not in a trial.
 const LOOK: Duration = Duration::from_millis(2);

@@ -2,11 +2,11 @@
 
 use super::options::Page;
 use super::plan::Refusal;
-use crate::interrupt::Interrupted;
 use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use untax_changes::{PoolError, TemporaryError};
+use untax_trials::Interrupted;
 
 /// Why a bench ended without a result.
 #[derive(Debug, thiserror::Error)]

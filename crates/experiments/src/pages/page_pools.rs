@@ -7,11 +7,11 @@ use super::plan::pool_pages;
 use super::transparent;
 use super::warnings::Warning;
 use crate::Bench;
-use crate::interrupt::Interrupt;
 use std::time::Duration;
 use untax_changes::temporary::folder;
 use untax_changes::{Pool, Temporary, TemporaryError};
 use untax_core::plan::Target;
+use untax_trials::Interrupt;
 
 /// How long pages that were just freed may take to come back between two phases.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -11,11 +11,11 @@ use super::plan::{Phase, Plan, Purpose, Trial};
 use super::results::Results;
 use super::schema::PagesBench;
 use super::warnings::{self, Warning};
-use crate::interrupt::Interrupted;
 use crate::progress::{Clock, Observer, Progress};
 use crate::{Bench, calibrate};
 use std::time::Duration;
 use untax_core::Reading;
+use untax_trials::Interrupted;
 
 /// Length of a calibrating trial at most.
 const CHASE: Duration = Duration::from_millis(250);

@@ -15,15 +15,23 @@ pub(super) const FACT: Fact = Fact {
     read,
 };
 
+/// The path that all of it is read from.
+const PATH: &str = "/proc/stat";
+
+/// Processor time of the whole machine alone: for a look before and after each of many trials.
+pub fn of_machine(host: &Host) -> Reading<CpuTime> {
+    let text = host.kept(PATH, |line| line.starts_with("cpu ").then(|| line.to_owned()));
+    process::ticks_per_second(host).and_then(|ticks| text.parse(PATH, |text| total(text, ticks)))
+}
+
 fn read(host: &Host, facts: &mut HostFacts) {
-    let path = "/proc/stat";
     let times = |line: &str| line.starts_with("cpu").then(|| line.to_owned());
-    let text = host.kept(path, times);
+    let text = host.kept(PATH, times);
     let ticks = process::ticks_per_second(host);
     facts.cpu_time =
-        ticks.clone().and_then(|ticks| text.clone().parse(path, |text| total(text, ticks)));
+        ticks.clone().and_then(|ticks| text.clone().parse(PATH, |text| total(text, ticks)));
     facts.each_cpu_time = ticks.and_then(|ticks| {
-        let each = text.parse(path, |text| each(text, ticks));
+        let each = text.parse(PATH, |text| each(text, ticks));
         each.and_then(|each| {
             // Older captures hold the sum alone.
             if each.is_empty() { Reading::not_captured() } else { Reading::Present(each) }

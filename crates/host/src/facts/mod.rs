@@ -25,6 +25,7 @@ mod virtualization;
 mod vm_counts;
 
 use crate::Host;
+pub use cpu_time::of_machine as machine_cpu_time;
 pub use fact::Fact;
 use untax_core::host::HostFacts;
 pub use virtualization::INITIAL_PID_NAMESPACE;

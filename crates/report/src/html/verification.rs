@@ -86,6 +86,7 @@ fn table(trials: &[Trial]) -> Markup {
                         td.number { (trial.pair + 1) }
                         td { (if trial.applied { "applied" } else { "not applied" }) }
                         td.number { (format::number(trial.rate)) }
+                        @if !trial.counts() { td { "spoiled: " (format::guards(&trial.spoiled)) } }
                     }
                 }
             }

@@ -33,6 +33,10 @@ pub fn verification(result: &Verification, style: Style) -> String {
     if let Some(power) = &result.power {
         say("Power", &format::power(power));
     }
+    for trial in result.trials.iter().filter(|trial| !trial.counts()) {
+        let reasons = format::guards(&trial.spoiled);
+        say("Spoiled", &format!("a trial of pair {}, left out: {reasons}", trial.pair + 1));
+    }
     say("Next", &next(result));
     screen.finish()
 }

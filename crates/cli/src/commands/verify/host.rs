@@ -1,7 +1,7 @@
 //! This host with and without a plan, by turns.
 
 use super::workload::Measured;
-use super::{Args, shell};
+use super::{Args, WITH, shell};
 use crate::commands::apply;
 use crate::state::State;
 use anyhow::{Context, bail};
@@ -11,8 +11,8 @@ use untax_changes::executor::Standing;
 use untax_changes::{Guard, Receipt, Tree, executor};
 use untax_core::plan::{Effect, Plan, Step};
 use untax_core::receipt::Status;
-use untax_remedies::verify::Arms;
 use untax_remedies::workload::Rate;
+use untax_trials::{Interrupted, Rig, Slot};
 
 /// What is tried of a plan.
 pub struct Tried {
@@ -128,9 +128,27 @@ impl<'a> Host<'a> {
     }
 }
 
-impl Arms for Host<'_> {
+impl Rig for Host<'_> {
     type Error = anyhow::Error;
+    type Outcome = f64;
 
+    fn prepare(&mut self, arms: &[usize], _: &mut dyn FnMut(&str, f64)) -> anyhow::Result<()> {
+        self.set(arms.contains(&WITH))
+    }
+
+    fn run(&mut self, _: &Slot) -> anyhow::Result<Option<f64>> {
+        self.rate().map(Some)
+    }
+
+    fn tear_down(&mut self) -> anyhow::Result<()> {
+        // Also when it was interrupted.
+        self.stop = Arc::default();
+        self.set(self.standing)
+    }
+}
+
+impl Host<'_> {
+    /// Applies the plan or undoes it, and restarts the database.
     fn set(&mut self, applied: bool) -> anyhow::Result<()> {
         if self.applied == Some(applied) {
             return Ok(());
@@ -158,6 +176,7 @@ impl Arms for Host<'_> {
         Ok(self.guard.changing()?)
     }
 
+    /// What one trial achieves, behind those that warm the database up.
     fn rate(&mut self) -> anyhow::Result<f64> {
         // Restarting the database may have changed what it is limited to, too.
         self.is_as_meant()?;
@@ -179,9 +198,7 @@ impl Arms for Host<'_> {
         self.measure = rate.measure;
         Ok(rate.per_s)
     }
-}
 
-impl Host<'_> {
     /// Applies the plan, under a receipt of its own.
     fn apply(&mut self) -> anyhow::Result<()> {
         let (plan, temporary) = (&self.tried.plan, !self.standing);
@@ -206,7 +223,7 @@ impl Host<'_> {
 
     fn trial(&self) -> anyhow::Result<Rate> {
         if self.stop.load(Ordering::Relaxed) {
-            bail!("interrupted; the host is as before");
+            return Err(Interrupted.into());
         }
         self.measured.rate(self.applied == Some(true), &self.stop)
     }

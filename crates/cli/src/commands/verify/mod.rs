@@ -9,22 +9,24 @@ use crate::duration::duration;
 use crate::screen::{print, print_json, say, style, write_file};
 use crate::state::State;
 use crate::{Outcome, Usage};
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use host::{Host, Tried};
 use jiff::Timestamp;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use untax_changes::guard::Duty;
 use untax_changes::{Guard, Program, Tree};
 use untax_core::plan::{Effect, Plan};
 use untax_core::power::{self, power};
-use untax_core::verdict::{SCHEMA, Trial, Verification, Word, judge};
+use untax_core::verdict::{self, SCHEMA, Verification, Word, judge};
 use untax_core::{Check, Gain};
-use untax_remedies::verify::{Arms, Budget, verify};
-use untax_report::{html, terminal};
+use untax_remedies::workloads::Workload;
+use untax_report::{format, html, terminal};
+use untax_trials::{
+    Arm, Cell, Design, Interrupt, Interrupted, Observer, Runner, Trial, is_unanimous, judged,
+};
 use workload::Measured;
 
 /// Arguments of `untax verify`.
@@ -96,7 +98,7 @@ pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
     let plan = plan::load(&args.plan, state)?;
     apply::accept(&plan)?;
     suits(args, &plan)?;
-    let stop = Arc::new(AtomicBool::new(false));
+    let stop = Arc::default();
     for signal in signal_hook::consts::TERM_SIGNALS {
         signal_hook::flag::register(*signal, Arc::clone(&stop))?;
     }
@@ -113,23 +115,50 @@ pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
     };
     let guard = Guard::start(&Program::this(), &duty, None)?;
     let mut host = Host::new(args, state, stop, tried, &measured, guard);
-    let budget = Budget { pairs: args.pairs, time: args.budget };
-    let made = measured.prepare().and_then(|()| {
-        verify(&mut host, budget, fastrand::u64(..), |trials| tell(trials, args.pairs))
-    });
-    // In whatever way it ended, and also when that was an interruption.
-    host.stop = Arc::default();
-    let left = host.set(standing);
+    let design = design(args);
+    let made = measured.prepare().and_then(|()| trials(args, &design, &mut host));
     let cleaned = measured.clean();
     // The guard tries once more where that was not so.
-    if left.is_ok() && !host.stuck {
+    if host.applied == Some(standing) && !host.stuck {
         host.guard.done();
     }
-    left?;
     let trials = made?;
     cleaned?;
     let receipt = host.tried.receipts.last().map(|receipt| receipt.id().to_owned());
-    report(args, state, &plan, trials, host.measure, receipt)
+    report(args, state, &plan, Made { trials, seed: design.seed }, host.measure, receipt)
+}
+
+/// The arms in the design of every verification.
+const ARMS: [&str; 2] = ["without the plan", "with the plan"];
+
+/// The place among them of the one with the plan.
+const WITH: usize = 1;
+
+/// The host without the plan and with it, under one workload.
+fn design(args: &Args) -> Design {
+    let known = args.workload.as_deref().and_then(Workload::find).map(|_| args.trial);
+    let length = args.passive.or(known.map(|trial| trial * (1 + args.warm_up)));
+    let cell = Cell { name: "workload".to_owned(), length };
+    Design::of_visits(fastrand::u64(..), ARMS.map(Arm::new).to_vec(), vec![cell], args.pairs)
+}
+
+/// Makes the trials; the host is as before when this returns, if that can be.
+fn trials(args: &Args, design: &Design, host: &mut Host) -> anyhow::Result<Vec<verdict::Trial>> {
+    let interrupt = Interrupt::from(Arc::clone(&host.stop));
+    let live = untax_host::Host::live();
+    let runner = Runner::new(design, &interrupt, &live).within(args.budget);
+    let made = runner.run(host, Vec::new(), &mut Screen { pairs: args.pairs });
+    let made = made.map_err(|error| match error.downcast_ref::<Interrupted>() {
+        Some(_) => anyhow!("interrupted; the host is as before"),
+        None => error,
+    });
+    Ok(judged(&made?, WITH, |rate| *rate))
+}
+
+/// The trials, and what their order was drawn from.
+struct Made {
+    trials: Vec<verdict::Trial>,
+    seed: u64,
 }
 
 /// Refuses a plan of which trials would show nothing, and one for which the database must be
@@ -168,11 +197,11 @@ fn report(
     args: &Args,
     state: &State,
     plan: &Plan,
-    trials: Vec<Trial>,
+    Made { trials, seed }: Made,
     measure: &str,
     receipt: Option<String>,
 ) -> anyhow::Result<Outcome> {
-    let verdict = judge(&trials).context("not one pair of trials was made")?;
+    let verdict = judge(&trials).with_context(|| no_pair(&trials))?;
     let run = State::new_run("verify");
     let result = Verification {
         schema: SCHEMA.to_owned(),
@@ -182,6 +211,7 @@ fn report(
         measure: measure.to_owned(),
         power: power(&trials, power::FACTOR),
         receipt,
+        seed: Some(seed),
         trials,
         predicted: predicted(plan, state),
         verdict,
@@ -200,10 +230,38 @@ fn report(
     Ok(if verdict.word == Word::Proven { Outcome::Clean } else { Outcome::Findings })
 }
 
-fn tell(trials: &[Trial], pairs: u32) {
-    let Some(last) = trials.last() else { return };
-    let arm = if last.applied { "with the plan   " } else { "without the plan" };
-    say(&format!("pair {} of at most {pairs}, {arm}: {:.1}", last.pair + 1, last.rate));
+/// Why there is no verdict.
+fn no_pair(trials: &[verdict::Trial]) -> String {
+    match trials.iter().find(|trial| !trial.counts()) {
+        Some(trial) => {
+            let reasons = format::guards(&trial.spoiled);
+            format!("no pair of trials counts, because trials were spoiled: {reasons}")
+        }
+        None => "not one pair of trials was made".to_owned(),
+    }
+}
+
+/// Says what each trial gave, and ends the trials early when all pairs agree.
+struct Screen {
+    pairs: u32,
+}
+
+impl Observer<f64, anyhow::Error> for Screen {
+    fn trial(&mut self, trials: &[Trial<f64>]) -> anyhow::Result<()> {
+        let Some(last) = trials.last() else { return Ok(()) };
+        let (pair, pairs, arm) = (last.slot.block + 1, self.pairs, ARMS[last.slot.arm]);
+        let mut line = format!("pair {pair} of at most {pairs}, {arm:16}: {:.1}", last.outcome);
+        if !last.counts() {
+            let spoiled: Vec<_> = last.spoiled().cloned().collect();
+            line += &format!(" (does not count: {})", format::guards(&spoiled));
+        }
+        say(&line);
+        Ok(())
+    }
+
+    fn is_decided(&mut self, trials: &[Trial<f64>]) -> bool {
+        is_unanimous(&judged(trials, WITH, |rate| *rate))
+    }
 }
 
 /// What the check predicted for the findings that the plan answers: the largest, as removing one

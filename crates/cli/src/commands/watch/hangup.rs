@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{IsTerminal, stdin};
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
-use untax_experiments::Interrupt;
+use untax_trials::Interrupt;
 
 /// What the view may take to end by itself.
 const GRACE: Duration = Duration::from_secs(1);

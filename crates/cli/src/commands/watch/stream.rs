@@ -6,9 +6,9 @@ use crate::commands::check::outcome;
 use crate::screen::{print_line, say_all};
 use crate::state::State;
 use anyhow::Context;
-use untax_experiments::Interrupt;
 use untax_pipeline::Options;
 use untax_report::format::clean_json;
+use untax_trials::Interrupt;
 
 /// Prints until interrupted, until so many were printed, or until nobody reads any more.
 pub fn run(options: Options, count: Option<u64>, state: &State) -> anyhow::Result<Outcome> {

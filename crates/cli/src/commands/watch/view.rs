@@ -8,9 +8,9 @@ use anyhow::{Context, bail};
 use ratatui::crossterm::event::{self, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::time::Duration;
-use untax_experiments::Interrupt;
 use untax_pipeline::Options;
 use untax_report::watch::{self, Event, Key};
+use untax_trials::Interrupt;
 
 /// How long a key, a signal or a window may wait to be heard.
 const HEARING: Duration = Duration::from_millis(100);

@@ -8,11 +8,11 @@ use untax_host::Host;
 /// How long a wish to stop may go unheard.
 const HEARING: Duration = Duration::from_millis(20);
 
-/// Set by whoever wants an experiment to stop: a signal handler, mostly.
+/// Set by whoever wants trials to stop: a signal handler, mostly.
 #[derive(Debug, Clone, Default)]
 pub struct Interrupt(Arc<AtomicBool>);
 
-/// The experiment was asked to stop.
+/// The trials were asked to stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("interrupted")]
 pub struct Interrupted;
@@ -56,6 +56,13 @@ impl Interrupt {
             }
             std::thread::sleep(left.min(HEARING));
         }
+    }
+}
+
+impl From<Arc<AtomicBool>> for Interrupt {
+    /// Raised by whoever sets the flag.
+    fn from(flag: Arc<AtomicBool>) -> Self {
+        Self(flag)
     }
 }
 
