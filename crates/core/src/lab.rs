@@ -3,7 +3,7 @@
 
 use crate::check::{Check, Checked, TimeShares};
 use crate::finding::{Finding, Gain, Severity, Tax};
-use crate::stats;
+use crate::{stats, verdict};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -65,6 +65,19 @@ pub struct LabRun {
     pub with_per_s: Vec<f64>,
     /// The same without it: the n-th of each are a pair.
     pub without_per_s: Vec<f64>,
+    /// Whether the trial with the cause came first in each of these pairs; empty in older runs, where the
+    /// pairs began with and without it by turns.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub with_first: Vec<bool>,
+    /// What the order of the trials was drawn from; older runs do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
+    /// Trials that count for nothing, because a guard was exceeded; `applied` is without the cause.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub spoiled: Vec<verdict::Trial>,
+    /// Pairs that are left out, because a trial of theirs was spoiled twice.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub lost_pairs: u32,
     /// Where the time went with the cause.
     pub time: TimeShares,
     /// Where it went without.
@@ -125,6 +138,20 @@ pub struct Pairs {
     pub without_per_s: Vec<f64>,
     /// What a check during each trial with the cause predicted.
     pub predicted: Vec<Option<Gain>>,
+    /// Whether the trial with the cause came first in each pair.
+    pub with_first: Vec<bool>,
+    /// What the order was drawn from.
+    pub seed: u64,
+    /// Trials that count for nothing.
+    pub spoiled: Vec<verdict::Trial>,
+    /// Pairs that are left out for such trials.
+    pub lost: u32,
+}
+
+/// For fields that JSON leaves out.
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde calls it by reference")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// What a run was of.
@@ -188,6 +215,10 @@ impl LabRun {
             milder_without: left.zip(mine.as_ref()).is_some_and(|(l, m)| l.severity < m.severity),
             with_per_s: pairs.with_per_s,
             without_per_s: pairs.without_per_s,
+            with_first: pairs.with_first,
+            seed: Some(pairs.seed),
+            spoiled: pairs.spoiled,
+            lost_pairs: pairs.lost,
             time: with.database.time,
             time_without: without.database.time.clone(),
             findings,
@@ -395,7 +426,7 @@ impl LabCell<'_> {
     /// How far apart trials are that follow each other and are of the same kind: what noise alone
     /// does.
     pub fn floor(&self) -> Option<f64> {
-        let ratios = self.runs.iter().flat_map(|r| followers(&r.with_per_s, &r.without_per_s));
+        let ratios = self.runs.iter().flat_map(|run| followers(run));
         stats::noise_floor(&ratios.collect::<Vec<_>>())
     }
 
@@ -436,12 +467,18 @@ fn median(predictions: &[Gain]) -> Option<Gain> {
     Some(Gain { factor: of(|g| g.factor)?, low: of(|g| g.low)?, high: of(|g| g.high)? })
 }
 
-/// Ratios of trials that follow each other and are of the same kind: the first pair begins with
-/// the cause, the next without it, and so on.
-fn followers(with: &[f64], without: &[f64]) -> Vec<f64> {
-    let kinds = [without, with].into_iter().cycle();
-    let ratio = |(pair, kind): (usize, &[f64])| Some(kind.get(pair)? / kind.get(pair + 1)?);
-    (0..with.len()).zip(kinds).filter_map(ratio).collect()
+/// Ratios of trials that follow each other and are of the same kind: where one pair ends with the cause
+/// and the next begins with it, or both without it. In older runs the first pair begins with the cause, the
+/// next without it, and so on.
+fn followers(run: &LabRun) -> Vec<f64> {
+    let with_first =
+        |pair: usize| run.with_first.get(pair).copied().unwrap_or(pair.is_multiple_of(2));
+    let is_same = |pair: &usize| with_first(*pair) != with_first(*pair + 1);
+    let ratio = |pair: usize| {
+        let kind = if with_first(pair) { &run.without_per_s } else { &run.with_per_s };
+        Some(kind.get(pair)? / kind.get(pair + 1)?)
+    };
+    (0..run.with_per_s.len()).filter(is_same).filter_map(ratio).collect()
 }
 
 #[cfg(test)]

@@ -82,7 +82,7 @@ fn matrix(options: &Options, name: &str, repeats: u32, pairs: u32) -> anyhow::Re
             let failed = whole.failed.iter().filter(|other| other.key() == run.key()).count();
             // One that failed may have been tried again.
             (runs..=runs + failed).contains(&(repeats as usize))
-                && run.with_per_s.len() == pairs as usize
+                && run.with_per_s.len() as u32 + run.lost_pairs == pairs
         };
         let same = whole.seed == options.seed
             && removed.all(like)

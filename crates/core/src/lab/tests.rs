@@ -14,8 +14,17 @@ fn finding(rule: &str, share: Option<f64>) -> Finding {
 
 #[test]
 fn the_floor_is_of_trials_that_follow_each_other() {
-    assert_eq!(followers(&[1.0, 2.0, 8.0], &[3.0, 6.0, 5.0]), [0.5, 0.25]);
-    assert!(followers(&[1.0], &[2.0]).is_empty());
+    let of = |with: &[f64], without: &[f64], with_first: &[bool]| {
+        let (with_per_s, without_per_s) = (with.to_vec(), without.to_vec());
+        let with_first = with_first.to_vec();
+        followers(&LabRun { with_per_s, without_per_s, with_first, ..run("disk-slow", "mysql") })
+    };
+    let (with, without) = (&[1.0, 2.0, 8.0], &[3.0, 6.0, 5.0]);
+    assert_eq!(of(with, without, &[]), [0.5, 0.25]);
+    assert!(of(&[1.0], &[2.0], &[]).is_empty());
+    assert_eq!(of(with, without, &[true, false, true]), [0.5, 0.25]);
+    // BAAB, then ABBA: the second pair ends without the cause, and the third begins with it.
+    assert_eq!(of(with, without, &[false, true, true]), [0.5]);
 }
 
 #[test]

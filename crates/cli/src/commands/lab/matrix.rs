@@ -165,7 +165,8 @@ fn tasks(args: &Args) -> (Vec<Task>, Vec<Skipped>) {
 fn is_alike(one: &LabMatrix, other: &LabMatrix, method: Method) -> bool {
     let what = |m: &LabMatrix| (m.seed, m.cpu_model.clone(), m.kernel_release.clone());
     let so = |run: &LabRun| {
-        let (window, pairs) = (Duration::try_from_secs_f64(run.window_s), run.with_per_s.len());
+        let pairs = run.with_per_s.len() + run.lost_pairs as usize;
+        let window = Duration::try_from_secs_f64(run.window_s);
         let asked = if is_none(&run.cause) { 0 } else { method.pairs as usize };
         window.is_ok_and(|window| window == method.window)
             && pairs == asked

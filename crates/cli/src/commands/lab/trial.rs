@@ -4,11 +4,15 @@ use crate::state::State;
 use crate::watching::observe;
 use anyhow::{Context, bail};
 use std::time::Duration;
+use untax_core::Gain;
 use untax_core::lab::{LabRun, Pairs, Seen, Subject};
 use untax_host::Host;
 use untax_lab::{Cause, Dose, Injection, LabError};
 use untax_pipeline::{Calibrating, Options, Target};
 use untax_scenes::Engine;
+use untax_trials::{
+    Arm, Cell, Design, Interrupt, Observer, Progress, Rig, Runner, Slot, Trial, Watch, judged,
+};
 
 /// A load that is stopped before its time.
 const UNTIL_STOPPED_S: u32 = 3600;
@@ -65,24 +69,16 @@ pub fn run(
     scene.switch(false)?;
     progress("checking without it");
     let without = checked(&scene, method, state)?;
-    let mut pairs = Pairs::default();
     // Trials with nothing and without it would be of the same.
-    for pair in if cause.is_none() { 0..0 } else { 0..method.pairs } {
-        progress(&format!("trials: pair {} of {}", pair + 1, method.pairs));
-        for on in if pair.is_multiple_of(2) { [true, false] } else { [false, true] } {
-            if scene.switch(on)? {
-                let settling_s = u32::try_from(scene.settling().as_secs()).unwrap_or(u32::MAX);
-                work(&scene, settling_s)?;
-            }
-            let Some((per_s, seen)) = tried(&scene, method, state)? else { continue };
-            if on {
-                pairs.with_per_s.push(per_s);
-                pairs.predicted.push(seen.gain(cause.id));
-            } else {
-                pairs.without_per_s.push(per_s);
-            }
-        }
-    }
+    let pairs = if cause.is_none() { 0 } else { method.pairs };
+    let design = design(&scene, method, pairs);
+    let mut server = Server { scene, cause, method, state };
+    let made = Runner::new(&design, &Interrupt::default(), &Host::live()).run(
+        &mut server,
+        Vec::new(),
+        &mut Screen { pairs, told: None, progress: &mut progress },
+    )?;
+    let pairs = pairs_of(&made, design.seed);
     let subject = Subject {
         run: State::new_run("lab"),
         cause: cause.id.to_owned(),
@@ -91,6 +87,105 @@ pub fn run(
         takes: cause.takes,
     };
     Ok(LabRun::judge(subject, with, &without, pairs, method.window.as_secs_f64()))
+}
+
+/// The places of the arms in the design.
+const WITH: usize = 0;
+const WITHOUT: usize = 1;
+
+/// The server with the cause and without it, under its load.
+fn design(scene: &Scene, method: Method, pairs: u32) -> Design {
+    // A cause may limit the server's CPUs; without it nothing does.
+    let group = scene.group().directory("cpu", "cpu").ok();
+    let groups = group.into_iter().map(|(_, directory)| directory.to_owned()).collect();
+    let watch = Watch { groups, ..Watch::default() };
+    let without = Arm { watch, ..Arm::new("without the cause") };
+    let length = Some(Duration::from_secs(u64::from(method.seconds() + LONGER_S)));
+    let cell = Cell { name: "load".to_owned(), length };
+    Design::of_visits(
+        fastrand::u64(..),
+        vec![Arm::new("with the cause"), without],
+        vec![cell],
+        pairs,
+    )
+}
+
+/// A scratch server and the cause that is put on it.
+struct Server<'a> {
+    scene: Scene,
+    cause: &'static Cause,
+    method: Method,
+    state: &'a State,
+}
+
+/// What a trial gives: throughput, and the gain that a check beside it predicts.
+type Outcome = (f64, Option<Gain>);
+
+impl Rig for Server<'_> {
+    type Error = anyhow::Error;
+    type Outcome = Outcome;
+
+    fn prepare(&mut self, arms: &[usize], _: &mut dyn FnMut(&str, f64)) -> anyhow::Result<()> {
+        if self.scene.switch(arms.contains(&WITH))? {
+            let settling_s = u32::try_from(self.scene.settling().as_secs()).unwrap_or(u32::MAX);
+            work(&self.scene, settling_s)?;
+        }
+        Ok(())
+    }
+
+    fn run(&mut self, _: &Slot) -> anyhow::Result<Option<Outcome>> {
+        let tried = tried(&self.scene, self.method, self.state)?;
+        Ok(tried.map(|(per_s, seen)| (per_s, seen.gain(self.cause.id))))
+    }
+
+    fn tear_down(&mut self) -> anyhow::Result<()> {
+        // The scene takes its cause away when it is dropped.
+        Ok(())
+    }
+}
+
+/// Says which pair is being made.
+struct Screen<'a> {
+    pairs: u32,
+    told: Option<u32>,
+    progress: &'a mut dyn FnMut(&str),
+}
+
+impl Observer<Outcome, anyhow::Error> for Screen<'_> {
+    fn progress(&mut self, progress: &Progress) {
+        let pair = progress.done / 2 + 1;
+        if self.told.replace(pair) != Some(pair) {
+            let (pairs, left) = (self.pairs, progress.left.as_secs());
+            (self.progress)(&format!("trials: pair {pair} of {pairs}, about {left} s left"));
+        }
+    }
+
+    fn trial(&mut self, trials: &[Trial<Outcome>]) -> anyhow::Result<()> {
+        for guard in trials.last().into_iter().flat_map(Trial::spoiled) {
+            (self.progress)(&format!("this trial does not count: {guard}"));
+        }
+        Ok(())
+    }
+}
+
+/// The pairs of which both trials count, and the trials that do not.
+fn pairs_of(made: &[Trial<Outcome>], seed: u64) -> Pairs {
+    let mut pairs = Pairs { seed, ..Pairs::default() };
+    for block in made.chunk_by(|one, other| one.slot.block == other.slot.block) {
+        let of = |arm| block.iter().position(|trial| trial.slot.arm == arm && trial.counts());
+        let (Some(with), Some(without)) = (of(WITH), of(WITHOUT)) else {
+            pairs.lost += 1;
+            continue;
+        };
+        let (per_s, predicted) = block[with].outcome;
+        pairs.with_per_s.push(per_s);
+        pairs.predicted.push(predicted);
+        pairs.without_per_s.push(block[without].outcome.0);
+        pairs.with_first.push(with < without);
+    }
+    pairs.spoiled = judged(made, WITHOUT, |(per_s, _)| *per_s);
+    pairs.spoiled.retain(|trial| !trial.counts());
+    pairs
 }
 
 /// Throughput of the load over some seconds; `None` without a load.
@@ -132,5 +227,40 @@ fn seen(scene: &Injection, method: Method, state: &State) -> anyhow::Result<Seen
     match Seen::of(observed.check(State::new_run("check")), pid) {
         Some(seen) => Ok(seen),
         None => bail!("the scratch server {pid} ended during the check"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use untax_core::Reading::Present;
+    use untax_core::guards::{Guard, GuardId};
+
+    fn trial(block: u32, arm: usize, per_s: f64, steal: f64) -> Trial<Outcome> {
+        let slot = Slot { block, arm, cell: 0, repeat: false };
+        let (id, value) = (GuardId::Steal, Present(steal));
+        let guards = vec![Guard { id, subject: None, value, threshold: 0.1 }];
+        Trial { slot, outcome: (per_s, None), took_s: 1.0, guards }
+    }
+
+    #[test]
+    fn a_pair_counts_when_both_of_its_trials_do_and_its_order_is_kept() {
+        let made = [
+            trial(0, WITH, 10.0, 0.0),
+            trial(0, WITHOUT, 20.0, 0.0),
+            // Spoiled once, and then not.
+            trial(1, WITHOUT, 99.0, 0.5),
+            trial(1, WITHOUT, 22.0, 0.0),
+            trial(1, WITH, 11.0, 0.0),
+            // Spoiled twice: the pair is lost.
+            trial(2, WITH, 99.0, 0.5),
+            trial(2, WITH, 99.0, 0.5),
+            trial(2, WITHOUT, 99.0, 0.0),
+        ];
+        let pairs = pairs_of(&made, 7);
+        assert_eq!((pairs.with_per_s, pairs.without_per_s), (vec![10.0, 11.0], vec![20.0, 22.0]));
+        assert_eq!((pairs.with_first, pairs.predicted.len()), (vec![true, false], 2));
+        assert_eq!((pairs.lost, pairs.spoiled.len(), pairs.seed), (1, 3, 7));
+        assert!(pairs.spoiled[0].applied && !pairs.spoiled[1].applied);
     }
 }
