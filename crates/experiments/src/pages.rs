@@ -26,8 +26,10 @@ mod run;
 pub mod schema;
 mod summary;
 pub mod table;
+mod tables;
 mod terminal;
 pub mod transparent;
+mod trials;
 mod warnings;
 
 pub use entry::EXPERIMENT;

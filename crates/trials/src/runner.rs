@@ -262,7 +262,7 @@ impl<'a, R: Rig> Going<'a, R> {
     fn trial(&mut self, slot: &Slot) -> Result<bool, R::Error> {
         let design = self.runner.design;
         let (arm, cell) = (&design.arms[slot.arm], &design.cells[slot.cell]);
-        let doing = [cell.name.as_str(), arm.name.as_str()];
+        let doing = [arm.name.as_str(), cell.name.as_str()];
         let doing: Vec<&str> = doing.into_iter().filter(|name| !name.is_empty()).collect();
         self.observer.progress(&Progress {
             done: self.passed,

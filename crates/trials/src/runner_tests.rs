@@ -377,7 +377,7 @@ fn the_time_left_shrinks_with_each_trial_and_is_none_of_what_is_done() {
     assert!(left.last().unwrap() < &Duration::from_secs(1), "{left:?}");
     assert_eq!(
         kept.told.last().unwrap().doing,
-        if design.blocks[1].slots[1].arm == 0 { "load, a" } else { "load, b" }
+        if design.blocks[1].slots[1].arm == 0 { "a, load" } else { "b, load" }
     );
 }
 

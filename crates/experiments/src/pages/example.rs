@@ -43,6 +43,7 @@ pub(super) fn bench() -> PagesBench {
                 .into(),
         ],
         calibration: Some(calibration()),
+        spoiled: Vec::new(),
         complete: true,
     }
 }

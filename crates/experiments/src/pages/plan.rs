@@ -6,6 +6,7 @@ use super::means::Means;
 use super::options::{Model, Page, Request};
 use super::table::Layout;
 use untax_core::Bytes;
+use untax_trials::{Interleaved, Slot};
 
 /// The most memory that a table gets when its rows were not asked for: no TLB covers it.
 const MOST_BY_DEFAULT: Bytes = Bytes(8 << 30);
@@ -132,6 +133,13 @@ pub struct Plan {
     pub phases: Vec<Phase>,
     /// Whether all page sizes of a width live at the same time.
     pub together: bool,
+}
+
+impl Phase {
+    /// The tables.
+    pub fn places(&self) -> impl Iterator<Item = Place> {
+        self.pages.iter().map(|page| Place { layout: self.layout, page: *page })
+    }
 }
 
 impl Plan {
@@ -314,8 +322,8 @@ fn phases_of(
     phases
 }
 
-/// The order of the trials in a phase. Every second round takes the pages in the reverse order of
-/// the round before, so that each comes first as often as last.
+/// The order of the trials in a phase: those of each round as [`Interleaved`] draws them, and behind them the
+/// touches for the calibration.
 fn order(
     pages: &[Page],
     request: &Request,
@@ -324,39 +332,23 @@ fn order(
     rng: &mut fastrand::Rng,
 ) -> Vec<Trial> {
     let mut trials = Vec::new();
-    let mut orders = vec![pages.to_vec(); request.connections.len()];
+    let connections = &request.connections;
+    let mut order = Interleaved::new((0..pages.len()).collect(), 0..connections.len());
     for round in rounds {
-        let mut turns: Vec<usize> = (0..request.connections.len()).collect();
-        rng.shuffle(&mut turns);
-        for turn in turns {
-            let order = &mut orders[turn];
-            if round % 2 == 0 {
-                rng.shuffle(order);
-            } else {
-                order.reverse();
-            }
-            let connections = request.connections[turn];
-            let trial = |page, purpose| Trial { page, connections, round, purpose };
-            let mut group: Vec<Trial> =
-                order.iter().map(|page| trial(*page, Purpose::Measure)).collect();
-            if pages.len() > 1 && turn == round as usize % request.connections.len() {
-                let page = pages[round as usize / request.connections.len() % pages.len()];
-                let place = rng.usize(..=group.len());
-                group.insert(place, trial(page, Purpose::Repeat));
-            }
-            trials.append(&mut group);
-        }
+        let trial = |slot: Slot| Trial {
+            page: pages[slot.arm],
+            connections: connections[slot.cell],
+            round,
+            purpose: if slot.repeat { Purpose::Repeat } else { Purpose::Measure },
+        };
+        trials.extend(order.block(round, rng).into_iter().map(trial));
         if chase {
             let (small, larger) = chased(&request.pages).unwrap_or((Page::Small, Page::Huge));
             let mut pair = [small, larger];
             rng.shuffle(&mut pair);
             let here = pair.into_iter().filter(|page| pages.contains(page));
-            trials.extend(here.map(|page| Trial {
-                page,
-                connections: 1,
-                round,
-                purpose: Purpose::Chase,
-            }));
+            let purpose = Purpose::Chase;
+            trials.extend(here.map(|page| Trial { page, connections: 1, round, purpose }));
         }
     }
     trials

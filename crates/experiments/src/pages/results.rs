@@ -10,6 +10,7 @@ use jiff::Timestamp;
 use std::collections::BTreeMap;
 use untax_core::bench::{Noise, RatioVerdict};
 use untax_core::calibration::TouchPenalty;
+use untax_core::guards::Guard;
 use untax_core::{Bytes, Calibration, Interval, stats};
 
 /// Pairs below which no ratio is called faster or slower.
@@ -50,6 +51,7 @@ pub(crate) struct Results {
     chased_memory: Bytes,
     calibration: Option<Calibration>,
     warnings: Vec<String>,
+    spoiled: Vec<SpoiledTrial>,
 }
 
 impl Results {
@@ -65,6 +67,7 @@ impl Results {
             chased_memory: Bytes(0),
             calibration: None,
             warnings: Vec::new(),
+            spoiled: Vec::new(),
         }
     }
 
@@ -100,6 +103,29 @@ impl Results {
         }
     }
 
+    /// Keeps a trial that counts for nothing.
+    pub(crate) fn spoil(&mut self, layout: &Layout, trial: Trial, rate: f64, guards: Vec<Guard>) {
+        self.spoiled.push(SpoiledTrial {
+            page: trial.page.id().to_owned(),
+            row_bytes: Bytes(layout.row_bytes),
+            connections: trial.connections,
+            round: trial.round,
+            reads_per_s: rate,
+            guards,
+        });
+    }
+
+    /// The warnings so far, and one of spoiled trials.
+    fn warnings(&self) -> Vec<String> {
+        let guards = self.spoiled.iter().flat_map(|trial| &trial.guards);
+        let mut guards: Vec<&str> = guards.map(|guard| guard.id.id()).collect();
+        guards.sort_unstable();
+        guards.dedup();
+        let spoiled = Warning::Spoiled { trials: self.spoiled.len(), guards: guards.join(", ") };
+        let spoiled = (!self.spoiled.is_empty()).then(|| spoiled.to_string());
+        self.warnings.iter().cloned().chain(spoiled).collect()
+    }
+
     /// The result as it stands.
     pub(crate) fn assemble(&self, complete: bool) -> PagesBench {
         let ratios = self.noise_ratios();
@@ -120,7 +146,8 @@ impl Results {
             cells: self.cells.iter().filter_map(|(key, tally)| self.cell(*key, tally)).collect(),
             ratios: self.ratios(floor),
             noise: Noise { ratios, floor },
-            warnings: self.warnings.clone(),
+            warnings: self.warnings(),
+            spoiled: self.spoiled.clone(),
             calibration: self.calibration(),
             complete,
         }

@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use untax_core::bench::{Estimate, Noise, RatioVerdict};
+use untax_core::guards::Guard;
 use untax_core::{Bytes, Calibration};
 
 /// The schema's name and version.
@@ -46,8 +47,28 @@ pub struct PagesBench {
     pub warnings: Vec<String>,
     /// What faults and touches cost here, for `check` to use.
     pub calibration: Option<Calibration>,
+    /// Trials that no cell, ratio or floor holds, because a guard was exceeded.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub spoiled: Vec<SpoiledTrial>,
     /// Whether all trials were done; `false` when the bench was interrupted.
     pub complete: bool,
+}
+
+/// A trial beside which something went wrong.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SpoiledTrial {
+    /// `4k`, `2m`, `1g` or `thp`.
+    pub page: String,
+    /// Width of a row.
+    pub row_bytes: Bytes,
+    /// Readers at once.
+    pub connections: u32,
+    /// The round: trials of the same round are compared with each other.
+    pub round: u32,
+    /// Reads per second.
+    pub reads_per_s: f64,
+    /// The guards that were exceeded.
+    pub guards: Vec<Guard>,
 }
 
 /// One combination of factors.

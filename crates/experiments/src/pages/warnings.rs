@@ -45,6 +45,11 @@ pub(crate) enum Warning {
     PoolShort { page: &'static str, row_bytes: u64, need: u64, got: u64 },
     #[error("{page} pages left out for rows of {row_bytes} B: {why}")]
     LeftOut { page: &'static str, row_bytes: u64, why: String },
+    #[error(
+        "{trials} trials do not count ({guards}) and were made once more; stop what else runs here, or \
+         choose longer --trial-seconds"
+    )]
+    Spoiled { trials: usize, guards: String },
     #[error("what pages the table on {page} pages has could not be read; see /proc/self/smaps")]
     PagesUnknown { page: &'static str },
     #[error("the kernel gave pages of {got} where {page} was asked; its results say nothing")]
