@@ -10,11 +10,6 @@ use untax_core::guards::{Guard, GuardId};
 use untax_core::host::CpuTime;
 use untax_host::{Host, facts};
 
-/// The largest share of CPU time that may be stolen. A tenth is more than the effects that verdicts are
-/// asked for (`untax_core::power::FACTOR`), and it comes in bursts, so pairs do not cancel it out. Quiet
-/// virtual machines show less than 2 %.
-pub const MOST_STEAL: f64 = 0.10;
-
 /// CPU time in which steal is counted: with ticks of 10 ms one tick is 2.5 % of it.
 const COUNTED_S: f64 = 0.4;
 

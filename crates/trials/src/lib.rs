@@ -14,8 +14,9 @@ mod pairs;
 mod runner;
 mod saved;
 
-pub use design::{Arm, Block, Cell, Design, Interleaved, Resource, Slot, Watch, visits};
-pub use guards::MOST_STEAL;
+pub use design::{
+    Arm, Block, Cell, Design, Interleaved, MOST_STEAL, Resource, Slot, Watch, visits,
+};
 pub use interrupt::{Interrupt, Interrupted, is_ignored};
 pub use pairs::{is_unanimous, judged};
 pub use runner::{Observer, Progress, Rig, Runner, Trial};
