@@ -9,12 +9,13 @@ use crate::experiment::{
     BenchResult, Context, Ending, Experiment, ExperimentError, Listener, RunResult,
 };
 use crate::progress::{Observer, Progress};
-use crate::{Bench, Interrupt, Machine, calibrate, own_cgroup};
+use crate::{Bench, Machine, calibrate, own_cgroup};
 use clap::{ArgMatches, CommandFactory, FromArgMatches};
 use untax_changes::{Lock, Program, Tree, recover};
 use untax_host::Host;
 use untax_report::html::part::Part;
 use untax_report::terminal::Style;
+use untax_trials::Interrupt;
 
 /// `untax bench pages`.
 pub const EXPERIMENT: Experiment = Experiment {

@@ -2,7 +2,7 @@
 
 use super::options::{Page, Request};
 use super::plan::{Plan, Purpose, Trial, chased};
-use super::schema::{Cell, PagesBench, Ratio, SCHEMA};
+use super::schema::{Cell, PagesBench, Ratio, SCHEMA, SpoiledTrial};
 use super::table::Layout;
 use super::warnings::Warning;
 use crate::Machine;

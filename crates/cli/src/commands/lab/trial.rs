@@ -94,9 +94,9 @@ const WITH: usize = 0;
 const WITHOUT: usize = 1;
 
 /// The server with the cause and without it, under its load.
-fn design(scene: &Scene, method: Method, pairs: u32) -> Design {
+fn design(scene: &Injection, method: Method, pairs: u32) -> Design {
     // A cause may limit the server's CPUs; without it nothing does.
-    let group = scene.group().directory("cpu", "cpu").ok();
+    let group = scene.testbed().group().directory("cpu", "cpu").ok();
     let groups = group.into_iter().map(|(_, directory)| directory.to_owned()).collect();
     let watch = Watch { groups, ..Watch::default() };
     let without = Arm { watch, ..Arm::new("without the cause") };
@@ -112,7 +112,7 @@ fn design(scene: &Scene, method: Method, pairs: u32) -> Design {
 
 /// A scratch server and the cause that is put on it.
 struct Server<'a> {
-    scene: Scene,
+    scene: Injection,
     cause: &'static Cause,
     method: Method,
     state: &'a State,
