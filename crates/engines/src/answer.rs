@@ -1,7 +1,7 @@
 //! The child process that asks a server, and what it answers.
 
 use crate::ask::{HINTS, TIMING};
-use crate::connect::{Door, Hints};
+use crate::connect::{Endpoint, Hints};
 use crate::engine::{self, Identity};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -64,11 +64,12 @@ pub fn answer_main() -> ExitCode {
     let timing = arguments.iter().any(|argument| argument == TIMING);
     let hints = arguments.iter().find_map(|argument| argument.strip_prefix(HINTS));
     let hints = hints.and_then(|json| serde_json::from_str(json).ok()).unwrap_or_default();
-    let door = Door::open(asking, pid, identity, hints).map(|door| Door { timing, ..door });
-    let answer = door.and_then(|door| {
-        let mut answer = (asking.ask)(&door);
+    let endpoint = Endpoint::open(asking, pid, identity, hints)
+        .map(|endpoint| Endpoint { timing, ..endpoint });
+    let answer = endpoint.and_then(|endpoint| {
+        let mut answer = (asking.ask)(&endpoint);
         if let Present(answer) = &mut answer {
-            answer.hints.listening = door.hints.listening;
+            answer.hints.listening = endpoint.hints.listening;
         }
         answer
     });

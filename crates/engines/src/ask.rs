@@ -60,7 +60,7 @@ impl Asker {
     /// and more for each that has something to time, so it is for the end of a window and not for
     /// every look.
     #[must_use]
-    pub fn timing(mut self) -> Self {
+    pub fn with_timing(mut self) -> Self {
         self.arguments.push(TIMING.into());
         self.deadline += TIMED;
         self

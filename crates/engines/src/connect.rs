@@ -18,7 +18,7 @@ use untax_host::Host;
 use untax_host::process::{self, Status};
 
 /// The way to one server, open.
-pub(crate) struct Door {
+pub(crate) struct Endpoint {
     /// The OS user's name, which servers take for a login name.
     pub user: String,
     /// Where to connect.
@@ -59,7 +59,7 @@ impl Entry {
     }
 }
 
-impl Door {
+impl Endpoint {
     /// Opens the way to the server whose main process is `pid`, and becomes its user.
     pub fn open(asking: &Asking, pid: u32, identity: Identity, mut hints: Hints) -> Reading<Self> {
         let host = Host::live();
@@ -101,7 +101,7 @@ fn entry(
         Some(Listening { address, .. }) => {
             enter_network(host, pid).map(|()| Entry::Tcp(listeners::reachable(*address)))
         }
-        None => listeners::none(),
+        None => listeners::no_socket(),
     }
 }
 
@@ -173,10 +173,12 @@ fn user(host: &Host, pid: u32, status: &Status, identity: Identity) -> String {
         Identity::Root if is_root() => Present("root".to_owned()),
         Identity::Server if is_root() || own == uid => {
             let inside = inside(host, pid, uid);
-            host.kept_inside(pid, "/etc/passwd", |line| name_of(line, inside))
+            host.filter_lines_inside(pid, "/etc/passwd", |line| name_of(line, inside))
                 .map(|text| first_line(&text))
         }
-        _ => host.kept("/etc/passwd", |line| name_of(line, own)).map(|text| first_line(&text)),
+        _ => host
+            .filter_lines("/etc/passwd", |line| name_of(line, own))
+            .map(|text| first_line(&text)),
     };
     named.into_value().filter(|name| !name.is_empty()).unwrap_or_else(|| uid.to_string())
 }

@@ -11,7 +11,7 @@ use untax_host::Host;
 use untax_host::process::Status;
 
 /// What was read of one database so far.
-pub(crate) struct Scene<'a> {
+pub(crate) struct DatabaseView<'a> {
     pub host: &'a Host,
     pub facts: &'a HostFacts,
     pub table: &'a Table,
@@ -33,7 +33,7 @@ pub(crate) struct Scene<'a> {
     pub memory: Memory,
 }
 
-impl Scene<'_> {
+impl DatabaseView<'_> {
     pub fn pid(&self) -> u32 {
         self.main.stat.pid
     }
@@ -73,7 +73,7 @@ impl Scene<'_> {
 }
 
 /// What only the engine can say of a database.
-pub(crate) struct Portrait {
+pub(crate) struct Description {
     pub product: String,
     pub version: Reading<String>,
     pub model: Model,

@@ -2,7 +2,7 @@
 
 use crate::answer::Answer;
 use crate::ask::{Asker, Question};
-use crate::database_view::{Portrait, Scene};
+use crate::database_view::{DatabaseView, Description};
 use crate::engine::{self, Engine};
 use crate::memory::{self, Memory};
 use crate::process_table::Table;
@@ -70,17 +70,17 @@ pub fn discover(
             let questions: Vec<_> = found.into_iter().map(ask).collect();
             // All are counted while they are asked: what one answers may take long.
             let counted = questions.into_iter().filter_map(|(question, found)| {
-                let scene = scene(host, facts, &table, &found)?;
-                Some((Counted::of(&scene), scene, found, question))
+                let view = view(host, facts, &table, &found)?;
+                Some((Counted::of(&view), view, found, question))
             });
             let counted: Vec<_> = counted.collect();
-            let told = |(counted, scene, found, question)| read(counted, scene, found, question);
-            counted.into_iter().map(told).collect()
+            let describe = |(counted, view, found, question)| read(counted, view, found, question);
+            counted.into_iter().map(describe).collect()
         });
         let ticks = process::ticks_per_second(host).into_value().filter(|ticks| *ticks > 0);
         databases.map(|databases| Discovered {
             databases,
-            processes: times(table.stats(), ticks, |stat| waited(host, stat)),
+            processes: times(table.stats(), ticks, |stat| cpu_wait(host, stat)),
             kernel_workers: times(table.kernel_workers(), ticks, |_| None),
             sandboxes: table.sandboxes(ticks),
         })
@@ -110,7 +110,7 @@ fn times<'a>(
 }
 
 /// How long the one thread of a process was ready to run and had no CPU; each of several counts its own.
-fn waited(host: &Host, stat: &Stat) -> Option<Seconds> {
+fn cpu_wait(host: &Host, stat: &Stat) -> Option<Seconds> {
     if stat.threads != 1 {
         return None;
     }
@@ -171,14 +171,14 @@ fn place(host: &Host, facts: &HostFacts, engine: &'static Engine, pid: u32) -> F
     Found { engine, pid, cgroup, container, pod }
 }
 
-fn scene<'a>(
+fn view<'a>(
     host: &'a Host,
     facts: &'a HostFacts,
     table: &'a Table,
     found: &Found,
-) -> Option<Scene<'a>> {
+) -> Option<DatabaseView<'a>> {
     let pid = found.pid;
-    Some(Scene {
+    Some(DatabaseView {
         host,
         facts,
         table,
@@ -213,22 +213,27 @@ struct Counted {
 }
 
 impl Counted {
-    fn of(scene: &Scene) -> Self {
+    fn of(view: &DatabaseView) -> Self {
         Self {
-            mapped: memory::mapped(scene),
-            counters: counters::read(scene),
-            network: network::read(scene),
-            placement: placement::read(scene),
+            mapped: memory::sum_mapped(view),
+            counters: counters::read(view),
+            network: network::read(view),
+            placement: placement::read(view),
         }
     }
 }
 
-fn read(counted: Counted, mut scene: Scene, found: Found, question: Option<Question>) -> Database {
+fn read(
+    counted: Counted,
+    mut view: DatabaseView,
+    found: Found,
+    question: Option<Question>,
+) -> Database {
     let Counted { mapped, counters, network, placement } = counted;
-    scene.answer = answer(scene.host, &found, question);
-    scene.settings = settings::choose(&scene.answer, || (found.engine.settings)(&scene));
-    scene.memory = Memory::read(&scene, found.engine.single_process);
-    let Portrait {
+    view.answer = answer(view.host, &found, question);
+    view.settings = settings::choose(&view.answer, || (found.engine.settings)(&view));
+    view.memory = Memory::read(&view, found.engine.single_process);
+    let Description {
         product,
         version,
         model,
@@ -238,22 +243,22 @@ fn read(counted: Counted, mut scene: Scene, found: Found, question: Option<Quest
         page_size_bytes,
         huge_pages,
         accesses,
-    } = (found.engine.describe)(&scene);
-    let told = scene.answer.as_ref().map(|answer| answer.counts.clone());
-    let living = || scene.processes().filter(|p| !matches!(p.stat.state, 'Z' | 'X'));
-    let namespaces = scene.status.value().map(|s| s.namespace_pids.as_slice()).unwrap_or_default();
+    } = (found.engine.describe)(&view);
+    let told = view.answer.as_ref().map(|answer| answer.counts.clone());
+    let living = || view.processes().filter(|p| !matches!(p.stat.state, 'Z' | 'X'));
+    let namespaces = view.status.value().map(|s| s.namespace_pids.as_slice()).unwrap_or_default();
     Database {
         id: format!("{}:{}", found.engine.id, found.pid),
         engine: found.engine.id.to_owned(),
         product,
         version,
-        machine_id: machine_id(scene.host, &found),
+        machine_id: machine_id(view.host, &found),
         pid: found.pid,
-        started_ticks: Present(scene.main.stat.started_ticks),
-        executable: scene.main.executable.clone(),
-        executable_deleted: scene.main.deleted.clone(),
-        uid: scene.status("Uid", |s| s.uid),
-        allowed_cpus: scene.status("Cpus_allowed_list", |s| s.allowed_cpus.clone()),
+        started_ticks: Present(view.main.stat.started_ticks),
+        executable: view.main.executable.clone(),
+        executable_deleted: view.main.deleted.clone(),
+        uid: view.status("Uid", |s| s.uid),
+        allowed_cpus: view.status("Cpus_allowed_list", |s| s.allowed_cpus.clone()),
         namespace_pid: namespaces.get(1..).and_then(<[u32]>::last).copied(),
         model,
         pids: living().map(|p| p.stat.pid).collect(),
@@ -268,14 +273,14 @@ fn read(counted: Counted, mut scene: Scene, found: Found, question: Option<Quest
             page_size_bytes,
             page_table_bytes: mapped.page_table_bytes,
             mapped_shared_bytes: mapped.mapped_shared_bytes,
-            resident_bytes: scene.status("VmRSS", |s| s.resident),
-            hugetlb_bytes: scene.status("HugetlbPages", |s| s.hugetlb),
-            anon_huge_bytes: scene.memory.anon_huge_bytes.clone(),
-            thp_allowed: scene.status("THP_enabled", |s| s.thp_enabled),
-            segments: scene.memory.segments.clone(),
+            resident_bytes: view.status("VmRSS", |s| s.resident),
+            hugetlb_bytes: view.status("HugetlbPages", |s| s.hugetlb),
+            anon_huge_bytes: view.memory.anon_huge_bytes.clone(),
+            thp_allowed: view.status("THP_enabled", |s| s.thp_enabled),
+            segments: view.memory.segments.clone(),
         },
         huge_pages,
-        settings: scene.settings.clone(),
+        settings: view.settings.clone(),
         counters: Counters { accesses, told, ..counters },
         network,
         placement,
@@ -310,7 +315,7 @@ mod tests {
         let stat = process::parse_stat(line).unwrap();
         let waited = |text: &str| {
             let record = Record::default().with_file("/proc/7/schedstat", text);
-            waited(&Host::replaying(record), &stat)
+            cpu_wait(&Host::from_record(record), &stat)
         };
         assert_eq!(waited("2000000000 500000000 7\n"), Some(Seconds(0.5)));
         assert_eq!(waited("2000000000 5"), None);

@@ -1,8 +1,8 @@
 //! What an engine is, and the list of them.
 
 use crate::answer::Answer;
-use crate::connect::Door;
-use crate::database_view::{Portrait, Scene};
+use crate::connect::Endpoint;
+use crate::database_view::{DatabaseView, Description};
 use crate::process_table::{Candidate, Role, Table};
 use crate::settings::Values;
 use crate::{generic, mongodb, mysql, oracle, postgres, redis};
@@ -27,9 +27,9 @@ pub struct Engine {
     /// The processes of the database whose main process is given.
     pub(crate) members: fn(&Table, u32) -> Vec<u32>,
     /// Settings from its files and command line.
-    pub(crate) settings: fn(&Scene) -> Values,
+    pub(crate) settings: fn(&DatabaseView) -> Values,
     /// All else.
-    pub(crate) describe: fn(&Scene) -> Portrait,
+    pub(crate) describe: fn(&DatabaseView) -> Description,
     /// Whether one process holds all the data as its own memory.
     pub(crate) single_process: bool,
     /// How its server is asked over its socket, where that is done.
@@ -47,7 +47,7 @@ pub(crate) struct Asking {
     /// Whether a server that has no socket may be asked over TCP on the loopback.
     pub over_tcp: bool,
     /// Asks.
-    pub ask: fn(&Door) -> Reading<Answer>,
+    pub ask: fn(&Endpoint) -> Reading<Answer>,
 }
 
 /// The OS user that a server is asked as.

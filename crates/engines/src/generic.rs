@@ -1,6 +1,6 @@
 //! Any other program, when its process is named: what the kernel tells of every process.
 
-use crate::database_view::{Portrait, Scene};
+use crate::database_view::{DatabaseView, Description};
 use crate::engine::Engine;
 use crate::process_table::{Role, Table, base};
 use crate::settings::Values;
@@ -28,42 +28,42 @@ pub(crate) const ENGINE: Engine = Engine {
 /// Why most of it is not known.
 const UNKNOWN: &str = "this program is no database that untax knows";
 
-fn describe(scene: &Scene) -> Portrait {
+fn describe(view: &DatabaseView) -> Description {
     let unknown = || UNKNOWN.to_owned();
-    let name = scene.main.executable.value().map_or(scene.main.stat.comm.as_str(), |e| base(e));
-    Portrait {
+    let name = view.main.executable.value().map_or(view.main.stat.comm.as_str(), |e| base(e));
+    Description {
         product: name.to_owned(),
         version: Absent(unknown()),
         model: Model::Unknown,
         connections: Absent(unknown()),
         data_directory: Absent(unknown()),
-        data_bytes: data_bytes(scene),
-        page_size_bytes: page_size(scene),
+        data_bytes: data_bytes(view),
+        page_size_bytes: page_size(view),
         huge_pages: Absent(unknown()),
         accesses: Absent(unknown()),
     }
 }
 
 /// All that is resident, in a pool or not: nothing tells what of it is data.
-fn data_bytes(scene: &Scene) -> Reading<Bytes> {
-    let resident = scene.status("VmRSS", |s| s.resident);
-    resident.map(|resident| resident + pooled(scene))
+fn data_bytes(view: &DatabaseView) -> Reading<Bytes> {
+    let resident = view.status("VmRSS", |s| s.resident);
+    resident.map(|resident| resident + pooled_bytes(view))
 }
 
-fn pooled(scene: &Scene) -> Bytes {
-    scene.status.value().and_then(|s| s.hugetlb).unwrap_or_default()
+fn pooled_bytes(view: &DatabaseView) -> Bytes {
+    view.status.value().and_then(|s| s.hugetlb).unwrap_or_default()
 }
 
-fn page_size(scene: &Scene) -> Reading<Bytes> {
-    let resident = scene.status("VmRSS", |s| s.resident);
-    if resident.value().is_some_and(|resident| pooled(scene) > *resident) {
-        return match scene.memory.segments.as_ref().map(|segments| largest_page(segments)) {
+fn page_size(view: &DatabaseView) -> Reading<Bytes> {
+    let resident = view.status("VmRSS", |s| s.resident);
+    if resident.value().is_some_and(|resident| pooled_bytes(view) > *resident) {
+        return match view.memory.segments.as_ref().map(|segments| largest_page(segments)) {
             Present(Some(size)) => Present(size),
             Present(None) => Absent("no large mapping was found".to_owned()),
             gap => gap.and_then(|_| Absent(String::new())),
         };
     }
-    heap_page(scene, &resident)
+    heap_page(view, &resident)
 }
 
 fn largest_page(segments: &[Segment]) -> Option<Bytes> {

@@ -1,6 +1,6 @@
 //! Files of settings that include each other, as those of PostgreSQL, MySQL and MariaDB do.
 
-use crate::database_view::Scene;
+use crate::database_view::DatabaseView;
 use crate::settings::{Values, has_extension};
 use untax_core::Reading::{self, Absent, Present};
 
@@ -12,7 +12,7 @@ const MOST_DEPTH: usize = 10;
 const MOST_FILES: usize = 64;
 
 /// What a line of such a file says.
-pub(crate) enum Said {
+pub(crate) enum Statement {
     /// A setting and its value.
     Setting(String, String),
     /// Another file is to be read here.
@@ -32,26 +32,26 @@ pub(crate) trait Syntax {
     fn keep(line: &str) -> Option<String>;
 
     /// What a file says, line by line.
-    fn said(&self, path: &str, text: &str) -> Vec<Said>;
+    fn statements(&self, path: &str, text: &str) -> Vec<Statement>;
 }
 
 /// Reads the files of one server.
 pub(crate) struct Files<'a, S> {
-    scene: &'a Scene<'a>,
+    view: &'a DatabaseView<'a>,
     syntax: S,
-    found: Values,
+    values: Values,
     read: usize,
 }
 
 impl<'a, S: Syntax> Files<'a, S> {
     /// Of none yet.
-    pub fn new(scene: &'a Scene<'a>, syntax: S) -> Self {
-        Self { scene, syntax, found: Values::default(), read: 0 }
+    pub fn new(view: &'a DatabaseView<'a>, syntax: S) -> Self {
+        Self { view, syntax, values: Values::default(), read: 0 }
     }
 
     /// What all of them say: the last one wins.
-    pub fn found(self) -> Values {
-        self.found
+    pub fn into_values(self) -> Values {
+        self.values
     }
 
     /// Reads a file, and what it includes; one that does not exist is missing.
@@ -65,13 +65,13 @@ impl<'a, S: Syntax> Files<'a, S> {
     }
 
     /// Something that could not even be looked for.
-    pub fn missing<T>(&mut self, gap: Reading<T>) {
-        self.found.missing(gap);
+    pub fn note_gap<T>(&mut self, gap: Reading<T>) {
+        self.values.note_gap(gap);
     }
 
     fn read_at(&mut self, path: &str, depth: usize) {
         if let gap @ Absent(_) = self.try_read(path, depth) {
-            self.found.missing(gap);
+            self.values.note_gap(gap);
         }
     }
 
@@ -81,43 +81,45 @@ impl<'a, S: Syntax> Files<'a, S> {
         if depth > MOST_DEPTH || self.read > MOST_FILES {
             return Absent(format!("{path} was not read: too many files include each other"));
         }
-        match self.scene.host.kept_inside(self.scene.pid(), path, S::keep) {
+        match self.view.host.filter_lines_inside(self.view.pid(), path, S::keep) {
             Present(text) => {
-                self.found.from_files = true;
-                for said in self.syntax.said(path, &text) {
-                    self.apply(said, depth + 1);
+                self.values.from_files = true;
+                for statement in self.syntax.statements(path, &text) {
+                    self.apply(statement, depth + 1);
                 }
                 Present(())
             }
             gap @ Absent(_) => gap.map(|_| ()),
             gap => {
-                self.found.missing(gap);
+                self.values.note_gap(gap);
                 Present(())
             }
         }
     }
 
-    fn apply(&mut self, said: Said, depth: usize) {
-        match said {
-            Said::Setting(name, value) => {
-                self.found.settings.insert(name, value);
+    fn apply(&mut self, statement: Statement, depth: usize) {
+        match statement {
+            Statement::Setting(name, value) => {
+                self.values.settings.insert(name, value);
             }
-            Said::Include(path) => self.read_at(&path, depth),
-            Said::IncludeIfExists(path) => {
+            Statement::Include(path) => self.read_at(&path, depth),
+            Statement::IncludeIfExists(path) => {
                 let _absent_is_fine = self.try_read(&path, depth);
             }
-            Said::IncludeDirectory(path) => self.read_directory(path.trim_end_matches('/'), depth),
+            Statement::IncludeDirectory(path) => {
+                self.read_directory(path.trim_end_matches('/'), depth)
+            }
         }
     }
 
     fn read_directory(&mut self, path: &str, depth: usize) {
-        match self.scene.host.names(&format!("/proc/{}/root{path}", self.scene.pid())) {
+        match self.view.host.names(&format!("/proc/{}/root{path}", self.view.pid())) {
             Present(names) => {
                 for name in names.iter().filter(|name| has_extension(name, S::EXTENSION)) {
                     self.read_at(&format!("{path}/{name}"), depth);
                 }
             }
-            gap => self.found.missing(gap),
+            gap => self.values.note_gap(gap),
         }
     }
 }

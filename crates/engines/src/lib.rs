@@ -33,7 +33,7 @@ pub use ask::Asker;
 pub use discover::{Discovered, Selection, discover};
 pub use engine::{ENGINES, Engine};
 pub use listeners::listening_ports;
-pub use postgres::title::{is_aside, is_asked};
+pub use postgres::title::{is_fed_by_peers, serves_client};
 
 // The parsers of files and titles that others write, for tests and fuzzing from outside.
 pub mod parsers {

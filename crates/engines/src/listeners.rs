@@ -40,7 +40,7 @@ pub(crate) fn of(
     asking: &Asking,
     known: Option<&Listening>,
 ) -> Reading<Vec<Listener>> {
-    let unix = listening(host, pid, "unix", parse_unix);
+    let unix = listening_sockets(host, pid, "unix", parse_unix);
     match host.names(&format!("/proc/{pid}/fd")) {
         Present(names) => Present(own(host, pid, asking, &names, &unix, known)),
         Denied(what) => {
@@ -78,7 +78,7 @@ fn own(
     }
     for kind in ["tcp", "tcp6"] {
         if found.is_empty() && asking.over_tcp {
-            found = among(&listening(host, pid, kind, parse_tcp));
+            found = among(&listening_sockets(host, pid, kind, parse_tcp));
         }
     }
     found
@@ -90,7 +90,7 @@ pub fn listening_ports(host: &Host, pid: u32) -> Reading<Vec<u16>> {
     host.names(&format!("/proc/{pid}/fd")).and_then(|descriptors| {
         let links = links(host, pid, &descriptors);
         let open: BTreeSet<&str> = links.iter().filter_map(|link| inode(link)).collect();
-        process::listening(pid).and_then(|lines| {
+        process::listening_sockets(pid).and_then(|lines| {
             let sockets = lines.iter().filter_map(|line| parse_tcp(line));
             let ports = sockets.filter_map(|(inode, listener)| match listener {
                 Listener::Tcp(listening) if open.contains(&*inode) => {
@@ -99,9 +99,9 @@ pub fn listening_ports(host: &Host, pid: u32) -> Reading<Vec<u16>> {
                 _ => None,
             });
             let ports: BTreeSet<u16> = ports.collect();
-            let unix = || listening(host, pid, "unix", parse_unix);
+            let unix = || listening_sockets(host, pid, "unix", parse_unix);
             if ports.is_empty() && !unix().keys().any(|inode| open.contains(&**inode)) {
-                return none();
+                return no_socket();
             }
             Present(ports.into_iter().collect())
         })
@@ -121,7 +121,7 @@ fn inode(link: &str) -> Option<&str> {
 }
 
 /// Sockets that listen in a process's network namespace, by inode.
-fn listening(
+fn listening_sockets(
     host: &Host,
     pid: u32,
     kind: &str,
@@ -186,7 +186,7 @@ pub(crate) fn reachable(address: SocketAddr) -> SocketAddr {
 }
 
 /// The reason when a server has no socket that fits.
-pub(crate) fn none<T>() -> Reading<T> {
+pub(crate) fn no_socket<T>() -> Reading<T> {
     Absent("the server listens on no local socket".to_owned())
 }
 

@@ -1,6 +1,6 @@
 //! Memory of one database: large mappings, the pages behind them, page tables.
 
-use crate::database_view::Scene;
+use crate::database_view::DatabaseView;
 use crate::settings::bytes_of;
 use crate::thp;
 use untax_core::Bytes;
@@ -50,15 +50,15 @@ impl Memory {
     }
 
     /// Reads `maps` of the main process, and `smaps_rollup` where that is cheap.
-    pub fn read(scene: &Scene, single_process: bool) -> Self {
+    pub fn read(view: &DatabaseView, single_process: bool) -> Self {
         let anon_huge_bytes = if single_process {
-            thp::anon_huge(scene)
+            thp::anon_huge(view)
         } else {
             Absent("not read of databases with many processes: it would be read of each".into())
         };
-        let private = thp::mapping_page(scene, &anon_huge_bytes);
-        let segment = |mapping: &Mapping| segment(scene, mapping, &private);
-        let maps = process::maps(scene.host, scene.pid());
+        let private = thp::mapping_page(view, &anon_huge_bytes);
+        let segment = |mapping: &Mapping| segment(view, mapping, &private);
+        let maps = process::maps(view.host, view.pid());
         let writable = |maps: Vec<Mapping>| {
             let mut kept: Vec<Mapping> = maps.into_iter().filter(|m| m.writable).collect();
             kept.sort_by_key(|m| std::cmp::Reverse(m.bytes));
@@ -110,12 +110,12 @@ fn most_common_page(segments: &[&Segment]) -> Reading<Bytes> {
 }
 
 /// Sums `VmPTE` and `RssShmem` over all processes. Those that ended meanwhile have none.
-pub(crate) fn mapped(scene: &Scene) -> Mapped {
-    let main = scene.pid();
-    let mut tables = scene.status("VmPTE", |s| s.page_tables);
-    let mut shared = scene.status("RssShmem", |s| s.resident_shared);
-    for pid in scene.members.iter().copied().filter(|pid| *pid != main) {
-        let status = process::status(scene.host, pid);
+pub(crate) fn sum_mapped(view: &DatabaseView) -> Mapped {
+    let main = view.pid();
+    let mut tables = view.status("VmPTE", |s| s.page_tables);
+    let mut shared = view.status("RssShmem", |s| s.resident_shared);
+    for pid in view.members.iter().copied().filter(|pid| *pid != main) {
+        let status = process::status(view.host, pid);
         tables = add(tables, &status, |s| s.page_tables);
         shared = add(shared, &status, |s| s.resident_shared);
     }
@@ -135,32 +135,32 @@ fn add(
     })
 }
 
-fn segment(scene: &Scene, mapping: &Mapping, private: &Reading<Bytes>) -> Segment {
+fn segment(view: &DatabaseView, mapping: &Mapping, private: &Reading<Bytes>) -> Segment {
     Segment {
         name: mapping.name.clone(),
         bytes: mapping.bytes,
         shared: mapping.shared,
-        page_size_bytes: page_size(scene, mapping, private),
+        page_size_bytes: page_size(view, mapping, private),
     }
 }
 
 /// The page size behind a mapping. The filesystem that a mapping belongs to tells it exactly
 /// (a `hugetlbfs`, the hidden ones of the kernel included, has blocks of one huge page); only
 /// root may ask. Others go by the name.
-fn page_size(scene: &Scene, mapping: &Mapping, private: &Reading<Bytes>) -> Reading<Bytes> {
-    let base = &scene.facts.base_page_bytes;
+fn page_size(view: &DatabaseView, mapping: &Mapping, private: &Reading<Bytes>) -> Reading<Bytes> {
+    let base = &view.facts.base_page_bytes;
     if mapping.name.is_empty() || mapping.name.starts_with('[') {
         return private.clone();
     }
     let name = mapping.name.trim_end_matches(" (deleted)");
     if name == SHARED_ANONYMOUS {
-        return shared_page(scene.facts);
+        return shared_page(view.facts);
     }
-    match filesystem(scene.host, scene.pid(), mapping) {
+    match filesystem(view.host, view.pid(), mapping) {
         Present(Filesystem::HugePages(size)) => Present(size),
-        Present(Filesystem::Memory) => shared_page(scene.facts),
+        Present(Filesystem::Memory) => shared_page(view.facts),
         Present(Filesystem::Other) => base.clone(),
-        _ => page_size_by_name(scene, name),
+        _ => page_size_by_name(view, name),
     }
 }
 
@@ -176,26 +176,26 @@ fn shared_page(facts: &HostFacts) -> Reading<Bytes> {
     }
 }
 
-fn page_size_by_name(scene: &Scene, name: &str) -> Reading<Bytes> {
-    let faulted = scene.status.value().and_then(|s| s.hugetlb).unwrap_or_default();
+fn page_size_by_name(view: &DatabaseView, name: &str) -> Reading<Bytes> {
+    let faulted = view.status.value().and_then(|s| s.hugetlb).unwrap_or_default();
     // System V segments have the same name on every kind of page; those that were faulted in
     // from a pool show in the process's count.
     let pooled_sysv = name.starts_with("/SYSV") && faulted >= Bytes::MIB_2;
     if name == POOLED || name.starts_with("/dev/hugepages") || pooled_sysv {
-        return pooled_page(scene);
+        return pooled_page(view);
     }
     if name.starts_with("/SYSV") || name.starts_with("/dev/shm/") || name.starts_with("/memfd:") {
-        return shared_page(scene.facts);
+        return shared_page(view.facts);
     }
-    scene.facts.base_page_bytes.clone()
+    view.facts.base_page_bytes.clone()
 }
 
 /// The size of pooled pages, when the mapping cannot be asked: the configured one, or that of the
 /// only pool in use, or the kernel's default.
-fn pooled_page(scene: &Scene) -> Reading<Bytes> {
+fn pooled_page(view: &DatabaseView) -> Reading<Bytes> {
     let configured = ["huge_page_size", "large_page_size"]
         .iter()
-        .find_map(|name| bytes_of(scene.setting(name)?, Bytes(1024)))
+        .find_map(|name| bytes_of(view.setting(name)?, Bytes(1024)))
         .filter(|size| size.0 > 0);
     if let Some(size) = configured {
         return Present(size);
@@ -203,11 +203,11 @@ fn pooled_page(scene: &Scene) -> Reading<Bytes> {
     let in_use = |pool: &&Pool| {
         pool.node.is_none() && pool.total.value().zip(pool.free.value()).is_some_and(|(t, f)| t > f)
     };
-    let pools = scene.facts.hugepages.value();
+    let pools = view.facts.hugepages.value();
     let mut used = pools.into_iter().flatten().filter(in_use);
     match (used.next(), used.next()) {
         (Some(pool), None) => Present(pool.size_bytes),
-        _ => default_huge_page(scene.host),
+        _ => default_huge_page(view.host),
     }
 }
 

@@ -2,7 +2,7 @@
 
 pub mod conf;
 
-use crate::database_view::{Portrait, Scene};
+use crate::database_view::{DatabaseView, Description};
 use crate::engine::Engine;
 use crate::process_table::{Candidate, Role, Table};
 use crate::settings::{Map, Values};
@@ -51,47 +51,47 @@ fn role(candidate: &Candidate) -> Role {
     if one_shot { Role::Other } else { Role::Server }
 }
 
-fn describe(scene: &Scene) -> Portrait {
-    let resident = scene.status("RssAnon", |s| s.resident_anonymous);
+fn describe(view: &DatabaseView) -> Description {
+    let resident = view.status("RssAnon", |s| s.resident_anonymous);
     let unasked = "MongoDB's server is not asked";
-    Portrait {
+    Description {
         product: "MongoDB".to_owned(),
         version: Absent(unasked.to_owned()),
         model: Model::Thread,
         connections: Absent(unasked.to_owned()),
-        data_directory: data_directory(scene),
-        page_size_bytes: heap_page(scene, &resident),
+        data_directory: data_directory(view),
+        page_size_bytes: heap_page(view, &resident),
         data_bytes: resident,
         huge_pages: Absent("MongoDB uses no huge pages from a pool".to_owned()),
         accesses: Absent(unasked.to_owned()),
     }
 }
 
-fn data_directory(scene: &Scene) -> Reading<String> {
-    match scene.setting("storage.dbPath") {
+fn data_directory(view: &DatabaseView) -> Reading<String> {
+    match view.setting("storage.dbPath") {
         Some(path) => Present(path.to_owned()),
-        None => scene.settings.as_ref().and_then(|settings| match settings.source.as_str() {
+        None => view.settings.as_ref().and_then(|settings| match settings.source.as_str() {
             "files" => Present(DEFAULT_DIRECTORY.to_owned()),
             _ => Absent("neither file nor command line names it".to_owned()),
         }),
     }
 }
 
-fn settings(scene: &Scene) -> Values {
-    let arguments = scene.arguments();
+fn settings(view: &DatabaseView) -> Values {
+    let arguments = view.arguments();
     let given = option(arguments, &["--config", "-f"]);
     let path = given.clone().unwrap_or_else(|| DEFAULT_FILE.to_owned());
     let mut values = Values::default();
-    match scene.host.kept_inside(scene.pid(), &path, conf::keep) {
+    match view.host.filter_lines_inside(view.pid(), &path, conf::keep) {
         Present(text) => {
             values.from_files = true;
             values.settings = conf::parse(&text);
         }
-        gap => values.missing(gap),
+        gap => values.note_gap(gap),
     }
     values.settings.extend(from_arguments(arguments));
-    if let gap @ (Reading::Denied(_) | Reading::Failed(_)) = &scene.main.arguments {
-        values.missing(gap.clone());
+    if let gap @ (Reading::Denied(_) | Reading::Failed(_)) = &view.main.arguments {
+        values.note_gap(gap.clone());
     }
     values
 }

@@ -5,7 +5,7 @@ mod large_pages;
 pub mod options;
 mod socket;
 
-use crate::database_view::{Portrait, Scene};
+use crate::database_view::{DatabaseView, Description};
 use crate::engine::{Asking, Engine, Identity};
 use crate::memory::default_huge_page;
 use crate::process_table::{Candidate, Role, Table, base};
@@ -75,36 +75,36 @@ fn role(candidate: &Candidate) -> Role {
     if candidate.has(&ONE_SHOT) { Role::Other } else { Role::Server }
 }
 
-fn describe(scene: &Scene) -> Portrait {
-    let mut version = scene.answer.as_ref().and_then(|answer| match &answer.version {
+fn describe(view: &DatabaseView) -> Description {
+    let mut version = view.answer.as_ref().and_then(|answer| match &answer.version {
         Some(version) => Present(version.clone()),
         None => Absent("the server did not tell its version".to_owned()),
     });
-    version = version.or_else(|| files::version(scene));
-    let (mapped_bytes, page_size_bytes) = scene.memory.of(may_be_buffer_pool);
+    version = version.or_else(|| files::version(view));
+    let (mapped_bytes, page_size_bytes) = view.memory.of(may_be_buffer_pool);
     let (low, mid, high) = PAGES_EACH;
-    Portrait {
-        product: product(scene),
+    Description {
+        product: product(view),
         version,
         model: Model::Thread,
-        connections: scene.answer.as_ref().and_then(|answer| match answer.connections {
+        connections: view.answer.as_ref().and_then(|answer| match answer.connections {
             Some(connections) => Present(connections),
             None => Absent("the server did not tell its connections".to_owned()),
         }),
-        data_directory: files::data_directory(scene),
-        data_bytes: buffer_pool(scene).map_or(mapped_bytes, Present),
-        page_size_bytes: page_size(scene, page_size_bytes),
-        huge_pages: huge_pages(scene),
-        accesses: scene.accesses(COUNTER, Interval::new(low, mid, high)),
+        data_directory: files::data_directory(view),
+        data_bytes: buffer_pool(view).map_or(mapped_bytes, Present),
+        page_size_bytes: page_size(view, page_size_bytes),
+        huge_pages: huge_pages(view),
+        accesses: view.accesses(COUNTER, Interval::new(low, mid, high)),
     }
 }
 
 /// MariaDB's program has a name of its own since 10.4; before, only the server tells.
-fn product(scene: &Scene) -> String {
-    if let Some(product) = scene.answer.value().and_then(|answer| answer.product.clone()) {
+fn product(view: &DatabaseView) -> String {
+    if let Some(product) = view.answer.value().and_then(|answer| answer.product.clone()) {
         return product;
     }
-    let name = scene.main.executable.value().map_or(scene.main.stat.comm.as_str(), |e| base(e));
+    let name = view.main.executable.value().map_or(view.main.stat.comm.as_str(), |e| base(e));
     if name.starts_with("mariadbd") { "MariaDB" } else { "MySQL" }.to_owned()
 }
 
@@ -116,32 +116,32 @@ fn may_be_buffer_pool(segment: &Segment) -> bool {
 }
 
 /// The size of the buffer pool as the running server says; files may have changed since.
-fn buffer_pool(scene: &Scene) -> Option<Bytes> {
-    let settings = scene.settings.value().filter(|settings| settings.source == "socket")?;
+fn buffer_pool(view: &DatabaseView) -> Option<Bytes> {
+    let settings = view.settings.value().filter(|settings| settings.source == "socket")?;
     bytes_of(settings.values.get("innodb_buffer_pool_size")?, Bytes(1))
 }
 
 /// What the mappings say, but base pages may be transparent huge ones in truth. A process that
 /// has no page of a pool needs no mapping to be looked at.
-fn page_size(scene: &Scene, mapped: Reading<Bytes>) -> Reading<Bytes> {
-    let pooled = scene.status.value().and_then(|s| s.hugetlb).is_none_or(|pooled| pooled.0 > 0);
-    let huge = mapped.is_present() && mapped != scene.facts.base_page_bytes;
+fn page_size(view: &DatabaseView, mapped: Reading<Bytes>) -> Reading<Bytes> {
+    let pooled = view.status.value().and_then(|s| s.hugetlb).is_none_or(|pooled| pooled.0 > 0);
+    let huge = mapped.is_present() && mapped != view.facts.base_page_bytes;
     if huge || (pooled && !mapped.is_present()) {
         return mapped;
     }
-    let resident = scene.status("RssAnon", |s| s.resident_anonymous);
-    heap_page(scene, &resident)
+    let resident = view.status("RssAnon", |s| s.resident_anonymous);
+    heap_page(view, &resident)
 }
 
 /// `large_pages` falls back to base pages with no more than a line in the log.
-fn huge_pages(scene: &Scene) -> Reading<HugePageUse> {
-    scene.settings.as_ref().and_then(|settings| {
+fn huge_pages(view: &DatabaseView) -> Reading<HugePageUse> {
+    view.settings.as_ref().and_then(|settings| {
         let on = match settings.values.get("large_pages").map(|v| v.to_uppercase()) {
             Some(value) => ["ON", "1", "TRUE"].contains(&value.as_str()),
             None => return Absent(format!("large_pages is not known ({})", settings.instead_of)),
         };
-        let size_bytes = default_huge_page(scene.host);
-        let (lengths, source) = lengths(scene);
+        let size_bytes = default_huge_page(view.host);
+        let (lengths, source) = lengths(view);
         let needed_pages = size_bytes.as_ref().and_then(|size| pages(&lengths, *size));
         Present(HugePageUse {
             asked: if on { "try" } else { "off" }.to_owned(),
@@ -157,17 +157,17 @@ fn huge_pages(scene: &Scene) -> Reading<HugePageUse> {
 /// log buffer and the caches of its other engines too, so what it has mapped from a pool is the
 /// whole need; a server on base pages is asked for the settings that decide it, and of one that
 /// cannot be asked only the larger mappings are known.
-fn lengths(scene: &Scene) -> (Reading<Vec<Bytes>>, &'static str) {
-    if !scene.memory.pooled.is_empty() {
-        let lengths = scene.memory.pooled.clone();
+fn lengths(view: &DatabaseView) -> (Reading<Vec<Bytes>>, &'static str) {
+    if !view.memory.pooled.is_empty() {
+        let lengths = view.memory.pooled.clone();
         return (Present(lengths), "length of each mapping from the pool / page size");
     }
-    let settings = scene.settings.value().filter(|settings| settings.source == "socket");
-    let settings = settings.filter(|_| product(scene) == "MariaDB");
+    let settings = view.settings.value().filter(|settings| settings.source == "socket");
+    let settings = settings.filter(|_| product(view) == "MariaDB");
     if let Some(lengths) = settings.and_then(|settings| large_pages::lengths(&settings.values)) {
         return (Present(lengths), "its settings, as the server rounds them / page size");
     }
-    let lengths = scene.memory.segments.as_ref().map(|segments| {
+    let lengths = view.memory.segments.as_ref().map(|segments| {
         segments.iter().filter(|s| may_be_buffer_pool(s)).map(|s| s.bytes).collect()
     });
     (lengths, "length of each large private mapping / page size")

@@ -1,6 +1,6 @@
 //! The network namespace of a database, and the way out of it.
 
-use crate::database_view::Scene;
+use crate::database_view::DatabaseView;
 use untax_core::Reading::{self, Absent, Present};
 use untax_core::network::{DatabaseNetwork, Way};
 use untax_host::{Host, process};
@@ -8,8 +8,8 @@ use untax_host::{Host, process};
 /// `RTF_UP` of `linux/route.h`.
 const ROUTE_UP: u32 = 1;
 
-pub(crate) fn read(scene: &Scene) -> Reading<DatabaseNetwork> {
-    let (host, pid) = (scene.host, scene.pid());
+pub(crate) fn read(view: &DatabaseView) -> Reading<DatabaseNetwork> {
+    let (host, pid) = (view.host, view.pid());
     let ours = host.link("/proc/self/ns/net");
     let own = ours
         .and_then(|ours| host.link(&format!("/proc/{pid}/ns/net")).map(|theirs| theirs != ours));
@@ -100,7 +100,7 @@ mod tests {
     #[test]
     fn without_an_ipv4_route_nothing_is_said_of_ipv6() {
         let record = untax_host::Record::default().with_file("/proc/7/net/route", "Iface\n");
-        let way = way(&Host::replaying(record), 7);
+        let way = way(&Host::from_record(record), 7);
         assert!(matches!(way, Absent(why) if why.contains("IPv4")));
     }
 

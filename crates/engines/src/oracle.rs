@@ -3,7 +3,7 @@
 //!
 //! Without a session nothing inside can be asked, and the parameter file is binary.
 
-use crate::database_view::{Portrait, Scene};
+use crate::database_view::{DatabaseView, Description};
 use crate::engine::Engine;
 use crate::process_table::{Candidate, Process, Role, Table};
 use crate::settings::Values;
@@ -34,7 +34,7 @@ const MONITOR: &str = "ora_pmon_";
 
 fn role(candidate: &Candidate) -> Role {
     let first = candidate.arguments().first().map_or(candidate.name, String::as_str);
-    match named(first) {
+    match instance_name(first) {
         Some(name) => Role::Named { leads: first.starts_with(MONITOR), name: name.to_owned() },
         None => Role::Other,
     }
@@ -42,7 +42,7 @@ fn role(candidate: &Candidate) -> Role {
 
 /// The instance in a name such as `ora_dbw0_ORCL`, or in a server process's command line such as
 /// `oracleORCL (LOCAL=NO)`.
-pub(crate) fn named(title: &str) -> Option<&str> {
+pub(crate) fn instance_name(title: &str) -> Option<&str> {
     let word = title.split([' ', '(']).next()?;
     let name = match word.strip_prefix("ora_") {
         Some(background) => background.split_once('_')?.1,
@@ -54,19 +54,19 @@ pub(crate) fn named(title: &str) -> Option<&str> {
 
 /// All processes of the instance.
 fn members(table: &Table, main: u32) -> Vec<u32> {
-    let name = table.named(ENGINE.id).find_map(|(pid, name)| (pid == main).then_some(name));
-    let same = table.named(ENGINE.id).filter(|(_, other)| Some(*other) == name);
+    let name = table.named_members(ENGINE.id).find_map(|(pid, name)| (pid == main).then_some(name));
+    let same = table.named_members(ENGINE.id).filter(|(_, other)| Some(*other) == name);
     same.map(|(pid, _)| pid).collect()
 }
 
-fn describe(scene: &Scene) -> Portrait {
-    let (data_bytes, page_size_bytes) = scene.memory.of(may_be_sga);
+fn describe(view: &DatabaseView) -> Description {
+    let (data_bytes, page_size_bytes) = view.memory.of(may_be_sga);
     let unasked = || UNASKED.to_owned();
-    Portrait {
+    Description {
         product: "Oracle Database".to_owned(),
-        version: version(scene),
+        version: version(view),
         model: Model::Process,
-        connections: Present(connections(scene)),
+        connections: Present(connections(view)),
         data_directory: Absent(unasked()),
         data_bytes,
         page_size_bytes,
@@ -82,15 +82,15 @@ fn may_be_sga(segment: &Segment) -> bool {
 }
 
 /// Server processes of sessions, by their command lines.
-fn connections(scene: &Scene) -> u32 {
+fn connections(view: &DatabaseView) -> u32 {
     let first = |p: &Process| p.arguments.value().and_then(|a| a.first().cloned());
-    let titles = scene.processes().filter_map(first);
+    let titles = view.processes().filter_map(first);
     titles.filter(|title| title.starts_with("oracle") && title.contains("(LOCAL=")).count() as u32
 }
 
 /// The release in a path such as `/u01/app/oracle/product/19.3.0/dbhome_1/bin/oracle`.
-fn version(scene: &Scene) -> Reading<String> {
-    scene.main.executable.as_ref().and_then(|path| {
+fn version(view: &DatabaseView) -> Reading<String> {
+    view.main.executable.as_ref().and_then(|path| {
         let mut parts = path.split('/').skip_while(|part| *part != "product").skip(1);
         match parts.next().filter(|part| part.starts_with(|c: char| c.is_ascii_digit())) {
             Some(version) => Present(version.to_owned()),
@@ -105,15 +105,15 @@ mod tests {
 
     #[test]
     fn names_carry_the_instance() {
-        assert_eq!(named("ora_pmon_ORCL"), Some("ORCL"));
-        assert_eq!(named("ora_dbw0_DB_1"), Some("DB_1"));
-        assert_eq!(named("oracleORCL (LOCAL=NO)"), Some("ORCL"));
+        assert_eq!(instance_name("ora_pmon_ORCL"), Some("ORCL"));
+        assert_eq!(instance_name("ora_dbw0_DB_1"), Some("DB_1"));
+        assert_eq!(instance_name("oracleORCL (LOCAL=NO)"), Some("ORCL"));
         assert_eq!(
-            named("oracleORCL (DESCRIPTION=(LOCAL=YES)(ADDRESS=(PROTOCOL=beq)))"),
+            instance_name("oracleORCL (DESCRIPTION=(LOCAL=YES)(ADDRESS=(PROTOCOL=beq)))"),
             Some("ORCL")
         );
         for other in ["oracle", "ora_pmon", "asm_pmon_+ASM", "sqlplus", "", "oracle-exporter"] {
-            assert_eq!(named(other), None, "{other}");
+            assert_eq!(instance_name(other), None, "{other}");
         }
     }
 }

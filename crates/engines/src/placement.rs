@@ -1,6 +1,6 @@
 //! Where a database's memory is and where its threads run, on a machine with several NUMA nodes.
 
-use crate::database_view::Scene;
+use crate::database_view::DatabaseView;
 use crate::process_table::Process;
 use crate::thp;
 use std::collections::BTreeMap;
@@ -21,23 +21,23 @@ const WALK_LIMIT_MS: f64 = 50.0;
 const MOST_TASKS: usize = 256;
 
 /// Where it is; absent where there is one node only, where nothing is far.
-pub(crate) fn read(scene: &Scene) -> Reading<Placement> {
-    scene.facts.numa.as_ref().and_then(|nodes| {
+pub(crate) fn read(view: &DatabaseView) -> Reading<Placement> {
+    view.facts.numa.as_ref().and_then(|nodes| {
         if nodes.len() < 2 {
             return Absent("this machine has one NUMA node: no memory is far".to_owned());
         }
-        let (memory, source) = memory(scene);
-        Present(Placement { memory, source, tasks: tasks(scene), balancing: balancing(scene) })
+        let (memory, source) = memory(view);
+        Present(Placement { memory, source, tasks: tasks(view), balancing: balancing(view) })
     })
 }
 
 /// From the process that used the CPUs most where that is cheap, otherwise from the control group,
 /// if that holds nothing but this database.
-fn memory(scene: &Scene) -> (Reading<Vec<OnNode>>, String) {
-    let busiest = scene.processes().max_by_key(|process| ticks(process));
-    let pid = busiest.map_or(scene.pid(), |process| process.stat.pid);
+fn memory(view: &DatabaseView) -> (Reading<Vec<OnNode>>, String) {
+    let busiest = view.processes().max_by_key(|process| ticks(process));
+    let pid = busiest.map_or(view.pid(), |process| process.stat.pid);
     let path = format!("/proc/{pid}/numa_maps");
-    let resident = process::status(scene.host, pid).and_then(|status| match status.resident {
+    let resident = process::status(view.host, pid).and_then(|status| match status.resident {
         Some(resident) => Present(resident),
         None => Absent(format!("/proc/{pid}/status has no VmRSS")),
     });
@@ -47,15 +47,15 @@ fn memory(scene: &Scene) -> (Reading<Vec<OnNode>>, String) {
             let why = format!("reading {path} would hold the memory lock for about {ms:.0} ms");
             return Absent(why);
         }
-        scene.host.text(&path).parse(&path, |text| parse_maps(text))
+        view.host.text(&path).parse(&path, |text| parse_maps(text))
     });
     if walked.is_present() {
         return (walked, path);
     }
-    let page = scene.facts.base_page_bytes.value().map_or(4096, |page| page.0);
-    let counted = thp::own_group(scene).and_then(|(directory, _)| {
+    let page = view.facts.base_page_bytes.value().map_or(4096, |page| page.0);
+    let counted = thp::own_group(view).and_then(|(directory, _)| {
         let path = format!("{directory}/memory.numa_stat");
-        scene.host.text(&path).parse(&path, |text| parse_group(text, page))
+        view.host.text(&path).parse(&path, |text| parse_group(text, page))
     });
     (walked.or_else(|| counted), "memory.numa_stat of its control group".to_owned())
 }
@@ -119,13 +119,13 @@ fn on_nodes(nodes: BTreeMap<u32, u64>) -> Option<Vec<OnNode>> {
 }
 
 /// Its threads: the processes of an engine that has many, the threads of one that has one.
-fn tasks(scene: &Scene) -> Vec<Task> {
+fn tasks(view: &DatabaseView) -> Vec<Task> {
     let task = |stat: &process::Stat| {
         let ticks = stat.user_ticks.saturating_add(stat.system_ticks);
         Some(Task { id: stat.pid, cpu: stat.cpu?, ticks })
     };
     let mut found = Vec::new();
-    for process in scene.processes() {
+    for process in view.processes() {
         if found.len() >= MOST_TASKS {
             break;
         }
@@ -133,7 +133,7 @@ fn tasks(scene: &Scene) -> Vec<Task> {
             found.extend(task(&process.stat));
             continue;
         }
-        let threads = threads(scene.host, process.stat.pid, MOST_TASKS - found.len());
+        let threads = threads(view.host, process.stat.pid, MOST_TASKS - found.len());
         found.extend(threads.iter().filter_map(task));
     }
     found
@@ -149,10 +149,10 @@ fn threads(host: &Host, pid: u32, most: usize) -> Vec<process::Stat> {
 }
 
 /// Control groups count it since 6.13; for single processes the kernel tells only of one thread.
-fn balancing(scene: &Scene) -> Reading<Balancing> {
-    thp::own_group(scene).and_then(|(directory, _)| {
+fn balancing(view: &DatabaseView) -> Reading<Balancing> {
+    thp::own_group(view).and_then(|(directory, _)| {
         let path = format!("{directory}/memory.stat");
-        scene.host.text(&path).and_then(|text| {
+        view.host.text(&path).and_then(|text| {
             let field = |name: &str| {
                 text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))
             };

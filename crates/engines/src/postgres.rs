@@ -6,7 +6,7 @@ mod files;
 mod socket;
 pub mod title;
 
-use crate::database_view::{Portrait, Scene};
+use crate::database_view::{DatabaseView, Description};
 use crate::engine::{Asking, Engine, Identity};
 use crate::memory::default_huge_page;
 use crate::process_table::{Candidate, Role, Table, base};
@@ -82,42 +82,42 @@ fn role(candidate: &Candidate) -> Role {
     if one_shot || candidate.has(&["-C"]) { Role::Other } else { Role::Server }
 }
 
-fn describe(scene: &Scene) -> Portrait {
-    let shared = scene.memory.largest_shared.as_ref();
-    let advanced = scene.main.executable.value().is_some_and(|e| base(e) == "edb-postgres");
+fn describe(view: &DatabaseView) -> Description {
+    let shared = view.memory.largest_shared.as_ref();
+    let advanced = view.main.executable.value().is_some_and(|e| base(e) == "edb-postgres");
     let (low, mid, high) = PAGES_EACH;
-    Portrait {
+    Description {
         product: if advanced { "EDB Postgres Advanced Server" } else { "PostgreSQL" }.to_owned(),
-        version: version(scene),
+        version: version(view),
         model: Model::Process,
-        connections: Present(connections(scene)),
-        data_directory: files::data_directory(scene),
+        connections: Present(connections(view)),
+        data_directory: files::data_directory(view),
         data_bytes: shared.clone().map(|s| s.bytes),
         page_size_bytes: shared.and_then(|s| s.page_size_bytes.clone()),
-        huge_pages: huge_pages(scene),
-        accesses: scene.accesses(COUNTER, Interval::new(low, mid, high)),
+        huge_pages: huge_pages(view),
+        accesses: view.accesses(COUNTER, Interval::new(low, mid, high)),
     }
 }
 
 /// Connections of clients by the titles of their processes; senders of replication are not
 /// counted, as they come with standbys and not with load.
-fn connections(scene: &Scene) -> u32 {
-    let titles = scene.processes().filter_map(|p| p.arguments.value()?.first());
+fn connections(view: &DatabaseView) -> u32 {
+    let titles = view.processes().filter_map(|p| p.arguments.value()?.first());
     titles.filter(|title| title::kind(title) == Some(Kind::Client)).count() as u32
 }
 
-fn version(scene: &Scene) -> Reading<String> {
-    let told = scene.answer.as_ref().and_then(|answer| match &answer.version {
+fn version(view: &DatabaseView) -> Reading<String> {
+    let told = view.answer.as_ref().and_then(|answer| match &answer.version {
         Some(version) => Present(version.clone()),
         None => Absent("the server did not tell its version".to_owned()),
     });
-    told.or_else(|| files::version(scene)).or_else(|| version_in_path(scene))
+    told.or_else(|| files::version(view)).or_else(|| version_in_path(view))
 }
 
 /// The major version in a path such as `/usr/lib/postgresql/15/bin/postgres` or
 /// `/usr/pgsql-15/bin/postgres`.
-fn version_in_path(scene: &Scene) -> Reading<String> {
-    scene.main.executable.as_ref().and_then(|path| {
+fn version_in_path(view: &DatabaseView) -> Reading<String> {
+    view.main.executable.as_ref().and_then(|path| {
         let directory = path.rsplit('/').nth(2).unwrap_or_default();
         let version = directory.trim_start_matches("pgsql-");
         if version.starts_with(|c: char| c.is_ascii_digit()) {
@@ -128,8 +128,8 @@ fn version_in_path(scene: &Scene) -> Reading<String> {
     })
 }
 
-fn huge_pages(scene: &Scene) -> Reading<HugePageUse> {
-    scene.settings.as_ref().and_then(|settings| {
+fn huge_pages(view: &DatabaseView) -> Reading<HugePageUse> {
+    view.settings.as_ref().and_then(|settings| {
         let value = |name: &str| settings.values.get(name).map(String::as_str);
         let asked = match value("huge_pages") {
             Some(asked) => asked.to_lowercase(),
@@ -137,17 +137,17 @@ fn huge_pages(scene: &Scene) -> Reading<HugePageUse> {
         };
         let size_bytes = match value("huge_page_size").and_then(|v| bytes_of(v, Bytes(1024))) {
             Some(size) if size.0 > 0 => Present(size),
-            _ => default_huge_page(scene.host),
+            _ => default_huge_page(view.host),
         };
         let told = value("shared_memory_size_in_huge_pages").and_then(|v| v.parse().ok());
         let (needed_pages, source) = match told {
             Some(pages) => (Present(pages), "shared_memory_size_in_huge_pages of the server"),
             None => (
-                size_bytes.as_ref().and_then(|size| pages(scene, *size)),
+                size_bytes.as_ref().and_then(|size| pages(view, *size)),
                 "length of the shared mapping / page size",
             ),
         };
-        let shared = scene.memory.largest_shared.value();
+        let shared = view.memory.largest_shared.value();
         Present(HugePageUse {
             asked: asked_of(&asked),
             size_bytes,
@@ -167,8 +167,8 @@ fn asked_of(value: &str) -> String {
     }
 }
 
-fn pages(scene: &Scene, size: Bytes) -> Reading<u64> {
-    scene.memory.largest_shared.as_ref().and_then(|shared| match shared.bytes.pages_of(size) {
+fn pages(view: &DatabaseView, size: Bytes) -> Reading<u64> {
+    view.memory.largest_shared.as_ref().and_then(|shared| match shared.bytes.pages_of(size) {
         Some(pages) => Present(pages),
         None => Absent("the size of a huge page is not known".to_owned()),
     })

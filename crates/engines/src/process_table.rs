@@ -175,7 +175,7 @@ impl Table {
     }
 
     /// Processes of an engine whose role says that they belong to a named instance.
-    pub fn named<'a>(&'a self, engine: &'a str) -> impl Iterator<Item = (u32, &'a str)> {
+    pub fn named_members<'a>(&'a self, engine: &'a str) -> impl Iterator<Item = (u32, &'a str)> {
         self.processes.iter().filter_map(move |(pid, process)| match &process.part {
             Some((e, Role::Named { name, .. })) if e.id == engine => Some((*pid, name.as_str())),
             _ => None,
@@ -188,7 +188,7 @@ fn examine(host: &Host, stat: Stat) -> Process {
     let link = host.link(&format!("/proc/{pid}/exe"));
     let deleted = link.as_ref().map(|path| path.ends_with(DELETED));
     let executable = link.map(|path| path.trim_end_matches(DELETED).to_owned());
-    let read = |keep: &dyn Fn(String) -> String| command_line::filtered(host, pid, keep);
+    let read = |keep: &dyn Fn(String) -> String| command_line::map_arguments(host, pid, keep);
     let (arguments, engine) = match &executable {
         Present(path) => match engine::by_program(base(path)) {
             Some(engine) => (read(&title::shorten), Some(engine)),
@@ -259,7 +259,7 @@ fn by_appearance(comm: &str, first: &str) -> Option<&'static Engine> {
     let is_script = INTERPRETERS.iter().any(|i| word.starts_with(i));
     engine::by_program(word)
         .or_else(|| if is_script { None } else { engine::by_program(comm) })
-        .or_else(|| crate::oracle::named(comm).and(engine::by_id("oracle")))
+        .or_else(|| crate::oracle::instance_name(comm).and(engine::by_id("oracle")))
 }
 
 fn not_needed<T>() -> Reading<T> {

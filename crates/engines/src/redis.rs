@@ -5,7 +5,7 @@ pub mod conf;
 mod files;
 mod socket;
 
-use crate::database_view::{Portrait, Scene};
+use crate::database_view::{DatabaseView, Description};
 use crate::engine::{Asking, Engine, Identity};
 use crate::process_table::{Candidate, Role, Table, base};
 use crate::thp::heap_page;
@@ -74,40 +74,40 @@ fn role(candidate: &Candidate) -> Role {
     if saves && !program.contains("-server") { Role::Worker } else { Role::Server }
 }
 
-fn describe(scene: &Scene) -> Portrait {
+fn describe(view: &DatabaseView) -> Description {
     let told = |what: &str| Absent(format!("the server did not tell its {what}"));
-    let resident = scene.status("RssAnon", |s| s.resident_anonymous);
+    let resident = view.status("RssAnon", |s| s.resident_anonymous);
     let (low, mid, high) = PAGES_EACH;
-    Portrait {
-        product: product(scene),
-        version: scene.answer.as_ref().and_then(|answer| match &answer.version {
+    Description {
+        product: product(view),
+        version: view.answer.as_ref().and_then(|answer| match &answer.version {
             Some(version) => Present(version.clone()),
             None => told("version"),
         }),
         model: Model::Loop,
-        connections: scene.answer.as_ref().and_then(|answer| match answer.connections {
+        connections: view.answer.as_ref().and_then(|answer| match answer.connections {
             Some(connections) => Present(connections),
             None => Absent("the server did not tell its connections".to_owned()),
         }),
-        data_directory: scene.directory.clone(),
-        page_size_bytes: heap_page(scene, &resident),
+        data_directory: view.directory.clone(),
+        page_size_bytes: heap_page(view, &resident),
         data_bytes: resident,
         huge_pages: Absent("Redis and Valkey use no huge pages from a pool".to_owned()),
-        accesses: scene.accesses(COUNTER, Interval::new(low, mid, high)),
+        accesses: view.accesses(COUNTER, Interval::new(low, mid, high)),
     }
 }
 
-fn product(scene: &Scene) -> String {
-    let told = scene.answer.value().and_then(|answer| answer.product.clone());
-    let first = scene.arguments().first().map(String::as_str);
-    let path = scene.main.executable.value().map(String::as_str);
+fn product(view: &DatabaseView) -> String {
+    let told = view.answer.value().and_then(|answer| answer.product.clone());
+    let first = view.arguments().first().map(String::as_str);
+    let path = view.main.executable.value().map(String::as_str);
     let valkey = [first, path].into_iter().flatten().any(|name| base(name).contains("valkey"));
     told.unwrap_or_else(|| if valkey { "Valkey" } else { "Redis" }.to_owned())
 }
 
 /// Where a title says that the server listens: the port of `redis-server 127.0.0.1:6379`.
-fn port_in_title(scene: &Scene) -> Reading<u16> {
-    let first = scene.arguments().first().map_or("", String::as_str);
+fn port_in_title(view: &DatabaseView) -> Reading<u16> {
+    let first = view.arguments().first().map_or("", String::as_str);
     let mut words = first.split(' ').skip(1);
     match words.next().and_then(|word| word.rsplit_once(':')?.1.parse().ok()) {
         Some(port) => Present(port),

@@ -35,7 +35,7 @@ impl Values {
     }
 
     /// Remembers why something could not be read; the first reason stays.
-    pub fn missing<T>(&mut self, reading: Reading<T>) {
+    pub fn note_gap<T>(&mut self, reading: Reading<T>) {
         if let Err(gap) = reading.into_result() {
             self.why.get_or_insert(gap);
         }
@@ -142,7 +142,7 @@ mod tests {
     fn nothing_read_is_not_an_empty_set() {
         let silent: Reading<Answer> = Absent("not asked".to_owned());
         let mut rest = Values::default();
-        rest.missing::<()>(Denied("/etc/my.cnf".to_owned()));
+        rest.note_gap::<()>(Denied("/etc/my.cnf".to_owned()));
         assert_eq!(choose(&silent, || rest), Denied("/etc/my.cnf".to_owned()));
     }
 }

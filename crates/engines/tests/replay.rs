@@ -13,9 +13,9 @@ fn own(host: &Host) -> Reading<Vec<Database>> {
 
 #[test]
 fn a_record_tells_what_the_host_told() {
-    let host = Host::recorded();
+    let host = Host::recording();
     let seen = own(&host);
-    let again = own(&Host::replaying(host.into_record()));
+    let again = own(&Host::from_record(host.into_record()));
     assert_eq!(again, seen);
     let Present(databases) = seen else { panic!("{seen:?}") };
     let database = &databases[0];

@@ -4,7 +4,7 @@
 //! each moment (`start`, `end`) the files below `fs/`, and `observed.json` with what was denied or
 //! absent, where links point, and what was answered other than by files.
 
-use crate::captured::{Folder, Moment};
+use crate::captured::{CapturedHost, Folder};
 use crate::record::Record;
 use crate::{Host, files};
 use serde::{Deserialize, Serialize};
@@ -80,7 +80,7 @@ struct Manifest {
 
 impl Capture {
     /// Whether a path looks like a capture rather than a saved run.
-    pub fn is_at(path: &Path) -> bool {
+    pub fn is_capture(path: &Path) -> bool {
         is_archive(path) || path.join("capture.json").is_file()
     }
 
@@ -103,9 +103,9 @@ impl Capture {
             let folder = folder.join(name);
             let record = read_json(&folder.join("observed.json"))?;
             let root = folder.join("fs");
-            let root = files::stand(&root).map_err(at(&root))?;
+            let root = files::open_directory(&root).map_err(at(&root))?;
             let folder = Some(Folder { root, _unpacked: unpacked.cloned() });
-            Ok(Host::captured(Moment { record, folder }))
+            Ok(Host::from_capture(CapturedHost { record, folder }))
         };
         Ok(Self { start: moment("start")?, end: moment("end")? })
     }

@@ -1,7 +1,7 @@
 //! One moment of a captured host.
 
 use crate::files;
-use crate::record::{Kind, Record, leaves, left};
+use crate::record::{Kind, Record, climbing_gap, climbs};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use tempfile::TempDir;
@@ -9,7 +9,7 @@ use untax_core::Reading::{self, Absent, Present};
 use untax_core::reading::Gap;
 
 /// What was read at one moment: in memory, or in the folder of a capture.
-pub(crate) struct Moment {
+pub(crate) struct CapturedHost {
     /// Gaps, answers and links; files too, when there is no folder.
     pub(crate) record: Record,
     /// The files.
@@ -24,16 +24,16 @@ pub(crate) struct Folder {
     pub(crate) _unpacked: Option<Arc<TempDir>>,
 }
 
-impl Moment {
+impl CapturedHost {
     pub(crate) fn text(&self, path: &str) -> Reading<String> {
         self.record
-            .known(path, Kind::File)
+            .reading(path, Kind::File)
             .unwrap_or_else(|| self.look(path, |folder| files::text_below(folder, path)))
     }
 
     pub(crate) fn link(&self, path: &str) -> Reading<String> {
         self.record
-            .known(path, Kind::Link)
+            .reading(path, Kind::Link)
             .unwrap_or_else(|| self.look(path, |folder| files::link_below(folder, path)))
     }
 
@@ -42,8 +42,8 @@ impl Moment {
         if let Some(gap) = self.record.gaps.get(path).cloned() {
             return Err(gap).into();
         }
-        if leaves(path) {
-            return Err(left(path)).into();
+        if climbs(path) {
+            return Err(climbing_gap(path)).into();
         }
         let mut names = self.record.names_below(path);
         let folder = self.look(path, |folder| files::names_below(folder, path));
@@ -64,8 +64,8 @@ impl Moment {
     }
 
     fn look<T>(&self, path: &str, look: impl FnOnce(&OwnedFd) -> Reading<T>) -> Reading<T> {
-        if leaves(path) {
-            return Err::<T, Gap>(left(path)).into();
+        if climbs(path) {
+            return Err::<T, Gap>(climbing_gap(path)).into();
         }
         match &self.folder {
             Some(folder) => look(&folder.root),

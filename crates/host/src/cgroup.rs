@@ -26,8 +26,8 @@ pub fn of_process(host: &Host, layout: &CgroupLayout, pid: u32) -> Reading<Cgrou
         memory_limit_bytes: limits::memory(host, layout, &paths),
         cpu: cpu::limits(host, layout, &paths),
         io: io::limits(host, layout, &paths),
-        memory: memory::limited(host, layout, &paths),
-        pressure: pressure::nearest(host, layout, &paths),
+        memory: memory::limited_groups(host, layout, &paths),
+        pressure: pressure::nearest_stalls(host, layout, &paths),
         paths,
     })
 }
@@ -118,7 +118,7 @@ fn of_files(mounts: &str, group: &str, files: &[(&str, &str)]) -> Cgroup {
     let with = |record: crate::Record, (path, text): &(&str, &str)| {
         record.with_file(&format!("/sys/fs/cgroup/{path}"), text)
     };
-    let host = Host::replaying(files.iter().fold(record, with));
+    let host = Host::from_record(files.iter().fold(record, with));
     let layout = crate::facts::read_all(&host).cgroup.into_value().unwrap();
     of_process(&host, &layout, 7).into_value().unwrap()
 }

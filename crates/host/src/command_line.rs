@@ -12,13 +12,17 @@ const LEFT_OUT: &str = "(left out)";
 /// The arguments of a process, secrets left out. A process that rewrote its command line (as
 /// PostgreSQL and Redis do) gives one argument with the whole title; a kernel thread none.
 pub fn arguments(host: &Host, pid: u32) -> Reading<Vec<String>> {
-    filtered(host, pid, |text| text)
+    map_arguments(host, pid, |text| text)
 }
 
 /// As [`arguments`], with the line passed through `f` before anyone else sees it, for programs
 /// that write more about their clients into their title than a check needs.
-pub fn filtered(host: &Host, pid: u32, f: impl FnOnce(String) -> String) -> Reading<Vec<String>> {
-    host.filtered(&format!("/proc/{pid}/cmdline"), |text| f(redact(&text))).map(|text| split(&text))
+pub fn map_arguments(
+    host: &Host,
+    pid: u32,
+    f: impl FnOnce(String) -> String,
+) -> Reading<Vec<String>> {
+    host.map_text(&format!("/proc/{pid}/cmdline"), |text| f(redact(&text))).map(|text| split(&text))
 }
 
 fn split(text: &str) -> Vec<String> {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use untax_core::Reading::{self, Failed};
 
 /// For so long an answer is waited for: what is on a disk that works comes within milliseconds.
-const PATIENCE: Duration = Duration::from_secs(2);
+const DEADLINE: Duration = Duration::from_secs(2);
 
 /// A process whose files somebody waits for, and whether that has ended.
 type Waiting = (String, Arc<AtomicBool>);
@@ -18,7 +18,7 @@ static WAITING: Mutex<Vec<Waiting>> = Mutex::new(Vec::new());
 /// Looks at what is at a path. One as another process sees it (`/proc/PID/root/…`) may be on any filesystem:
 /// it is looked at in a thread that is left behind when that does not answer, and no other path of that
 /// process is looked at until it does.
-pub fn patiently<T: Send + 'static>(
+pub fn with_deadline<T: Send + 'static>(
     path: &str,
     look: impl FnOnce(&str) -> Reading<T> + Send + 'static,
 ) -> Reading<T> {
@@ -40,7 +40,7 @@ pub fn patiently<T: Send + 'static>(
     if let Err(error) = looking {
         return Failed(format!("{path}: {error}"));
     }
-    match answered.recv_timeout(PATIENCE) {
+    match answered.recv_timeout(DEADLINE) {
         Ok(reading) => reading,
         Err(RecvTimeoutError::Disconnected) => Failed(format!("{path}: it could not be looked at")),
         Err(RecvTimeoutError::Timeout) => {
@@ -63,11 +63,11 @@ mod tests {
     use untax_core::Reading::Present;
 
     #[test]
-    fn a_filesystem_that_never_answers_costs_its_patience_once() {
-        let looked = |path: &str| patiently(path, |path| Present(path.to_owned()));
+    fn a_filesystem_that_never_answers_costs_the_deadline_once() {
+        let looked = |path: &str| with_deadline(path, |path| Present(path.to_owned()));
         assert_eq!(looked("/proc/7/root/data").value().unwrap(), "/proc/7/root/data");
         let (go_on, stay) = mpsc::channel::<()>();
-        let silent = patiently("/proc/7/root/nfs", move |_| {
+        let silent = with_deadline("/proc/7/root/nfs", move |_| {
             let _ = stay.recv();
             Present(())
         });

@@ -15,7 +15,7 @@ const DIGITS: usize = 12;
 const ID_DIGITS: usize = 32;
 
 /// The digest of an id on a line of its own; of anything else, such as `uninitialized`, nothing.
-pub(crate) fn of(text: &str) -> String {
+pub(crate) fn digest_line(text: &str) -> String {
     let id = text.trim().replace('-', "").to_lowercase();
     if id.len() != ID_DIGITS || !id.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return String::new();
@@ -26,7 +26,7 @@ pub(crate) fn of(text: &str) -> String {
 }
 
 /// A digest that was read, in place of the file at `path`.
-pub(crate) fn parsed(path: &str, text: Reading<String>) -> Reading<String> {
+pub(crate) fn parse(path: &str, text: Reading<String>) -> Reading<String> {
     text.and_then(|text| match text.trim() {
         "" => Absent(format!("{path} holds no id")),
         digest if digest.len() == DIGITS && digest.bytes().all(|b| b.is_ascii_hexdigit()) => {
@@ -39,8 +39,9 @@ pub(crate) fn parsed(path: &str, text: Reading<String>) -> Reading<String> {
 /// The digest of `/etc/machine-id` as a process sees it.
 pub fn machine_id_of(host: &Host, pid: u32) -> Reading<String> {
     let path = "/etc/machine-id";
-    let keep = |line: &str| Some(of(line).trim().to_owned()).filter(|digest| !digest.is_empty());
-    parsed(&format!("/proc/{pid}/root{path}"), host.kept_inside(pid, path, keep))
+    let keep =
+        |line: &str| Some(digest_line(line).trim().to_owned()).filter(|digest| !digest.is_empty());
+    parse(&format!("/proc/{pid}/root{path}"), host.filter_lines_inside(pid, path, keep))
 }
 
 #[cfg(test)]
@@ -49,19 +50,19 @@ mod tests {
 
     #[test]
     fn the_same_id_has_the_same_digest_however_it_is_written() {
-        let digest = of("0123456789abcdef0123456789abcdef\n");
+        let digest = digest_line("0123456789abcdef0123456789abcdef\n");
         assert_eq!(digest.trim().len(), DIGITS);
-        assert_eq!(of("01234567-89AB-CDEF-0123-456789abcdef"), digest);
-        assert_ne!(of("0123456789abcdef0123456789abcdee\n"), digest);
+        assert_eq!(digest_line("01234567-89AB-CDEF-0123-456789abcdef"), digest);
+        assert_ne!(digest_line("0123456789abcdef0123456789abcdee\n"), digest);
         assert!(!digest.contains("0123456"), "{digest}");
     }
 
     #[test]
     fn what_is_no_id_is_not_kept() {
         for text in ["", "\n", "uninitialized\n", "0123", "é123456789abcdef0123456789abcde"] {
-            assert_eq!(of(text), "", "{text:?}");
+            assert_eq!(digest_line(text), "", "{text:?}");
         }
-        assert!(matches!(parsed("x", Present("\n".into())), Absent(_)));
-        assert!(matches!(parsed("x", Present("0123456789abcdef".into())), Failed(_)));
+        assert!(matches!(parse("x", Present("\n".into())), Absent(_)));
+        assert!(matches!(parse("x", Present("0123456789abcdef".into())), Failed(_)));
     }
 }

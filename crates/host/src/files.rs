@@ -1,6 +1,6 @@
 //! Opening, reading and listing, with every error sorted into absent, denied or failed.
 
-use crate::deadline::patiently;
+use crate::deadline::with_deadline;
 use rustix::fs::{Dir, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 use std::fs::File;
@@ -18,12 +18,12 @@ const READ: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::CLOEXE
 /// To list a directory.
 const LIST: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
-/// To stand in a directory and look from there.
-const STAND: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+/// To look below a directory.
+const DIRECTORY: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
 /// The text of a file, invalid UTF-8 replaced. Follows links; refuses anything but files.
 pub(crate) fn text(path: &str) -> Reading<String> {
-    sorted(rustix::fs::open(path, READ, Mode::empty()), path).and_then(|fd| read(fd, path))
+    to_reading(rustix::fs::open(path, READ, Mode::empty()), path).and_then(|fd| read(fd, path))
 }
 
 /// As [`text`], for a path below a directory that no link leads out of.
@@ -34,18 +34,18 @@ pub(crate) fn text_below(directory: impl AsFd, path: &str) -> Reading<String> {
 /// As [`text`], for a path as seen from a root directory: links in it start there again.
 pub(crate) fn text_inside(root: &str, path: &str) -> Reading<String> {
     let (root, inside) = (root.to_owned(), path.to_owned());
-    patiently(&format!("{root}{path}"), move |name| {
+    with_deadline(&format!("{root}{path}"), move |name| {
         let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
-        let opened = rustix::fs::open(root, STAND, Mode::empty())
+        let opened = rustix::fs::open(root, DIRECTORY, Mode::empty())
             .and_then(|root| rustix::fs::openat2(root, inside, READ, Mode::empty(), resolve));
-        sorted(opened, name).and_then(|fd| read(fd, name))
+        to_reading(opened, name).and_then(|fd| read(fd, name))
     })
 }
 
 /// The names in a directory, sorted.
 pub(crate) fn names(path: &str) -> Reading<Vec<String>> {
-    patiently(path, |path| {
-        sorted(rustix::fs::open(path, LIST, Mode::empty()), path).and_then(|fd| list(fd, path))
+    with_deadline(path, |path| {
+        to_reading(rustix::fs::open(path, LIST, Mode::empty()), path).and_then(|fd| list(fd, path))
     })
 }
 
@@ -56,9 +56,9 @@ pub(crate) fn names_below(directory: impl AsFd, path: &str) -> Reading<Vec<Strin
 
 /// Where a link points, not followed.
 pub(crate) fn link(path: &str) -> Reading<String> {
-    patiently(path, |path| {
+    with_deadline(path, |path| {
         let target = rustix::fs::readlink(path, Vec::new());
-        sorted(target, path).map(|target| target.to_string_lossy().into_owned())
+        to_reading(target, path).map(|target| target.to_string_lossy().into_owned())
     })
 }
 
@@ -67,13 +67,13 @@ pub(crate) fn link_below(directory: impl AsFd, path: &str) -> Reading<String> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     below(directory, path, flags).and_then(|fd| {
         let target = rustix::fs::readlinkat(fd, "", Vec::new());
-        sorted(target, path).map(|target| target.to_string_lossy().into_owned())
+        to_reading(target, path).map(|target| target.to_string_lossy().into_owned())
     })
 }
 
 /// A directory to look below with the functions here.
-pub(crate) fn stand(path: &std::path::Path) -> std::io::Result<OwnedFd> {
-    Ok(rustix::fs::open(path, STAND, Mode::empty())?)
+pub(crate) fn open_directory(path: &std::path::Path) -> std::io::Result<OwnedFd> {
+    Ok(rustix::fs::open(path, DIRECTORY, Mode::empty())?)
 }
 
 fn below(directory: impl AsFd, path: &str, flags: OFlags) -> Reading<OwnedFd> {
@@ -83,7 +83,7 @@ fn below(directory: impl AsFd, path: &str, flags: OFlags) -> Reading<OwnedFd> {
     };
     // Even so, a link may be the last part of the path when it is itself to be read.
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
-    sorted(rustix::fs::openat2(directory, relative, flags, Mode::empty(), resolve), path)
+    to_reading(rustix::fs::openat2(directory, relative, flags, Mode::empty(), resolve), path)
 }
 
 fn read(fd: OwnedFd, name: &str) -> Reading<String> {
@@ -114,13 +114,13 @@ fn list(fd: OwnedFd, name: &str) -> Reading<Vec<String>> {
             .filter(|name| !name.as_ref().is_ok_and(|name| name == "." || name == ".."))
             .collect::<rustix::io::Result<Vec<String>>>()
     });
-    sorted(names, name).map(|mut names| {
+    to_reading(names, name).map(|mut names| {
         names.sort_unstable();
         names
     })
 }
 
-fn sorted<T>(result: rustix::io::Result<T>, name: &str) -> Reading<T> {
+fn to_reading<T>(result: rustix::io::Result<T>, name: &str) -> Reading<T> {
     match result {
         Ok(value) => Present(value),
         Err(errno) => gap(&errno.into(), name),

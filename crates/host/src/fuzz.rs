@@ -119,7 +119,7 @@ pub fn fuzz_parsers(bytes: &[u8]) {
         .with_answer("base_page_bytes", &Present(4096))
         .with_answer("clock_ticks_per_second", &Present(100))
         .with_answer("cpuid", &Present(leaves(bytes)));
-    black_box(everything(&Host::replaying(host), 7));
+    black_box(read_everything(&Host::from_record(host), 7));
     black_box(command_line::redact(&text));
 }
 
@@ -148,7 +148,7 @@ fn leaves(bytes: &[u8]) -> Vec<Value> {
 
 /// What can be read of a host, as JSON: the facts, which processes there are, and of one process
 /// its groups, container, pod and numbers.
-pub fn everything(host: &Host, pid: u32) -> Value {
+pub fn read_everything(host: &Host, pid: u32) -> Value {
     let facts = facts::read_all(host);
     let pids = process::all(host).map(|all| all.iter().map(|stat| stat.pid).collect::<Vec<_>>());
     let layout = facts.cgroup.as_ref();

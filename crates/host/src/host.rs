@@ -1,6 +1,6 @@
 //! One moment of a host: every file, link, listing and answer is read through here.
 
-use crate::captured::Moment;
+use crate::captured::CapturedHost;
 use crate::files;
 use crate::record::{Kind, Record};
 use serde::Serialize;
@@ -17,11 +17,11 @@ pub struct Host {
 
 enum Source {
     Live,
-    Captured(Box<Moment>),
+    Captured(Box<CapturedHost>),
 }
 
 /// What a filter keeps of one line of a file that may hold secrets: the line to keep, or nothing.
-pub type Snooped = Option<String>;
+pub type KeptLine = Option<String>;
 
 impl Host {
     /// The machine that this program runs on.
@@ -31,17 +31,17 @@ impl Host {
 
     /// The machine that this program runs on, remembering all that is read for a capture. What
     /// was read once is not read again.
-    pub fn recorded() -> Self {
+    pub fn recording() -> Self {
         Self { source: Source::Live, record: Some(RefCell::new(Record::default())) }
     }
 
     /// The host that a record remembers, without writing it down first.
-    pub fn replaying(record: Record) -> Self {
-        Self::captured(Moment { record, folder: None })
+    pub fn from_record(record: Record) -> Self {
+        Self::from_capture(CapturedHost { record, folder: None })
     }
 
-    pub(crate) fn captured(moment: Moment) -> Self {
-        Self { source: Source::Captured(Box::new(moment)), record: None }
+    pub(crate) fn from_capture(captured: CapturedHost) -> Self {
+        Self { source: Source::Captured(Box::new(captured)), record: None }
     }
 
     /// Whether this is the running machine, where processes can be asked and waited for.
@@ -56,38 +56,38 @@ impl Host {
 
     /// The text of a file, invalid UTF-8 replaced. Follows links; refuses anything but files.
     pub fn text(&self, path: &str) -> Reading<String> {
-        self.filtered(path, |text| text)
+        self.map_text(path, |text| text)
     }
 
     /// The lines of a file that `keep` lets through. What it drops is neither returned nor
     /// captured: for files that may hold secrets.
-    pub fn kept(&self, path: &str, keep: impl Fn(&str) -> Snooped) -> Reading<String> {
-        self.filtered(path, |text| filter_lines(&text, keep))
+    pub fn filter_lines(&self, path: &str, keep: impl Fn(&str) -> KeptLine) -> Reading<String> {
+        self.map_text(path, |text| kept_lines(&text, keep))
     }
 
-    /// As [`Host::kept`], for a path as the process `pid` sees it: links are resolved inside its
+    /// As [`Host::filter_lines`], for a path as the process `pid` sees it: links are resolved inside its
     /// root directory, so that a container cannot point us at files of the host.
-    pub fn kept_inside(
+    pub fn filter_lines_inside(
         &self,
         pid: u32,
         path: &str,
-        keep: impl Fn(&str) -> Snooped,
+        keep: impl Fn(&str) -> KeptLine,
     ) -> Reading<String> {
         let root = format!("/proc/{pid}/root");
         let name = format!("{root}{path}");
         match &self.source {
             Source::Live => self.remember(&name, Kind::File, || {
-                files::text_inside(&root, path).map(|text| filter_lines(&text, keep))
+                files::text_inside(&root, path).map(|text| kept_lines(&text, keep))
             }),
-            Source::Captured(moment) => moment.text(&name),
+            Source::Captured(captured) => captured.text(&name),
         }
     }
 
     /// Reads a file and passes the text through `f` before anyone else sees it.
-    pub fn filtered(&self, path: &str, f: impl FnOnce(String) -> String) -> Reading<String> {
+    pub fn map_text(&self, path: &str, f: impl FnOnce(String) -> String) -> Reading<String> {
         match &self.source {
             Source::Live => self.remember(path, Kind::File, || files::text(path).map(f)),
-            Source::Captured(moment) => moment.text(path),
+            Source::Captured(captured) => captured.text(path),
         }
     }
 
@@ -97,11 +97,11 @@ impl Host {
             Source::Live => {
                 let names = files::names(path);
                 if let Some(record) = &self.record {
-                    record.borrow_mut().listed(path, names.as_ref().map(Vec::as_slice));
+                    record.borrow_mut().insert_listing(path, names.as_ref().map(Vec::as_slice));
                 }
                 names
             }
-            Source::Captured(moment) => moment.names(path),
+            Source::Captured(captured) => captured.names(path),
         }
     }
 
@@ -109,7 +109,7 @@ impl Host {
     pub fn link(&self, path: &str) -> Reading<String> {
         match &self.source {
             Source::Live => self.remember(path, Kind::Link, || files::link(path)),
-            Source::Captured(moment) => moment.link(path),
+            Source::Captured(captured) => captured.link(path),
         }
     }
 
@@ -120,9 +120,9 @@ impl Host {
             Source::Live => {
                 self.observe(&key, || Present(Path::new(path).exists())).value() == Some(&true)
             }
-            Source::Captured(moment) => match moment.record.answer(&key) {
+            Source::Captured(captured) => match captured.record.answer(&key) {
                 Some(answer) => answer.value() == Some(&true),
-                None => moment.exists(path),
+                None => captured.exists(path),
             },
         }
     }
@@ -141,10 +141,10 @@ impl Host {
                 }
                 // Not borrowed while it runs: it may read the host itself.
                 let answer = live();
-                record.borrow_mut().answered(key, &answer);
+                record.borrow_mut().insert_answer(key, &answer);
                 answer
             }
-            (Source::Captured(moment), _) => moment
+            (Source::Captured(captured), _) => captured
                 .record
                 .answer(key)
                 .unwrap_or_else(|| Reading::Absent(format!("{key} is not in the capture"))),
@@ -158,15 +158,15 @@ impl Host {
         read: impl FnOnce() -> Reading<String>,
     ) -> Reading<String> {
         let Some(record) = &self.record else { return read() };
-        if let Some(known) = record.borrow().known(path, kind) {
+        if let Some(known) = record.borrow().reading(path, kind) {
             return known;
         }
         let reading = read();
-        record.borrow_mut().read(path, kind, &reading);
+        record.borrow_mut().insert_reading(path, kind, &reading);
         reading
     }
 }
 
-fn filter_lines(text: &str, keep: impl Fn(&str) -> Snooped) -> String {
+fn kept_lines(text: &str, keep: impl Fn(&str) -> KeptLine) -> String {
     text.lines().filter_map(keep).map(|line| line + "\n").collect()
 }

@@ -17,8 +17,8 @@ pub mod process;
 mod record;
 
 pub use capture::{Capture, CaptureError};
-pub use deadline::patiently;
+pub use deadline::with_deadline;
 #[doc(hidden)]
 pub use fuzz::fuzz_parsers;
-pub use host::{Host, Snooped};
+pub use host::{Host, KeptLine};
 pub use record::Record;

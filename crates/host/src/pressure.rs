@@ -8,7 +8,7 @@ use untax_core::pressure::{Stalled, Stalls};
 /// What the files say whose paths `path` gives for `cpu`, `io` and `memory`; the first gap where none
 /// says anything.
 pub(crate) fn read(host: &Host, path: impl Fn(&str) -> String) -> Reading<Stalls> {
-    let [cpu, io, memory] = ["cpu", "io", "memory"].map(|what| stalled(host, &path(what)));
+    let [cpu, io, memory] = ["cpu", "io", "memory"].map(|what| read_stalls(host, &path(what)));
     match cpu {
         cpu if cpu.is_present() || io.is_present() || memory.is_present() => {
             Present(Stalls { cpu, io, memory })
@@ -18,7 +18,7 @@ pub(crate) fn read(host: &Host, path: impl Fn(&str) -> String) -> Reading<Stalls
 }
 
 /// What one file says.
-pub(crate) fn stalled(host: &Host, path: &str) -> Reading<Stalled> {
+pub(crate) fn read_stalls(host: &Host, path: &str) -> Reading<Stalled> {
     host.text(path).and_then(|text| {
         let total = |kind| total(&text, kind, path);
         match total("some") {
@@ -48,7 +48,7 @@ mod tests {
     use crate::Record;
 
     fn of(text: &str) -> Reading<Stalled> {
-        stalled(&Host::replaying(Record::default().with_file("/p", text)), "/p")
+        read_stalls(&Host::from_record(Record::default().with_file("/p", text)), "/p")
     }
 
     #[test]

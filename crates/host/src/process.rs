@@ -11,7 +11,7 @@ use crate::Host;
 pub use maps::{Mapping, parse as parse_maps};
 pub use stat::{Stat, parse as parse_stat};
 pub use status::{Status, parse as parse_status};
-pub use tcp::{Sent, TCP_LISTEN, listening};
+pub use tcp::{Sent, TCP_LISTEN, listening_sockets};
 use untax_core::Reading::{self, Absent, Present};
 use untax_core::Seconds;
 use untax_core::database::TcpCounts;
@@ -130,11 +130,11 @@ mod tests {
     fn threads_that_do_not_answer_are_not_zero() {
         let thread = |tid: u32| format!("/proc/7/task/{tid}/schedstat");
         let one = Record::default().with_file(&thread(7), "3 4 1\n").with_file(&thread(8), "?");
-        let one = Host::replaying(one);
+        let one = Host::from_record(one);
         let time = SchedTime { on_cpu_s: Seconds::from_ns(3), runnable_s: Seconds::from_ns(4) };
         assert_eq!(sched_time(&one, 7, 2), Present(time));
 
         let none = Record::default().with_file(&thread(7), "?").with_file(&thread(8), "");
-        assert!(matches!(sched_time(&Host::replaying(none), 7, 2), Reading::Failed(_)));
+        assert!(matches!(sched_time(&Host::from_record(none), 7, 2), Reading::Failed(_)));
     }
 }

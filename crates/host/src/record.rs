@@ -39,27 +39,27 @@ impl Record {
     /// Adds a file: for hosts that are made up.
     #[must_use]
     pub fn with_file(mut self, path: &str, text: &str) -> Self {
-        self.read(path, Kind::File, &Present(text.to_owned()));
+        self.insert_reading(path, Kind::File, &Present(text.to_owned()));
         self
     }
 
     /// Adds a link: for hosts that are made up.
     #[must_use]
     pub fn with_link(mut self, path: &str, target: &str) -> Self {
-        self.read(path, Kind::Link, &Present(target.to_owned()));
+        self.insert_reading(path, Kind::Link, &Present(target.to_owned()));
         self
     }
 
     /// Adds what something other than a file answered: for hosts that are made up.
     #[must_use]
     pub fn with_answer<T: Serialize>(mut self, key: &str, answer: &Reading<T>) -> Self {
-        self.answered(key, answer);
+        self.insert_answer(key, answer);
         self
     }
 
-    pub(crate) fn read(&mut self, path: &str, kind: Kind, reading: &Reading<String>) {
-        if leaves(path) {
-            self.gaps.insert(path.to_owned(), left(path));
+    pub(crate) fn insert_reading(&mut self, path: &str, kind: Kind, reading: &Reading<String>) {
+        if climbs(path) {
+            self.gaps.insert(path.to_owned(), climbing_gap(path));
             return;
         }
         match reading.as_ref().into_result() {
@@ -77,7 +77,7 @@ impl Record {
     }
 
     /// What is known of a path; `None` if it was never read.
-    pub(crate) fn known(&self, path: &str, kind: Kind) -> Option<Reading<String>> {
+    pub(crate) fn reading(&self, path: &str, kind: Kind) -> Option<Reading<String>> {
         let known = match kind {
             Kind::File => &self.files,
             Kind::Link => &self.links,
@@ -88,10 +88,10 @@ impl Record {
         }
     }
 
-    pub(crate) fn listed(&mut self, path: &str, names: Reading<&[String]>) {
+    pub(crate) fn insert_listing(&mut self, path: &str, names: Reading<&[String]>) {
         match names.into_result() {
-            Ok(_) if leaves(path) => {
-                self.gaps.insert(path.to_owned(), left(path));
+            Ok(_) if climbs(path) => {
+                self.gaps.insert(path.to_owned(), climbing_gap(path));
             }
             // The listing itself is rebuilt from what is below it: an entry that was listed but
             // never read matters to nobody, except where it is a directory of its own.
@@ -118,12 +118,12 @@ impl Record {
             .chain(gaps)
             .chain(listed.take_while(|path| path.starts_with(&prefix)))
             .filter_map(|path| path[prefix.len()..].split('/').next())
-            .filter(|name| !name.is_empty() && !leaves(name))
+            .filter(|name| !name.is_empty() && !climbs(name))
             .map(str::to_owned)
             .collect()
     }
 
-    pub(crate) fn answered<T: Serialize>(&mut self, key: &str, answer: &Reading<T>) {
+    pub(crate) fn insert_answer<T: Serialize>(&mut self, key: &str, answer: &Reading<T>) {
         let json = serde_json::to_value(answer)
             .unwrap_or_else(|e| serde_json::json!({ "failed": e.to_string() }));
         self.answers.insert(key.to_owned(), json);
@@ -140,12 +140,12 @@ impl Record {
 }
 
 /// Whether a path climbs: such a one could be written outside of a capture's folder.
-pub(crate) fn leaves(path: &str) -> bool {
+pub(crate) fn climbs(path: &str) -> bool {
     path.split('/').any(|part| part == "..")
 }
 
 /// Why a path that climbs is in no capture.
-pub(crate) fn left(path: &str) -> Gap {
+pub(crate) fn climbing_gap(path: &str) -> Gap {
     Gap::Failed(format!("{path} leaves the capture"))
 }
 

@@ -25,7 +25,7 @@ fn round_trip(path: &Path, record: &Record) -> Host {
 
 #[test]
 fn facts_of_this_machine_replay_from_a_folder_and_an_archive() {
-    let live = Host::recorded();
+    let live = Host::recording();
     let recorded = facts::read_all(&live);
     let record = live.into_record();
     let scratch = scratch();
@@ -34,15 +34,15 @@ fn facts_of_this_machine_replay_from_a_folder_and_an_archive() {
         assert!(!replayed.is_live());
         assert_eq!(facts::read_all(&replayed), recorded, "{name}");
     }
-    assert_eq!(facts::read_all(&Host::replaying(record)), recorded, "in memory");
+    assert_eq!(facts::read_all(&Host::from_record(record)), recorded, "in memory");
 }
 
 #[test]
 fn processes_and_groups_of_this_machine_replay() {
-    let live = Host::recorded();
-    let recorded = fuzz::everything(&live, std::process::id());
+    let live = Host::recording();
+    let recorded = fuzz::read_everything(&live, std::process::id());
     let replayed = round_trip(&scratch().path().join("capture.tar.gz"), &live.into_record());
-    assert_eq!(fuzz::everything(&replayed, std::process::id()), recorded);
+    assert_eq!(fuzz::read_everything(&replayed, std::process::id()), recorded);
 }
 
 #[test]
@@ -84,7 +84,7 @@ fn gaps_links_answers_and_empty_directories_are_kept() {
 
 #[test]
 fn an_empty_directory_stays_one_and_a_missing_one_missing() {
-    let live = Host::recorded();
+    let live = Host::recording();
     let empty = scratch();
     let path = empty.path().to_str().unwrap().to_owned();
     let missing = format!("{path}/missing");
@@ -102,8 +102,8 @@ fn the_first_reading_of_a_moment_counts() {
     let file = folder.path().join("file");
     let path = file.to_str().unwrap();
     fs::write(&file, "secret=1\nkept=1\n").unwrap();
-    let live = Host::recorded();
-    let kept = live.kept(path, |line| line.starts_with("kept").then(|| line.to_owned()));
+    let live = Host::recording();
+    let kept = live.filter_lines(path, |line| line.starts_with("kept").then(|| line.to_owned()));
     assert_eq!(kept, Present("kept=1\n".to_owned()));
     fs::write(&file, "kept=2\n").unwrap();
     assert_eq!(live.text(path), Present("kept=1\n".to_owned()));
@@ -232,7 +232,7 @@ fn what_is_no_capture_is_said_to_be_none() {
 
     let capture = folder.path().join("capture");
     Capture::write(&capture, &Record::default(), &Record::default()).unwrap();
-    assert!(Capture::is_at(&capture) && !Capture::is_at(folder.path()));
+    assert!(Capture::is_capture(&capture) && !Capture::is_capture(folder.path()));
     fs::write(capture.join("capture.json"), "{\"schema\":\"untax.capture/9\"}").unwrap();
     assert!(matches!(refused(&capture), CaptureError::Schema { found } if found.ends_with("/9")));
     fs::write(capture.join("capture.json"), "{").unwrap();

@@ -25,7 +25,7 @@ fn zeros(value: &Value, place: &str) -> Vec<String> {
 }
 
 fn zeros_of(record: Record) -> Vec<String> {
-    let mut found = zeros(&fuzz::everything(&Host::replaying(record), 7), "");
+    let mut found = zeros(&fuzz::read_everything(&Host::from_record(record), 7), "");
     // A mount option is off unless it is there: that one is no unknown.
     found.retain(|place| place != "/facts/cgroup/memory_hugetlb_accounting");
     found
@@ -39,7 +39,7 @@ fn with(n: usize, text: &str) -> Record {
 
 #[test]
 fn the_whole_machine_is_read() {
-    let all = fuzz::everything(&Host::replaying(machine(FILES.iter().copied())), 7);
+    let all = fuzz::read_everything(&Host::from_record(machine(FILES.iter().copied())), 7);
     let text = all.to_string();
     for gap in ["\"denied\"", "\"failed\""] {
         assert!(!text.contains(gap), "{text}");
@@ -137,7 +137,7 @@ proptest! {
 
     #[test]
     fn any_path_is_looked_up_within_the_record(path in "[./a-z]{0,30}") {
-        let host = Host::replaying(machine([(path.as_str(), "text")]));
+        let host = Host::from_record(machine([(path.as_str(), "text")]));
         let read = host.text(&path);
         let climbs = path.split('/').any(|part| part == "..");
         prop_assert_eq!(matches!(read, Reading::Failed(_)), climbs);

@@ -81,14 +81,14 @@ mod tests {
             .with_file("/var/log/pods/db_pg-0_old/postgres/0.log", "")
             .with_file("/var/log/pods/db_pg-0_new/postgres/0.log", "")
             .with_file("/var/log/pods/db_pg-01_other/postgres/0.log", "");
-        let host = Host::replaying(record);
+        let host = Host::from_record(record);
         assert_eq!(pod_uids(&host, "db", "pg-0").unwrap(), ["new", "old"]);
         assert_eq!(pod_uids(&host, "db", "none"), Err(PipelineError::NoPod("db/none".to_owned())));
     }
 
     #[test]
     fn a_node_without_the_kubelets_logs_says_so() {
-        let elsewhere = pod_uids(&Host::replaying(Record::default()), "db", "pg-0");
+        let elsewhere = pod_uids(&Host::from_record(Record::default()), "db", "pg-0");
         assert!(matches!(elsewhere, Err(PipelineError::PodsUnknown(_))));
     }
 }

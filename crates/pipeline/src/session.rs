@@ -11,7 +11,7 @@ use untax_core::window::{Loads, Pair};
 use untax_core::{Calibration, Check, Reading, Snapshot, Window};
 use untax_engines::{Asker, Selection};
 use untax_host::Host;
-use untax_probes::{Probes, Seen};
+use untax_probes::{Observations, Probes};
 
 /// How often the probes do what is due: a hundred times in a window, as far as that is in these bounds.
 const STEPS: u32 = 100;
@@ -119,7 +119,7 @@ impl<'a> Session<'a> {
                 Step::End => return false,
                 // Before a slice may begin: one that ends at once would stand for all of the rest.
                 Step::Suspend(suspend) => {
-                    let stood = probes.rest(suspend);
+                    let stood = probes.suspend(suspend);
                     begun += stood;
                     self.suspended += stood;
                 }
@@ -133,9 +133,9 @@ impl<'a> Session<'a> {
     pub fn close(mut self, host: &Host) -> Result<Observed, PipelineError> {
         let Some(seen) = self.probes.take().map(|mut probes| probes.finish()) else {
             let end = self.start.clone()?;
-            return self.observed(Seen::nothing(), end, host, Vec::new());
+            return self.observed(Observations::empty(), end, host, Vec::new());
         };
-        self.asker = self.asker.clone().timing();
+        self.asker = self.asker.clone().with_timing();
         let (end, notes) = closing(host, &self.asker, &self.selection, None)?;
         self.observed(seen, end, host, notes)
     }
@@ -146,7 +146,7 @@ impl<'a> Session<'a> {
     /// An error is a gap of this one window: the next one is open all the same, and begins with a
     /// snapshot of its own if there is one now.
     pub fn next(&mut self, host: &Host) -> Result<Observed, PipelineError> {
-        let seen = self.probes.as_mut().map_or_else(Seen::nothing, Probes::finish);
+        let seen = self.probes.as_mut().map_or_else(Observations::empty, Probes::finish);
         let end = match &self.start {
             Ok(_) => closing(host, &self.asker, &self.selection, None),
             Err(why) => Err(PipelineError::NoStart(why.to_string())),
@@ -171,7 +171,7 @@ impl<'a> Session<'a> {
 
     fn observed(
         &mut self,
-        seen: Seen,
+        seen: Observations,
         end: Snapshot,
         host: &Host,
         mut notes: Vec<String>,
@@ -191,7 +191,7 @@ impl<'a> Session<'a> {
             let earlier = self.calibration.as_ref();
             calibration(self.options.calibrating, self.costs, earlier, end, &mut notes)
         };
-        let window = seen.between(start, end, host, self.loads.clone(), calibrated);
+        let window = seen.into_window(start, end, host, self.loads.clone(), calibrated);
         Ok(Observed { window, own: self.meter.read(tracing_s), notes })
     }
 }

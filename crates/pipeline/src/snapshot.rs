@@ -4,7 +4,7 @@ use crate::error::PipelineError;
 use untax_core::{Reading, Snapshot, Window};
 use untax_engines::{Asker, Selection};
 use untax_host::{Capture, Host};
-use untax_probes::Seen;
+use untax_probes::Observations;
 
 /// Takes one snapshot of everything that runs here.
 pub fn take() -> Result<Snapshot, PipelineError> {
@@ -20,7 +20,8 @@ pub fn replay(capture: &Capture) -> Result<(Window, Vec<String>), PipelineError>
     let (end, notes) = closing(&capture.end, &asker, &selection, Some(&start))?;
     // A capture holds what was seen in its window, the calibration too.
     let calibration = |_: &Snapshot| Reading::Absent("a replay measures nothing".to_owned());
-    let window = Seen::nothing().between(start, end, &capture.end, Vec::new(), calibration);
+    let window =
+        Observations::empty().into_window(start, end, &capture.end, Vec::new(), calibration);
     Ok((window, notes))
 }
 

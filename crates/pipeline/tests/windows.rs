@@ -33,12 +33,12 @@ fn host(uptime_s: f64) -> Host {
         .with_file("/proc/uptime", &format!("{uptime_s} 1.0\n"))
         .with_file("/proc/1/stat", stat)
         .with_answer("taken_at", &Reading::Present(taken_at));
-    Host::replaying(record)
+    Host::from_record(record)
 }
 
 /// A host of which nothing can be read.
 fn unreadable() -> Host {
-    Host::replaying(Record::default())
+    Host::from_record(Record::default())
 }
 
 fn options(target: Target) -> Options {

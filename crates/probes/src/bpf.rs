@@ -36,14 +36,14 @@ pub(crate) struct Running {
 }
 
 /// What libbpf said of the program that is being loaded: its errors are numbers alone.
-static SAID: Mutex<String> = Mutex::new(String::new());
+static LOG: Mutex<String> = Mutex::new(String::new());
 
 /// A log of the verifier's, and more, bytes.
-const MOST_SAID: usize = 16 << 20;
+const MOST_LOG: usize = 16 << 20;
 
-fn listen(_: PrintLevel, text: String) {
-    if let Ok(mut said) = SAID.lock() {
-        if said.len() > MOST_SAID {
+fn append_log(_: PrintLevel, text: String) {
+    if let Ok(mut said) = LOG.lock() {
+        if said.len() > MOST_LOG {
             said.clear();
         }
         said.extend([text]);
@@ -52,7 +52,7 @@ fn listen(_: PrintLevel, text: String) {
 
 /// What the kernel's verifier found wrong with a program, if it looked at one: the line before the
 /// last one of its log, which tells what it took to find it.
-fn refused(said: &str) -> Option<&str> {
+fn verifier_error(said: &str) -> Option<&str> {
     let (log, _) = said.split_once("-- END PROG LOAD LOG --")?;
     let mut lines = log.lines().rev().map(str::trim).filter(|line| !line.is_empty());
     lines.find(|line| !line.starts_with("processed "))
@@ -72,15 +72,15 @@ impl Program {
                        namespace (docker run --pid=host, hostPID: true)";
             return Reading::Absent(why.to_owned());
         }
-        libbpf_rs::set_print(Some((PrintLevel::Warn, listen)));
-        if let Ok(mut said) = SAID.lock() {
+        libbpf_rs::set_print(Some((PrintLevel::Warn, append_log)));
+        if let Ok(mut said) = LOG.lock() {
             said.clear();
         }
-        match self.started(configure) {
+        match self.load(configure) {
             Ok(running) => Reading::Present(running),
             Err(error) => {
-                let said = SAID.lock().map(|said| said.clone()).unwrap_or_default();
-                let refused = refused(&said);
+                let said = LOG.lock().map(|said| said.clone()).unwrap_or_default();
+                let refused = verifier_error(&said);
                 // The kernel answers a program that it cannot prove harmless as it does a user who
                 // may not load any; but it says why.
                 if error.kind() == ErrorKind::PermissionDenied && refused.is_none() {
@@ -93,7 +93,7 @@ impl Program {
         }
     }
 
-    fn started(
+    fn load(
         &self,
         configure: impl Fn(&mut OpenMapMut) -> libbpf_rs::Result<()>,
     ) -> libbpf_rs::Result<Running> {
@@ -198,7 +198,7 @@ impl Running {
         for program in self.object.progs_mut().filter(which) {
             let name = program.name().to_string_lossy().into_owned();
             let may_be_missing = optional.contains(&name.as_str());
-            match attached(name.clone(), program.attach(), may_be_missing)? {
+            match link_or_missing(name.clone(), program.attach(), may_be_missing)? {
                 Some(link) => self.links.push(link),
                 None => self.missing.push(name),
             }
@@ -211,7 +211,7 @@ impl Running {
             let program = self.object.progs_mut().find(|program| program.name() == *name);
             if let Some(program) = program {
                 let link = program.attach_raw_tracepoint(tracepoint);
-                self.links.extend(attached((*name).to_owned(), link, true)?);
+                self.links.extend(link_or_missing((*name).to_owned(), link, true)?);
             }
         }
         Ok(())
@@ -291,7 +291,7 @@ impl Running {
     }
 
     /// Processor time that its functions took since this was asked last.
-    pub fn bill(&mut self) -> Reading<Seconds> {
+    pub fn cost_since_last(&mut self) -> Reading<Seconds> {
         self.cost().map(|total| total - std::mem::replace(&mut self.billed, total))
     }
 
@@ -313,7 +313,7 @@ impl Running {
 }
 
 /// A link with the name of its function; none where its tracepoint is missing and may be.
-fn attached(
+fn link_or_missing(
     name: String,
     link: libbpf_rs::Result<Link>,
     may_be_missing: bool,
@@ -341,7 +341,7 @@ fn run_time(program: &ProgramMut) -> std::io::Result<(u64, u64)> {
 
 #[cfg(test)]
 mod tests {
-    use super::refused;
+    use super::verifier_error;
 
     #[test]
     fn a_refused_program_is_told_from_a_user_who_may_not() {
@@ -350,7 +350,10 @@ mod tests {
                    R7 max value is outside of the allowed memory range\n\
                    processed 519 insns (limit 1000000) max_states_per_insn 1\n\
                    -- END PROG LOAD LOG --\nlibbpf: failed to load object 'threads'";
-        assert_eq!(refused(log), Some("R7 max value is outside of the allowed memory range"));
-        assert_eq!(refused("libbpf: failed to load object 'threads'"), None);
+        assert_eq!(
+            verifier_error(log),
+            Some("R7 max value is outside of the allowed memory range")
+        );
+        assert_eq!(verifier_error("libbpf: failed to load object 'threads'"), None);
     }
 }

@@ -167,8 +167,8 @@ impl Disks {
     }
 
     /// Processor time that watching took in the kernel since this was asked last.
-    pub fn bill(&mut self) -> Reading<Seconds> {
-        self.bpf.bill()
+    pub fn cost_since_last(&mut self) -> Reading<Seconds> {
+        self.bpf.cost_since_last()
     }
 }
 

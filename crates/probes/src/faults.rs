@@ -20,7 +20,7 @@ fn sample_one(host: &Host, database: &Database) -> Option<FaultSample> {
     let children = host.text(&format!("/proc/{pid}/task/{pid}/children")).into_value()?;
     let children = children.split_ascii_whitespace().filter_map(|child| child.parse().ok());
     let read: Vec<FaultSample> =
-        children.filter_map(|child| faulted(host, &database.id, child)).collect();
+        children.filter_map(|child| sample_process(host, &database.id, child)).collect();
     read.into_iter().reduce(|all, one| FaultSample {
         mapped_shared_bytes: all.mapped_shared_bytes + one.mapped_shared_bytes,
         page_table_bytes: all.page_table_bytes.zip(one.page_table_bytes).map(|(a, b)| a + b),
@@ -30,7 +30,7 @@ fn sample_one(host: &Host, database: &Database) -> Option<FaultSample> {
 }
 
 /// All readings of one process, or none: it may end between them.
-fn faulted(host: &Host, database: &str, pid: u32) -> Option<FaultSample> {
+fn sample_process(host: &Host, database: &str, pid: u32) -> Option<FaultSample> {
     let status = process::status(host, pid).into_value()?;
     Some(FaultSample {
         database: database.to_owned(),

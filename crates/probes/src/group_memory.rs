@@ -7,19 +7,19 @@ use untax_core::{Bytes, Reading, Seconds, Snapshot};
 use untax_host::{Host, cgroup};
 
 /// The memory of all control groups of a host.
-pub(crate) fn groups(host: &Host, facts: &HostFacts) -> Reading<Vec<GroupMemory>> {
+pub(crate) fn read_groups(host: &Host, facts: &HostFacts) -> Reading<Vec<GroupMemory>> {
     let page = facts.base_page_bytes.value().copied().unwrap_or(Bytes::KIB_4);
     facts.cgroup.as_ref().and_then(|layout| cgroup::memory_of_all(host, layout, page.0))
 }
 
 /// What the groups took between two snapshots and how often their limits were in the way, those
 /// that took most first. Of a group that is new all counts; one that shrank took nothing.
-pub fn pressed(start: &Snapshot, end: &Snapshot) -> Reading<Vec<GroupMemory>> {
+pub fn group_growth(start: &Snapshot, end: &Snapshot) -> Reading<Vec<GroupMemory>> {
     start.groups.as_ref().and_then(|before| {
         let before: HashMap<&str, &GroupMemory> =
             before.iter().map(|group| (group.cgroup.as_str(), group)).collect();
         end.groups.as_ref().map(|after| {
-            let grown = after.iter().map(|g| grown(before.get(g.cgroup.as_str()).copied(), g));
+            let grown = after.iter().map(|g| growth(before.get(g.cgroup.as_str()).copied(), g));
             let mut grown: Vec<GroupMemory> =
                 grown.filter(|group| group.at_limit > 0 || group.taken_pages > 0).collect();
             grown.sort_by_key(|group| std::cmp::Reverse((group.taken_pages, group.at_limit)));
@@ -28,7 +28,7 @@ pub fn pressed(start: &Snapshot, end: &Snapshot) -> Reading<Vec<GroupMemory>> {
     })
 }
 
-fn grown(before: Option<&GroupMemory>, after: &GroupMemory) -> GroupMemory {
+fn growth(before: Option<&GroupMemory>, after: &GroupMemory) -> GroupMemory {
     let counted =
         |read: fn(&GroupMemory) -> u64| read(after).saturating_sub(before.map_or(0, read));
     let stalled_before = before.and_then(|group| group.stalled_s.value()).map_or(0.0, |s| s.0);

@@ -75,7 +75,7 @@ impl Watch {
         let flows = self.disks.as_ref().and_then(|disks| disks.read(&all, window_s));
         let writers = writers::growth(host, &self.written, &self.databases, window_s);
         let journals = dirty::journal_growth(host, &self.journals);
-        let cost = self.disks.as_mut().and_then(Disks::bill);
+        let cost = self.disks.as_mut().and_then(Disks::cost_since_last);
         let told = |device: &Device| {
             let name = Some(&device.name);
             let held = self.places.iter().filter_map(|place| place.filesystem.value());

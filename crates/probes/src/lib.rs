@@ -12,9 +12,9 @@ mod slots;
 mod threads;
 
 pub use faults::sample as sample_faults;
-use group_memory::groups;
+use group_memory::read_groups;
 use jiff::Timestamp;
-pub use probes::{Probes, Seen};
+pub use probes::{Observations, Probes};
 pub use threads::Threads;
 use untax_core::{Reading, Snapshot};
 use untax_engines::{Asker, Selection, discover};
@@ -50,7 +50,7 @@ pub fn snapshot_of_host(host: &Host) -> Reading<Snapshot> {
     let now = host.observe("taken_at", || Reading::Present(Timestamp::now()));
     now.and_then(|taken_at| {
         uptime(host).map(|uptime_s| Snapshot {
-            groups: groups(host, &facts),
+            groups: read_groups(host, &facts),
             ..Snapshot::of_host(taken_at, uptime_s, facts)
         })
     })

@@ -38,10 +38,10 @@ pub fn busiest(host: &Host, start: &Snapshot, end: &Snapshot, clients: &[u32]) -
 /// What the workers of the kernel took of the CPUs between two snapshots, but for those that ended
 /// meanwhile; none when the length of a clock tick is not known, or they are not seen from here.
 pub fn kernel_workers_s(start: &Snapshot, end: &Snapshot) -> Option<Seconds> {
-    taken_by(&start.kernel_workers, &end.kernel_workers)
+    total_growth(&start.kernel_workers, &end.kernel_workers)
 }
 
-fn taken_by(start: &[ProcessTime], end: &[ProcessTime]) -> Option<Seconds> {
+fn total_growth(start: &[ProcessTime], end: &[ProcessTime]) -> Option<Seconds> {
     let growth = Growth::of_processes(start, end, f64::INFINITY);
     let sum = end.iter().map(|worker| growth.of(worker).cpu_s).fold(Seconds(0.0), Add::add);
     (!end.is_empty()).then_some(sum)
@@ -105,13 +105,13 @@ impl Growth {
         Other {
             threads: process.threads,
             ended_s: Seconds(ended_s),
-            waited_s: self.waited(process),
+            waited_s: self.cpu_wait(process),
             ..Other::unknown(process.pid, &process.name, Seconds(own_s + ended_s), "not read")
         }
     }
 
     /// How long it waited for CPUs; not known of one that had several threads at the start.
-    fn waited(&self, process: &ProcessTime) -> Option<Seconds> {
+    fn cpu_wait(&self, process: &ProcessTime) -> Option<Seconds> {
         let itself = identity(process);
         let before = match self.waited_before.get(&itself) {
             None if self.before.contains_key(&itself) => return None,
@@ -160,8 +160,8 @@ mod tests {
     fn workers_come_and_go() {
         let start = [(50, 2, 2.0, 0.0), (51, 2, 9.0, 0.0)].map(process);
         let end = [(50, 2, 2.5, 0.0), (52, 2, 0.25, 0.0)].map(process);
-        assert_eq!(taken_by(&start, &end), Some(Seconds(0.75)), "51 ended, 52 is new");
-        assert_eq!(taken_by(&start, &[]), None, "in a container there are none to see");
+        assert_eq!(total_growth(&start, &end), Some(Seconds(0.75)), "51 ended, 52 is new");
+        assert_eq!(total_growth(&start, &[]), None, "in a container there are none to see");
     }
 
     #[test]

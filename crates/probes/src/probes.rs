@@ -1,6 +1,6 @@
 //! All probes of a window together.
 
-use crate::group_memory::pressed;
+use crate::group_memory::group_growth;
 use crate::io::Watch;
 use crate::other_cpu_users::{busiest, kernel_workers_s};
 use crate::send_rates::Sending;
@@ -27,7 +27,7 @@ pub struct Probes {
 }
 
 /// What they saw.
-pub struct Seen {
+pub struct Observations {
     /// Faults of server processes, at moments inside the window.
     pub samples: Vec<FaultSample>,
     /// What the threads of the databases did.
@@ -105,20 +105,20 @@ impl Probes {
 
     /// Traces no thread's switches and wakeups while `sleep` sleeps, for as long as it says. The window is to be
     /// so much longer.
-    pub fn rest(&mut self, sleep: impl FnOnce() -> Duration) -> Duration {
+    pub fn suspend(&mut self, sleep: impl FnOnce() -> Duration) -> Duration {
         if let Reading::Present(threads) = &mut self.threads {
-            threads.rest();
+            threads.suspend();
         }
         let slept = sleep();
         if let Reading::Present(threads) = &mut self.threads {
-            threads.rested(slept);
+            threads.resume_after(slept);
         }
         self.begun += slept;
         slept
     }
 
     /// Closes the window.
-    pub fn finish(&mut self) -> Seen {
+    pub fn finish(&mut self) -> Observations {
         let traced = self.threads.as_mut().and_then(Threads::finish);
         let tracing_s = traced.as_ref().and_then(|(_, cost)| cost.clone());
         let activity = traced.map(|(activity, _)| activity);
@@ -131,14 +131,14 @@ impl Probes {
         };
         let samples = std::mem::take(&mut self.samples);
         let sent = self.sending.end();
-        Seen { samples, activity, io: Reading::Present(io), sent, tracing_s }
+        Observations { samples, activity, io: Reading::Present(io), sent, tracing_s }
     }
 }
 
-impl Seen {
+impl Observations {
     /// The window between two snapshots in which this was seen. `host` is that of the later one: it
     /// records what was seen, and one that was captured tells what was seen then.
-    pub fn between(
+    pub fn into_window(
         mut self,
         start: Snapshot,
         end: Snapshot,
@@ -166,7 +166,7 @@ impl Seen {
             io,
             others: busiest(host, &start, &end, &clients),
             kernel_workers_s: kernel_workers_s(&start, &end),
-            groups: pressed(&start, &end),
+            groups: group_growth(&start, &end),
             sent: sent.into_value().unwrap_or_default(),
             loads,
             calibration,
@@ -177,7 +177,7 @@ impl Seen {
     }
 
     /// What is seen in a window without length.
-    pub fn nothing() -> Self {
+    pub fn empty() -> Self {
         let why = "the check had no window; use --window 10s";
         Self {
             samples: Vec::new(),

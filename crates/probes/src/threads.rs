@@ -18,7 +18,7 @@ mod watched_threads;
 
 use crate::bpf::{self, Program};
 use crate::slots::Slots;
-use budget::Pace;
+use budget::SliceBudget;
 use frequent_events::Runs;
 use libbpf_rs::{MapCore, MapFlags, OpenMapMut, ProgramMut};
 use retransmits::{ByPort, RETRANSMITS};
@@ -27,11 +27,14 @@ use samples::{Places, Sampling};
 use socket_messages::{MESSAGES, Messages};
 use std::collections::BTreeMap;
 use std::time::Duration;
-use totals::{CONNECTING, FIRST, LOST, STARTED, grown, hung, longest, numbers, sampled, spent};
+use totals::{
+    CONNECTING, FIRST, LOST, STARTED, growth, hang_time, longest_waits, numbers, samples_between,
+    times_spent,
+};
 use untax_core::activity::{self, Activity};
 use untax_core::{Database, Reading, Seconds};
 use untax_host::Host;
-use watched_database::Watched;
+use watched_database::WatchedDatabase;
 
 static PROGRAM: Program = Program {
     object: include_bytes!(concat!(env!("OUT_DIR"), "/threads.bpf.o")),
@@ -67,10 +70,10 @@ pub struct Threads {
     bpf: bpf::Running,
     host: Host,
     slots: Slots,
-    watched: BTreeMap<u32, Watched>,
+    watched: BTreeMap<u32, WatchedDatabase>,
     /// For how many threads the table has room.
     room: u32,
-    pace: Pace,
+    budget: SliceBudget,
     /// What the last resuming took of a CPU, and both that and the last pausing.
     resuming_s: f64,
     pausing_s: f64,
@@ -122,7 +125,7 @@ impl Threads {
                 slots: Slots::default(),
                 watched: BTreeMap::new(),
                 room,
-                pace: Pace::new(window),
+                budget: SliceBudget::new(window),
                 resuming_s: frequent_events::PAUSING_S / 2.0,
                 pausing_s: frequent_events::PAUSING_S,
                 begun_ns: now(),
@@ -154,7 +157,7 @@ impl Threads {
         match self.slice {
             Slice::Unopened => self.begin_slice()?,
             Slice::Pause { until_ns, .. } => {
-                self.pace.owe(Duration::from_nanos(until_ns.saturating_sub(now())));
+                self.budget.owe(Duration::from_nanos(until_ns.saturating_sub(now())));
                 self.resume()?;
             }
             Slice::Traced { .. } => {
@@ -171,7 +174,7 @@ impl Threads {
     fn begin_window(&mut self) -> libbpf_rs::Result<()> {
         self.bpf.call("forget_longest")?;
         self.read_totals()?;
-        ByPort::taken(&self.bpf);
+        ByPort::drain(&self.bpf);
         self.messages.seen_in_window = self.messages.seen;
         for watched in self.watched.values_mut() {
             watched.opened_ns.clone_from(&watched.total_ns);
@@ -197,7 +200,7 @@ impl Threads {
             Slice::Traced { since_ns, cost_s, .. } => {
                 let traced = Duration::from_nanos(now.saturating_sub(since_ns));
                 let over =
-                    self.pace.is_over(traced, grown_by(cost_s, self.cost_s()), self.pausing_s);
+                    self.budget.is_over(traced, grown_by(cost_s, self.cost_s()), self.pausing_s);
                 if over { self.end_slice(true) } else { Ok(()) }
             }
             Slice::Pause { until_ns, .. } if now >= until_ns => self.resume(),
@@ -217,14 +220,14 @@ impl Threads {
             ended = ended.and(self.read_totals());
             let paused_s = Seconds::from_ns(now().saturating_sub(self.taken_ns));
             for watched in self.watched.values_mut() {
-                watched.stand_for(paused_s);
+                watched.add_pause(paused_s);
             }
         }
         if let Some(error) = self.failed.take().or(ended.err()) {
             return Reading::Failed(format!("what the threads did: {error}"));
         }
         // What the others did is not all that its threads did.
-        let lost = |watched: &Watched| grown(LOST, &watched.total_ns, &watched.opened_ns);
+        let lost = |watched: &WatchedDatabase| growth(LOST, &watched.total_ns, &watched.opened_ns);
         if let Some(watched) = self.watched.values().find(|watched| lost(watched) > 0) {
             return Reading::Failed(format!(
                 "there was no room for {} new threads of {}; check it again with these there",
@@ -232,21 +235,21 @@ impl Threads {
                 watched.database
             ));
         }
-        let cost = self.bpf.bill();
+        let cost = self.bpf.cost_since_last();
         let window_s = Seconds::from_ns(now() - self.begun_ns);
-        let clients = match clients::taken(&self.bpf) {
+        let clients = match clients::drain(&self.bpf) {
             Ok(clients) => clients,
             Err(error) => return Reading::Failed(format!("who its clients are: {error}")),
         };
-        let sent_again = ByPort::taken(&self.bpf);
+        let sent_again = ByPort::drain(&self.bpf);
         let retransmits = |pid| sent_again.as_ref().and_then(|again| again.of(&self.host, pid));
-        let activity = |(index, watched): (&u32, &mut Watched)| Activity {
+        let activity = |(index, watched): (&u32, &mut WatchedDatabase)| Activity {
             database: watched.database.clone(),
             window_s,
             threads: watched.threads,
             requests_seen: self.messages.seen_in_window,
-            started: grown(STARTED, &watched.total_ns, &watched.opened_ns),
-            longest: longest(&watched.total_ns),
+            started: growth(STARTED, &watched.total_ns, &watched.opened_ns),
+            longest: longest_waits(&watched.total_ns),
             clients: clients.iter().filter(|c| c.database == *index).map(|c| c.pid).collect(),
             retransmits: retransmits(watched.pid),
             counted_s: None,
@@ -262,12 +265,12 @@ impl Threads {
         let (cost_now_s, runs_now) = (self.cost_s(), Runs::of(&self.bpf));
         let end_ns = self.take(since_ns)?;
         let traced_s = (end_ns - since_ns) as f64 / 1e9;
-        let pause = self.pace.pause_ns(traced_s, grown_by(cost_s, cost_now_s), self.pausing_s);
+        let pause = self.budget.pause_ns(traced_s, grown_by(cost_s, cost_now_s), self.pausing_s);
         self.slice = Slice::Traced { since_ns: end_ns, cost_s: cost_now_s, runs: runs_now };
-        if !go_on || self.begins_anew()? {
-            self.pace.owe(Duration::from_nanos(pause));
+        if !go_on || self.restart_window()? {
+            self.budget.owe(Duration::from_nanos(pause));
         } else if pause > 0 {
-            self.pause(pause, &runs_now.often(runs, traced_s))?;
+            self.pause(pause, &runs_now.ran_often(runs, traced_s))?;
             self.pausing_s = self.resuming_s + own_cpu_s() - begun_s;
         } else if self.sampling != Sampling::Throughout {
             self.bpf.detach(&[samples::SAMPLER]);
@@ -292,14 +295,14 @@ impl Threads {
         Ok(())
     }
 
-    /// Pauses at once, until [`rested`](Self::rested) is called.
-    pub fn rest(&mut self) {
+    /// Pauses at once, until [`resume_after`](Self::resume_after) is called.
+    pub fn suspend(&mut self) {
         let ended = self.end_slice(false);
         let paused = match self.slice {
-            Slice::Traced { .. } => self.pause(0, &frequent_events::HOT),
+            Slice::Traced { .. } => self.pause(0, &frequent_events::FREQUENT),
             Slice::Unopened | Slice::Pause { .. } => {
                 // What ran seldom so far may run often by and by.
-                self.bpf.detach(&frequent_events::HOT);
+                self.bpf.detach(&frequent_events::FREQUENT);
                 Ok(())
             }
         };
@@ -307,7 +310,7 @@ impl Threads {
     }
 
     /// A pause that was longer by so much is over when it would have been.
-    pub fn rested(&mut self, slept: Duration) {
+    pub fn resume_after(&mut self, slept: Duration) {
         if let Slice::Pause { until_ns, .. } = &mut self.slice {
             *until_ns += slept.as_nanos() as u64;
         }
@@ -317,9 +320,9 @@ impl Threads {
         let begun_s = own_cpu_s();
         // What ran in the pause was to be seldom, but nobody looked.
         if let Slice::Pause { cost_s, .. } = self.slice {
-            self.pace.charge(grown_by(cost_s, self.cost_s()).unwrap_or_default());
+            self.budget.charge(grown_by(cost_s, self.cost_s()).unwrap_or_default());
         }
-        let mut detached = frequent_events::detached(&self.bpf);
+        let mut detached = frequent_events::detached_functions(&self.bpf);
         detached.retain(|name| self.messages.seen || !MESSAGES.contains(name));
         let again = |program: &ProgramMut| detached.iter().any(|name| program.name() == *name);
         self.bpf.attach(again, PROGRAM.optional)?;
@@ -359,18 +362,18 @@ impl Threads {
         for (index, watched) in &mut self.watched {
             let total = totals.lookup(&index.to_ne_bytes(), MapFlags::ANY)?.unwrap_or_default();
             let total = numbers(&total);
-            let paused_s = watched.stand_for(half_s);
+            let paused_s = watched.add_pause(half_s);
             let before = &watched.total_ns;
             watched.slices.push(activity::Slice {
                 traced_s,
                 stands_for_s: Some(traced_s + paused_s),
-                spent: spent(&total, before),
-                connecting_s: Seconds::from_ns(grown(CONNECTING, &total, before)),
-                first_s: Seconds::from_ns(grown(FIRST, &total, before)),
-                hung_s: Some(hung(&total, before)),
+                spent: times_spent(&total, before),
+                connecting_s: Seconds::from_ns(growth(CONNECTING, &total, before)),
+                first_s: Seconds::from_ns(growth(FIRST, &total, before)),
+                hung_s: Some(hang_time(&total, before)),
                 sampled: self.samples.map(|per_s| {
                     let data = self.places.data && watched.data_known;
-                    sampled(&total, before, per_s, Places { data, ..self.places })
+                    samples_between(&total, before, per_s, Places { data, ..self.places })
                 }),
             });
             watched.total_ns = total;

@@ -1,6 +1,6 @@
 //! Facts of the host and of a database in words: one place for both kinds of report.
 
-use crate::format::{THIN, bytes, count, counted, known, seconds};
+use crate::format::{THIN, bytes, count, count_of, seconds, value_or_why};
 use untax_core::check::{Checked, TimeShares};
 use untax_core::database::{HugePageUse, Model, Settings};
 use untax_core::host::{
@@ -21,31 +21,34 @@ fn fact(name: &'static str, value: Reading<String>) -> Fact {
     Fact { name, value }
 }
 
-fn said<T>(reading: &Reading<T>, f: impl FnOnce(&T) -> String) -> Reading<String> {
+fn map_text<T>(reading: &Reading<T>, f: impl FnOnce(&T) -> String) -> Reading<String> {
     reading.as_ref().map(f)
 }
 
 /// Everything known of the host, for a table.
 pub fn host(host: &HostFacts) -> Vec<Fact> {
     vec![
-        fact("Processor", said(&host.cpu, cpu_in_full)),
+        fact("Processor", map_text(&host.cpu, cpu_in_full)),
         fact("Hardware counters", host.cpu.as_ref().and_then(|cpu| cpu.pmu.clone())),
-        fact("TLB", said(&host.tlb, |tlb| join(tlb.iter().map(tlb_line)))),
+        fact("TLB", map_text(&host.tlb, |tlb| join(tlb.iter().map(tlb_line)))),
         fact("TLB reach", reach_of_all(host)),
-        fact("Base page", said(&host.base_page_bytes, |b| bytes(*b))),
-        fact("Page sizes", said(&host.page_sizes_bytes, |all| join(all.iter().map(|b| bytes(*b))))),
-        fact("Huge-page pools", said(&host.hugepages, |pools| pools_in_full(pools))),
-        fact("Transparent huge pages", said(&host.thp, thp_in_full)),
-        fact("Memory", said(&host.memory, memory_in_full)),
-        fact("NUMA", said(&host.numa, |nodes| join(nodes.iter().map(node)))),
-        fact("Kernel", said(&host.kernel, |k| format!("{} ({})", k.release, k.arch))),
+        fact("Base page", map_text(&host.base_page_bytes, |b| bytes(*b))),
+        fact(
+            "Page sizes",
+            map_text(&host.page_sizes_bytes, |all| join(all.iter().map(|b| bytes(*b)))),
+        ),
+        fact("Huge-page pools", map_text(&host.hugepages, |pools| pools_in_full(pools))),
+        fact("Transparent huge pages", map_text(&host.thp, thp_in_full)),
+        fact("Memory", map_text(&host.memory, memory_in_full)),
+        fact("NUMA", map_text(&host.numa, |nodes| join(nodes.iter().map(node)))),
+        fact("Kernel", map_text(&host.kernel, |k| format!("{} ({})", k.release, k.arch))),
         fact("Boot parameters", host.kernel.as_ref().and_then(parameters)),
-        fact("Distribution", said(&host.distribution, distribution)),
+        fact("Distribution", map_text(&host.distribution, distribution)),
         fact("Virtualisation", host.virtualization.clone()),
         fact(
             "Control groups",
             host.cgroup_version.as_ref().and_then(|version| {
-                said(&host.cgroup, |c| {
+                map_text(&host.cgroup, |c| {
                     let counted =
                         if c.memory_hugetlb_accounting { "count" } else { "do not count" };
                     format!("{version}; huge pages {counted} in memory limits")
@@ -58,22 +61,22 @@ pub fn host(host: &HostFacts) -> Vec<Fact> {
 /// The host in one line's worth of segments.
 pub fn host_line(host: &HostFacts) -> Vec<String> {
     let mut line = vec![
-        known(&host.cpu, |c| short_model(&c.model)),
-        known(&host.cpu, |c| counted(c.logical.into(), "CPU")),
-        known(&host.memory, |m| bytes(m.total_bytes)),
-        format!("kernel{THIN}{}", known(&host.kernel, |k| k.release.clone())),
+        value_or_why(&host.cpu, |c| short_model(&c.model)),
+        value_or_why(&host.cpu, |c| count_of(c.logical.into(), "CPU")),
+        value_or_why(&host.memory, |m| bytes(m.total_bytes)),
+        format!("kernel{THIN}{}", value_or_why(&host.kernel, |k| k.release.clone())),
     ];
     line.extend(host.virtualization.value().filter(|v| *v != "none").cloned());
     line.dedup();
     let reach = reach_of_all(host);
-    line.push(format!("TLB reach {}", known(&reach, Clone::clone)));
+    line.push(format!("TLB reach {}", value_or_why(&reach, Clone::clone)));
     match &host.hugepages {
         Reading::Present(pools) => {
             line.extend(pools.iter().filter(|p| p.node.is_none()).map(pool_in_short));
         }
         _ => line.push("huge-page pools not known".to_owned()),
     }
-    line.push(format!("THP {}", known(&host.thp, |t| t.enabled.clone())));
+    line.push(format!("THP {}", value_or_why(&host.thp, |t| t.enabled.clone())));
     line
 }
 
@@ -84,15 +87,15 @@ pub fn database(db: &Checked) -> Vec<Fact> {
         fact("Main process", Reading::Present(format!("pid {}", db.pid))),
         fact("Serves clients by", Reading::Present(model(db.model).to_owned())),
         fact("Processes", Reading::Present(count(db.processes.into()))),
-        fact("Connections", said(&db.connections, |n| count((*n).into()))),
-        fact("Shared memory", said(&memory.shared_bytes, |b| bytes(*b))),
-        fact("On pages of", said(&memory.page_size_bytes, |b| bytes(*b))),
-        fact("Page tables", said(&memory.page_table_bytes, |b| bytes(*b))),
-        fact("Resident", said(&memory.resident_bytes, |b| bytes(*b))),
-        fact("From a huge-page pool", said(&memory.hugetlb_bytes, |b| bytes(*b))),
-        fact("Transparent huge pages", said(&memory.anon_huge_bytes, |b| bytes(*b))),
-        fact("Huge pages asked for", said(&db.huge_pages, huge_pages)),
-        fact("Settings read from", said(&db.settings, settings_source)),
+        fact("Connections", map_text(&db.connections, |n| count((*n).into()))),
+        fact("Shared memory", map_text(&memory.shared_bytes, |b| bytes(*b))),
+        fact("On pages of", map_text(&memory.page_size_bytes, |b| bytes(*b))),
+        fact("Page tables", map_text(&memory.page_table_bytes, |b| bytes(*b))),
+        fact("Resident", map_text(&memory.resident_bytes, |b| bytes(*b))),
+        fact("From a huge-page pool", map_text(&memory.hugetlb_bytes, |b| bytes(*b))),
+        fact("Transparent huge pages", map_text(&memory.anon_huge_bytes, |b| bytes(*b))),
+        fact("Huge pages asked for", map_text(&db.huge_pages, huge_pages)),
+        fact("Settings read from", map_text(&db.settings, settings_source)),
     ];
     if let Some(container) = &db.container {
         let named = format!("{} ({})", container.id, container.runtime);
@@ -117,7 +120,7 @@ pub fn database_line(db: &Checked) -> Vec<String> {
         line.push(format!("container {id}"));
     }
     line.push(match &db.connections {
-        Reading::Present(n) => counted((*n).into(), "connection"),
+        Reading::Present(n) => count_of((*n).into(), "connection"),
         _ => "connections not known".to_owned(),
     });
     if db.processes > 1 {
@@ -194,9 +197,9 @@ pub fn short_model(model: &str) -> String {
 }
 
 fn cpu_in_full(cpu: &Cpu) -> String {
-    let mut parts = vec![short_model(&cpu.model), counted(cpu.logical.into(), "CPU")];
-    parts.extend(cpu.cores.value().map(|n| counted((*n).into(), "core")));
-    parts.extend(cpu.sockets.value().map(|n| counted((*n).into(), "socket")));
+    let mut parts = vec![short_model(&cpu.model), count_of(cpu.logical.into(), "CPU")];
+    parts.extend(cpu.cores.value().map(|n| count_of((*n).into(), "core")));
+    parts.extend(cpu.sockets.value().map(|n| count_of((*n).into(), "socket")));
     let cache = cpu.last_level_cache_bytes.value();
     parts.extend(cache.map(|b| format!("{} last-level cache", bytes(*b))));
     parts.join(", ")
@@ -235,7 +238,7 @@ fn pool(pool: &Pool) -> String {
     let rest: Vec<_> =
         counts.iter().filter_map(|(w, n)| Some(format!("{} {w}", count(*n.value()?)))).collect();
     let size = bytes(pool.size_bytes);
-    let total = known(&pool.total, |n| counted(*n, "page"));
+    let total = value_or_why(&pool.total, |n| count_of(*n, "page"));
     format!("{size}{place}: {total} ({})", rest.join(", "))
 }
 
@@ -244,9 +247,9 @@ fn pool_in_short(pool: &Pool) -> String {
     match (pool.total.value(), pool.free.value()) {
         (Some(0), _) => format!("{size} pool empty"),
         (Some(total), Some(free)) => {
-            format!("{size} pool {}, {} free", counted(*total, "page"), count(*free))
+            format!("{size} pool {}, {} free", count_of(*total, "page"), count(*free))
         }
-        (Some(total), None) => format!("{size} pool {}", counted(*total, "page")),
+        (Some(total), None) => format!("{size} pool {}", count_of(*total, "page")),
         _ => format!("{size} pool not known"),
     }
 }
@@ -276,12 +279,12 @@ fn memory_in_full(memory: &Memory) -> String {
 }
 
 fn node(node: &NumaNode) -> String {
-    let size = known(&node.total_bytes, |b| bytes(*b));
-    format!("node {}: CPUs {}, {size}", node.node, known(&node.cpus, Clone::clone))
+    let size = value_or_why(&node.total_bytes, |b| bytes(*b));
+    format!("node {}: CPUs {}, {size}", node.node, value_or_why(&node.cpus, Clone::clone))
 }
 
 fn parameters(kernel: &Kernel) -> Reading<String> {
-    said(&kernel.parameters, |all| {
+    map_text(&kernel.parameters, |all| {
         if all.is_empty() {
             "none about memory, CPUs or isolation".to_owned()
         } else {
@@ -291,7 +294,7 @@ fn parameters(kernel: &Kernel) -> Reading<String> {
 }
 
 fn distribution(d: &Distribution) -> String {
-    format!("{}, boot loader {}", d.name, known(&d.boot_loader, Clone::clone))
+    format!("{}, boot loader {}", d.name, value_or_why(&d.boot_loader, Clone::clone))
 }
 
 fn join(parts: impl Iterator<Item = String>) -> String {

@@ -59,7 +59,7 @@ pub fn power(power: &Power) -> String {
         "{} more would be found in {} of such verifications, of {} at this noise",
         percent(power.factor - 1.0),
         percent(power.found),
-        counted(power.pairs.into(), "pair")
+        count_of(power.pairs.into(), "pair")
     )
 }
 
@@ -84,8 +84,8 @@ pub fn count(n: u64) -> String {
     out
 }
 
-/// A count and what is counted, such as `1 connection` or `64 connections`.
-pub fn counted(n: u64, noun: &str) -> String {
+/// A count with its noun, such as `1 connection` or `64 connections`.
+pub fn count_of(n: u64, noun: &str) -> String {
     format!("{}{THIN}{noun}{}", count(n), if n == 1 { "" } else { "s" })
 }
 
@@ -107,13 +107,13 @@ pub fn number(n: f64) -> String {
             format!("{}{}", if n < 0.0 { "−" } else { "" }, count(a.round() as u64))
         }
         a if a >= 100.0 => format!("{n:.0}"),
-        a if a >= 10.0 => trimmed(format!("{n:.1}")),
-        a if a >= 0.01 || a == 0.0 => trimmed(format!("{n:.2}")),
+        a if a >= 10.0 => trim_zeros(format!("{n:.1}")),
+        a if a >= 0.01 || a == 0.0 => trim_zeros(format!("{n:.2}")),
         _ => format!("{n:.1e}"),
     }
 }
 
-fn trimmed(decimal: String) -> String {
+fn trim_zeros(decimal: String) -> String {
     if decimal.contains('.') {
         decimal.trim_end_matches('0').trim_end_matches('.').to_owned()
     } else {
@@ -177,7 +177,7 @@ pub fn page(token: &str) -> String {
 }
 
 /// A reading shown by `f`, or `not known`; the reason is for the caller to place.
-pub fn known<T>(reading: &Reading<T>, f: impl FnOnce(&T) -> String) -> String {
+pub fn value_or_why<T>(reading: &Reading<T>, f: impl FnOnce(&T) -> String) -> String {
     reading.value().map_or_else(|| "not known".to_owned(), f)
 }
 
@@ -245,8 +245,8 @@ mod tests {
     fn digits_are_grouped_from_five_on() {
         let shown = [0, 9999, 10_000, 123_456, 100_000_000].map(|n| plain(&count(n)));
         assert_eq!(shown, ["0", "9999", "10 000", "123 456", "100 000 000"]);
-        assert_eq!(plain(&counted(1, "connection")), "1 connection");
-        assert_eq!(plain(&counted(64, "connection")), "64 connections");
+        assert_eq!(plain(&count_of(1, "connection")), "1 connection");
+        assert_eq!(plain(&count_of(64, "connection")), "64 connections");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What a report says first, in which order, and how it groups what is not known.
 
 use crate::facts;
-use crate::format::{self, counted};
+use crate::format::{self, count_of};
 use std::cmp::Ordering;
 use untax_core::check::{Check, Checked};
 use untax_core::{Finding, Severity, Tax, Unmeasured};
@@ -48,7 +48,7 @@ pub fn platform_tax(db: &Checked) -> String {
 
 /// The answer in one sentence: the page's title.
 pub fn headline(check: &Check) -> String {
-    let Some(dearest) = by_cost(check).first().copied() else {
+    let Some(dearest) = databases_by_cost(check).first().copied() else {
         let lost = "No database was there all through the check";
         return if check.lost_a_database() { lost } else { "No database found on this host" }
             .into();
@@ -60,7 +60,7 @@ pub fn headline(check: &Check) -> String {
             format!("The platform takes {share} of the active time of {name}")
         }
         Cost::NotMeasured => {
-            let causes = counted(dearest.findings.len() as u64, "cause");
+            let causes = count_of(dearest.findings.len() as u64, "cause");
             format!("{causes} found for {name}; what they cost is not measured")
         }
         Cost::NothingFound { blind: 0 } => format!("The platform costs {name} nothing we can see"),
@@ -82,7 +82,7 @@ pub fn without_database(check: &Check) -> &'static [&'static str] {
 }
 
 /// The databases, the dearest first.
-pub fn by_cost(check: &Check) -> Vec<&Checked> {
+pub fn databases_by_cost(check: &Check) -> Vec<&Checked> {
     let worst = |db: &Checked| db.findings.iter().map(|f| f.severity).max();
     let mut databases: Vec<_> = check.databases.iter().collect();
     databases
@@ -91,7 +91,7 @@ pub fn by_cost(check: &Check) -> Vec<&Checked> {
 }
 
 /// Findings, the dearest first; those without a measured tax follow, the gravest first.
-pub fn in_order(findings: &[Finding]) -> Vec<&Finding> {
+pub fn findings_in_order(findings: &[Finding]) -> Vec<&Finding> {
     let mut ordered: Vec<_> = findings.iter().collect();
     ordered
         .sort_by(|a, b| by_share(b.tax.as_ref(), a.tax.as_ref()).then(b.severity.cmp(&a.severity)));
@@ -132,16 +132,16 @@ pub fn severity(severity: Severity) -> &'static str {
 
 /// One reason, and everything that could not be measured because of it.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Blind<'a> {
+pub struct UnmeasuredReason<'a> {
     pub why: &'a str,
     pub rules: Vec<&'a str>,
     /// The databases concerned; empty when it is all of them, or the host.
     pub databases: Vec<&'a str>,
 }
 
-impl Blind<'_> {
+impl UnmeasuredReason<'_> {
     /// The rules and whom they concern.
-    pub fn what(&self) -> String {
+    pub fn rules_concerned(&self) -> String {
         // The reason matters more than the last of many names; --json has all.
         let rules = match &self.rules[..] {
             [first, second, _, _, ..] => {
@@ -157,15 +157,16 @@ impl Blind<'_> {
 }
 
 /// What could not be measured, one entry per reason in order of appearance.
-pub fn unmeasured(check: &Check) -> Vec<Blind<'_>> {
-    let of_databases =
-        by_cost(check).into_iter().flat_map(|db| db.unmeasured.iter().map(|u| (u, Some(&*db.id))));
+pub fn unmeasured(check: &Check) -> Vec<UnmeasuredReason<'_>> {
+    let of_databases = databases_by_cost(check)
+        .into_iter()
+        .flat_map(|db| db.unmeasured.iter().map(|u| (u, Some(&*db.id))));
     let of_host = check.unmeasured.iter().map(|u| (u, None));
-    let mut groups: Vec<Blind<'_>> = Vec::new();
+    let mut groups: Vec<UnmeasuredReason<'_>> = Vec::new();
     for (Unmeasured { rule, why, .. }, database) in of_databases.chain(of_host) {
         let place = groups.iter().position(|g| g.why == why).unwrap_or(groups.len());
         if place == groups.len() {
-            groups.push(Blind { why, rules: Vec::new(), databases: Vec::new() });
+            groups.push(UnmeasuredReason { why, rules: Vec::new(), databases: Vec::new() });
         }
         let group = &mut groups[place];
         if !group.rules.contains(&rule.as_str()) {
@@ -200,7 +201,7 @@ mod tests {
             finding("grave", Severity::High, None),
             finding("dear", Severity::Medium, Some(0.2)),
         ];
-        let order: Vec<_> = in_order(&all).iter().map(|f| f.rule.as_str()).collect();
+        let order: Vec<_> = findings_in_order(&all).iter().map(|f| f.rule.as_str()).collect();
         assert_eq!(order, ["dear", "cheap", "grave", "info"]);
     }
 }

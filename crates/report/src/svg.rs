@@ -239,7 +239,7 @@ fn series(line: &Line, frame: &Frame, shift: f64, write: fn(f64) -> String) -> M
                 @let (x, y) = place(point);
                 g class=[point.hollow.then_some("hollow")] {
                     title {
-                        (line.label) ", " (format::counted(point.x.into(), "connection")) ": "
+                        (line.label) ", " (format::count_of(point.x.into(), "connection")) ": "
                         (write(point.mid)) " (" (write(point.low)) "–" (write(point.high)) ")"
                     }
                     line x1=(n(x)) x2=(n(x)) y1=(n(frame.y(point.low))) y2=(n(frame.y(point.high))) {}

@@ -39,7 +39,7 @@ pub fn shares(time: &TimeShares) -> Option<[f64; 8]> {
 }
 
 /// The parts that are worth a word, the largest first.
-pub fn named(shares: &[f64; 8]) -> Vec<(&'static str, f64)> {
+pub fn largest_parts(shares: &[f64; 8]) -> Vec<(&'static str, f64)> {
     let mut parts: Vec<_> = PARTS.into_iter().zip(*shares).collect();
     parts.retain(|(_, share)| *share >= WORTH);
     parts.sort_by(|a, b| b.1.total_cmp(&a.1));
@@ -48,21 +48,21 @@ pub fn named(shares: &[f64; 8]) -> Vec<(&'static str, f64)> {
 
 /// The same of a database's time; empty when it was not traced or there was none.
 pub fn parts(time: &TimeShares) -> Vec<(&'static str, f64)> {
-    shares(time).as_ref().map(named).unwrap_or_default()
+    shares(time).as_ref().map(largest_parts).unwrap_or_default()
 }
 
 /// The same in words, in segments of a line; where nothing was traced, what tasks of its group or of the
 /// machine waited for.
 pub fn line(db: &Checked) -> Vec<String> {
     if !db.time.active_s.is_present() {
-        return db.pressure.value().map(held_up).unwrap_or_default();
+        return db.pressure.value().map(pressure_segments).unwrap_or_default();
     }
     let parts = parts(&db.time);
     let Some(active) = db.time.active_s.value().filter(|_| !parts.is_empty()) else {
         return Vec::new();
     };
     let part = |(name, share): &(&'static str, f64)| {
-        let within = faulting(&db.time).filter(|_| *name == PARTS[0]).unwrap_or_default();
+        let within = page_fault_share(&db.time).filter(|_| *name == PARTS[0]).unwrap_or_default();
         format!("{} {name}{within}", format::percent(*share))
     };
     let head = format!("{}{THIN}s active", format::number(active.0));
@@ -71,7 +71,7 @@ pub fn line(db: &Checked) -> Vec<String> {
 
 /// What is known of tasks that were held up, others' too; nothing when nothing is. Which group that was,
 /// `--json` says: paths are long.
-fn held_up(pressure: &Pressure) -> Vec<String> {
+fn pressure_segments(pressure: &Pressure) -> Vec<String> {
     let kinds = [
         ("CPU", &pressure.cpu_some),
         ("disks", &pressure.io_some),
@@ -88,7 +88,7 @@ fn held_up(pressure: &Pressure) -> Vec<String> {
 }
 
 /// What of the time on a CPU went into page faults, if that is worth a word.
-fn faulting(time: &TimeShares) -> Option<String> {
+fn page_fault_share(time: &TimeShares) -> Option<String> {
     let share = time.minor_faults_s.value()?.0 / time.active_s.value()?.0;
     (share >= WORTH).then(|| format!(" ({} in page faults)", format::percent(share)))
 }
@@ -109,7 +109,7 @@ mod tests {
             memory_some: Absent("not there".to_owned()),
             memory_full: Absent("not there".to_owned()),
         };
-        let said = |pressure: &Pressure| held_up(pressure).join(" · ").replace(THIN, " ");
+        let said = |pressure: &Pressure| pressure_segments(pressure).join(" · ").replace(THIN, " ");
         let machine = "pressure on any task of the machine: CPU 31 % · disks 0.0 %";
         assert_eq!(said(&pressure), machine);
         pressure.scope = "group /db".to_owned();

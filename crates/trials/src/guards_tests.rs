@@ -11,7 +11,7 @@ fn host(ticks: [u32; 3], files: &[(&str, &str)]) -> Host {
         .with_answer("clock_ticks_per_second", &Reading::Present(100_u64))
         .with_file("/proc/stat", &stat);
     let files = files.iter().fold(record, |record, (path, text)| record.with_file(path, text));
-    Host::replaying(files)
+    Host::from_record(files)
 }
 
 /// The guards of a trial of ten seconds between two hosts.
@@ -57,7 +57,7 @@ fn a_trial_of_few_ticks_does_not_tell_of_steal() {
 
 #[test]
 fn a_machine_that_cannot_be_read_spoils_nothing_and_says_so() {
-    let nothing = Host::replaying(Record::default());
+    let nothing = Host::from_record(Record::default());
     let watch = Watch {
         groups: vec!["/sys/fs/cgroup/load".to_owned()],
         spare: vec![

@@ -150,7 +150,7 @@ fn runner<'a>(
     interrupt: &'a Interrupt,
     jumped_s: &'a Shared<f64>,
 ) -> Runner<'a> {
-    let host = Host::replaying(Record::default());
+    let host = Host::from_record(Record::default());
     let since = Instant::now();
     let read = move |watch: &Watch| {
         let monotonic = since.elapsed();

@@ -34,7 +34,7 @@ struct Captured<'a> {
 
 /// Runs the command.
 pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
-    let (start, end) = (Host::recorded(), Host::recorded());
+    let (start, end) = (Host::recording(), Host::recording());
     let window = observe(args.watching.options()?, state, &start, &end)?.window;
     // Without a window the end was not read: it is the start.
     let (start, mut end) = (start.into_record(), end.into_record());

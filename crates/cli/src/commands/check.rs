@@ -75,7 +75,7 @@ fn watched(args: &Args, state: &State) -> anyhow::Result<Check> {
 
 fn replayed(run: &str, state: &State) -> anyhow::Result<Check> {
     let own = || Reading::Absent("replayed".to_owned());
-    if Capture::is_at(Path::new(run)) {
+    if Capture::is_capture(Path::new(run)) {
         let capture = Capture::open(Path::new(run))?;
         let (window, notes) = untax_pipeline::replay(&capture)?;
         say_all(&notes);

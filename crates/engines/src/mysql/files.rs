@@ -2,8 +2,8 @@
 //! answer. Settings that `SET PERSIST` wrote to `mysqld-auto.cnf` are not read.
 
 use super::options::{self, Line};
-use crate::database_view::Scene;
-use crate::included_files::{Files, Said, Syntax};
+use crate::database_view::DatabaseView;
+use crate::included_files::{Files, Statement, Syntax};
 use crate::settings::{Map, Values};
 use untax_core::Reading::{self, Absent, Present};
 
@@ -15,17 +15,18 @@ const DEFAULT_FILES: [&str; 3] = ["/etc/my.cnf", "/etc/mysql/my.cnf", "/usr/etc/
 const VERSION_FILES: [&str; 2] = ["mariadb_upgrade_info", "mysql_upgrade_info"];
 
 /// The data directory: the server works in it.
-pub(super) fn data_directory(scene: &Scene) -> Reading<String> {
-    scene.directory.clone().map(|path| path.trim_end_matches('/').to_owned())
+pub(super) fn data_directory(view: &DatabaseView) -> Reading<String> {
+    view.directory.clone().map(|path| path.trim_end_matches('/').to_owned())
 }
 
 /// The version in the data directory, which is that of the last upgrade.
-pub(super) fn version(scene: &Scene) -> Reading<String> {
-    data_directory(scene).and_then(|directory| {
+pub(super) fn version(view: &DatabaseView) -> Reading<String> {
+    data_directory(view).and_then(|directory| {
         let mut first: Reading<String> = Absent("no file notes the version".to_owned());
         for name in VERSION_FILES {
             let path = format!("{directory}/{name}");
-            let text = scene.host.kept_inside(scene.pid(), &path, |l| number(l).map(str::to_owned));
+            let text =
+                view.host.filter_lines_inside(view.pid(), &path, |l| number(l).map(str::to_owned));
             match text.parse(&path, |text| number(text).map(str::to_owned)) {
                 Present(version) => return Present(version),
                 Absent(_) => {}
@@ -43,12 +44,12 @@ pub(super) fn number(text: &str) -> Option<&str> {
     number.starts_with(|c: char| c.is_ascii_digit()).then_some(number)
 }
 
-pub(super) fn settings(scene: &Scene) -> Values {
-    let version = version(scene).into_value();
-    let mariadb = super::product(scene) == "MariaDB";
+pub(super) fn settings(view: &DatabaseView) -> Values {
+    let version = version(view).into_value();
+    let mariadb = super::product(view) == "MariaDB";
     let reads = |group: &str| options::is_read(group, mariadb, version.as_deref());
-    let mut files = Files::new(scene, OptionFiles(reads));
-    let arguments = scene.arguments();
+    let mut files = Files::new(view, OptionFiles(reads));
+    let arguments = view.arguments();
     let given = |name: &str| {
         let value = |a: &String| Some(a.strip_prefix(name)?.strip_prefix('=')?.to_owned());
         arguments.iter().find_map(value)
@@ -65,10 +66,10 @@ pub(super) fn settings(scene: &Scene) -> Values {
             }
         }
     }
-    let mut values = files.found();
+    let mut values = files.into_values();
     values.settings.extend(from_arguments(arguments));
-    if let gap @ (Reading::Denied(_) | Reading::Failed(_)) = &scene.main.arguments {
-        values.missing(gap.clone());
+    if let gap @ (Reading::Denied(_) | Reading::Failed(_)) = &view.main.arguments {
+        values.note_gap(gap.clone());
     }
     values.default_of("large_pages", "OFF");
     values
@@ -91,18 +92,18 @@ impl<R: Fn(&str) -> bool> Syntax for OptionFiles<R> {
         options::keep(line)
     }
 
-    fn said(&self, _path: &str, text: &str) -> Vec<Said> {
+    fn statements(&self, _path: &str, text: &str) -> Vec<Statement> {
         let mut ours = false;
-        let said = |line| match line {
+        let statement = |line| match line {
             Line::Group(group) => {
                 ours = self.0(&group);
                 None
             }
-            Line::Include(path) => Some(Said::Include(path)),
-            Line::IncludeDirectory(path) => Some(Said::IncludeDirectory(path)),
-            Line::Option(name, value) => ours.then_some(Said::Setting(name, value)),
+            Line::Include(path) => Some(Statement::Include(path)),
+            Line::IncludeDirectory(path) => Some(Statement::IncludeDirectory(path)),
+            Line::Option(name, value) => ours.then_some(Statement::Setting(name, value)),
         };
-        text.lines().filter_map(options::parse).filter_map(said).collect()
+        text.lines().filter_map(options::parse).filter_map(statement).collect()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::{COUNTER, files, options};
 use crate::answer::{Answer, converse};
-use crate::connect::{Door, Hints};
+use crate::connect::{Endpoint, Hints};
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Error, OptsBuilder};
 use std::collections::BTreeMap;
@@ -33,12 +33,12 @@ const COUNTS: [&str; 9] = [
 /// `ER_ACCESS_DENIED_ERROR` and relatives: another user may fare better.
 const REFUSALS: [u16; 5] = [1044, 1045, 1130, 1227, 1698];
 
-pub(super) fn ask(door: &Door) -> Reading<Answer> {
-    let Some(path) = door.entry.unix_path() else {
+pub(super) fn ask(endpoint: &Endpoint) -> Reading<Answer> {
+    let Some(path) = endpoint.entry.unix_path() else {
         return Absent("the server listens on no local socket".to_owned());
     };
     converse(async {
-        match talk(&path, &door.user).await {
+        match talk(&path, &endpoint.user).await {
             Ok(answer) => Present(answer),
             Err(error) => words(&error),
         }

@@ -31,7 +31,7 @@ const STATEMENT: &str = "SELECT (extract(epoch FROM clock_timestamp() - transact
     ::bigint FROM pg_catalog.pg_class WHERE oid = 1259";
 
 /// Whether a server has so many backends that their caches matter.
-pub(super) fn is_worth_a_look(backends: u64) -> bool {
+pub(super) fn has_enough_backends(backends: u64) -> bool {
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     backends >= WORTH_EACH_CPU * cpus as u64
 }
@@ -42,7 +42,7 @@ const UNDISTURBED: f64 = 0.25;
 
 /// Nanoseconds of the statement for the first and the third time, as far as nobody disturbed it; nothing
 /// when there was no time for enough of them.
-pub(super) async fn look(client: &Client) -> BTreeMap<String, u64> {
+pub(super) async fn time_statements(client: &Client) -> BTreeMap<String, u64> {
     let (mut cold, mut warm) = (Vec::new(), Vec::new());
     let Ok(statement) = client.prepare(STATEMENT).await else { return BTreeMap::new() };
     let ask = || client.query_one(&statement, &[]);

@@ -1,8 +1,8 @@
 //! What PostgreSQL's files and command line tell when the server does not answer.
 
 use super::conf;
-use crate::database_view::Scene;
-use crate::included_files::{Files, Said, Syntax};
+use crate::database_view::DatabaseView;
+use crate::included_files::{Files, Statement, Syntax};
 use crate::settings::{Map, Values};
 use untax_core::Reading::{self, Present};
 
@@ -15,43 +15,43 @@ const SHORT: [(&str, &str); 4] = [
 ];
 
 /// The data directory: the postmaster works in it.
-pub(super) fn data_directory(scene: &Scene) -> Reading<String> {
-    scene.directory.clone()
+pub(super) fn data_directory(view: &DatabaseView) -> Reading<String> {
+    view.directory.clone()
 }
 
 /// The major version that made the data directory.
-pub(super) fn version(scene: &Scene) -> Reading<String> {
-    data_directory(scene).and_then(|directory| {
+pub(super) fn version(view: &DatabaseView) -> Reading<String> {
+    data_directory(view).and_then(|directory| {
         let path = format!("{directory}/PG_VERSION");
         let keep = |line: &str| line.parse::<f64>().is_ok().then(|| line.to_owned());
-        let text = scene.host.kept_inside(scene.pid(), &path, keep);
+        let text = view.host.filter_lines_inside(view.pid(), &path, keep);
         text.parse(&path, |text| text.lines().next().map(str::to_owned))
     })
 }
 
 /// Settings as the server reads them: its configuration file and what that includes, then
 /// `postgresql.auto.conf`, then the command line.
-pub(super) fn settings(scene: &Scene) -> Values {
-    let mut files = Files::new(scene, Configuration);
-    let arguments = from_arguments(scene.arguments());
-    let directory = data_directory(scene);
-    let given = arguments.get("config_file").cloned().or_else(|| given_directory(scene));
+pub(super) fn settings(view: &DatabaseView) -> Values {
+    let mut files = Files::new(view, Configuration);
+    let arguments = from_arguments(view.arguments());
+    let directory = data_directory(view);
+    let given = arguments.get("config_file").cloned().or_else(|| given_directory(view));
     let main = match (given, &directory) {
         (Some(path), _) if path.starts_with('/') => Present(path),
         (_, directory) => directory.as_ref().map(|d| format!("{d}/postgresql.conf")),
     };
     match main {
         Present(path) => files.read(&path),
-        gap => files.missing(gap),
+        gap => files.note_gap(gap),
     }
     if let Present(directory) = &directory {
         files.read_if_exists(&format!("{directory}/postgresql.auto.conf"));
     }
-    let mut values = files.found();
+    let mut values = files.into_values();
     values.settings.extend(arguments);
     values.settings.retain(|name, _| conf::KEPT.contains(&name.as_str()));
-    if let gap @ (Reading::Denied(_) | Reading::Failed(_)) = &scene.main.arguments {
-        values.missing(gap.clone());
+    if let gap @ (Reading::Denied(_) | Reading::Failed(_)) = &view.main.arguments {
+        values.note_gap(gap.clone());
     }
     // The default of every version that has the setting.
     values.default_of("huge_pages", "try");
@@ -59,8 +59,8 @@ pub(super) fn settings(scene: &Scene) -> Values {
 }
 
 /// `-D` names the directory of the configuration, which is not always that of the data.
-fn given_directory(scene: &Scene) -> Option<String> {
-    let arguments = scene.arguments();
+fn given_directory(view: &DatabaseView) -> Option<String> {
+    let arguments = view.arguments();
     let at = arguments.iter().position(|a| a.starts_with("-D"))?;
     let directory = match arguments[at].strip_prefix("-D")? {
         "" => arguments.get(at + 1)?,
@@ -104,20 +104,20 @@ impl Syntax for Configuration {
         conf::keep(line)
     }
 
-    fn said(&self, path: &str, text: &str) -> Vec<Said> {
+    fn statements(&self, path: &str, text: &str) -> Vec<Statement> {
         let directory = path.rsplit_once('/').map_or("", |(directory, _)| directory);
-        let said = |(name, value): (String, String)| {
+        let statement = |(name, value): (String, String)| {
             let beside = || {
                 if value.starts_with('/') { value.clone() } else { format!("{directory}/{value}") }
             };
             match name.as_str() {
-                "include" => Said::Include(beside()),
-                "include_if_exists" => Said::IncludeIfExists(beside()),
-                "include_dir" => Said::IncludeDirectory(beside()),
-                _ => Said::Setting(name, value),
+                "include" => Statement::Include(beside()),
+                "include_if_exists" => Statement::IncludeIfExists(beside()),
+                "include_dir" => Statement::IncludeDirectory(beside()),
+                _ => Statement::Setting(name, value),
             }
         };
-        text.lines().filter_map(conf::parse).map(said).collect()
+        text.lines().filter_map(conf::parse).map(statement).collect()
     }
 }
 

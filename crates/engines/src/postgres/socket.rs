@@ -2,7 +2,7 @@
 
 use super::{cold_caches, conf};
 use crate::answer::{Answer, converse};
-use crate::connect::{Door, Entry, Hints};
+use crate::connect::{Endpoint, Entry, Hints};
 use futures_util::future::join_all;
 use std::collections::BTreeMap;
 use tokio::net::{TcpStream, UnixStream};
@@ -19,12 +19,12 @@ const SUPERUSER: &str = "postgres";
 /// For this session only: never long, never changing anything.
 const OPTIONS: &str = "-c statement_timeout=2000 -c default_transaction_read_only=on";
 
-pub(super) fn ask(door: &Door) -> Reading<Answer> {
+pub(super) fn ask(endpoint: &Endpoint) -> Reading<Answer> {
     converse(async {
         let mut refused = None;
-        for role in [door.user.as_str(), SUPERUSER] {
-            for database in door.hints.busiest.as_deref().into_iter().chain(DATABASES) {
-                match connect(door, role, database).await {
+        for role in [endpoint.user.as_str(), SUPERUSER] {
+            for database in endpoint.hints.busiest.as_deref().into_iter().chain(DATABASES) {
+                match connect(endpoint, role, database).await {
                     Ok(answer) => return Present(answer),
                     Err(error) => {
                         let refusal = words(&error);
@@ -41,8 +41,8 @@ pub(super) fn ask(door: &Door) -> Reading<Answer> {
     })
 }
 
-async fn connect(door: &Door, role: &str, database: &str) -> Result<Answer, Refusal> {
-    let entry = &door.entry;
+async fn connect(endpoint: &Endpoint, role: &str, database: &str) -> Result<Answer, Refusal> {
+    let entry = &endpoint.entry;
     let (client, version) = open(entry, role, database).await?;
     let names = conf::KEPT.join("','");
     let settings = format!(
@@ -83,9 +83,9 @@ async fn connect(door: &Door, role: &str, database: &str) -> Result<Answer, Refu
         }
     }
     let many =
-        counts.get("backends").is_some_and(|backends| cold_caches::is_worth_a_look(*backends));
-    if door.timing && many {
-        counts.extend(cold_caches::look(&client).await);
+        counts.get("backends").is_some_and(|backends| cold_caches::has_enough_backends(*backends));
+    if endpoint.timing && many {
+        counts.extend(cold_caches::time_statements(&client).await);
     }
     let hints = Hints { busiest, listening: None };
     Ok(Answer { version, product: None, connections: None, accesses, counts, settings, hints })

@@ -43,14 +43,14 @@ pub fn kind(title: &str) -> Option<Kind> {
 
 /// Whether it waits for other processes of its server to give it work, however long that takes: the one
 /// that applies a primary's log (version 16 and later), and workers that read for others (18).
-pub fn is_aside(title: &str) -> bool {
+pub fn is_fed_by_peers(title: &str) -> bool {
     let own = title.strip_prefix(PREFIX).filter(|_| kind(title) == Some(Kind::Auxiliary));
     let named = own.map(|rest| rest.split_once(": ").map_or(rest, |(_cluster, rest)| rest));
     named.is_some_and(|named| ["startup", "io worker "].iter().any(|work| named.starts_with(work)))
 }
 
 /// Whether it waits for requests of a client, whatever it does now.
-pub fn is_asked(title: &str) -> bool {
+pub fn serves_client(title: &str) -> bool {
     kind(title) == Some(Kind::Client)
 }
 
@@ -109,17 +109,17 @@ mod tests {
     #[test]
     fn who_waits_for_its_servers_work_is_told_from_who_waits_for_locks() {
         for title in ["startup recovering 0000000100000003", "15/main: startup ", "io worker 2"] {
-            assert!(is_aside(&format!("postgres: {title}")), "{title}");
+            assert!(is_fed_by_peers(&format!("postgres: {title}")), "{title}");
         }
         for title in ["startup shop [local] idle", "parallel worker for PID 4711 ", "walwriter "] {
-            assert!(!is_aside(&format!("postgres: {title}")), "{title}");
+            assert!(!is_fed_by_peers(&format!("postgres: {title}")), "{title}");
         }
-        assert!(!is_aside("startup"));
+        assert!(!is_fed_by_peers("startup"));
     }
 
     #[test]
     fn only_clients_ask_and_only_their_processes_are_asked() {
-        let asked = |title: &str| is_asked(&format!("postgres: {title}"));
+        let asked = |title: &str| serves_client(&format!("postgres: {title}"));
         for title in ["startup shop [local] idle", "15/main: ann shop 10.0.0.2(4444) COMMIT"] {
             assert!(asked(title), "{title}");
         }

@@ -2,7 +2,7 @@
 //! not answer.
 
 use super::conf;
-use crate::database_view::Scene;
+use crate::database_view::DatabaseView;
 use crate::settings::{Map, Values};
 use untax_core::Reading::{self, Absent, Present};
 
@@ -26,62 +26,62 @@ const PLACES: [&str; 9] = [
     "/usr/local/etc/valkey/valkey.conf",
 ];
 
-pub(super) fn settings(scene: &Scene) -> Values {
-    let arguments = scene.arguments();
+pub(super) fn settings(view: &DatabaseView) -> Values {
+    let arguments = view.arguments();
     let mut values = Values::default();
     let given = arguments.get(1).filter(|a| !a.starts_with('-'));
     match given {
-        Some(path) => match absolute(scene, path).and_then(|path| file(scene, &path, 0)) {
+        Some(path) => match absolute(view, path).and_then(|path| file(view, &path, 0)) {
             Present(map) => {
                 values.from_files = true;
                 values.settings = map;
             }
-            gap => values.missing(gap),
+            gap => values.note_gap(gap),
         },
-        None => search(scene, &mut values),
+        None => search(view, &mut values),
     }
     values.settings.extend(from_arguments(arguments));
     values.settings.remove("include");
-    if let gap @ (Reading::Denied(_) | Reading::Failed(_)) = &scene.main.arguments {
-        values.missing(gap.clone());
+    if let gap @ (Reading::Denied(_) | Reading::Failed(_)) = &view.main.arguments {
+        values.note_gap(gap.clone());
     }
     values
 }
 
 /// Looks in the usual places for the file that names this server's port. Another server's file is
 /// worse than none.
-fn search(scene: &Scene, values: &mut Values) {
-    let port = super::port_in_title(scene).into_value().unwrap_or(DEFAULT_PORT).to_string();
+fn search(view: &DatabaseView, values: &mut Values) {
+    let port = super::port_in_title(view).into_value().unwrap_or(DEFAULT_PORT).to_string();
     for place in PLACES {
         let path = place.replace("{port}", &port);
-        match file(scene, &path, 0) {
+        match file(view, &path, 0) {
             Present(map) if map.get("port").is_none_or(|p| *p == port) => {
                 values.from_files = true;
                 values.settings = map;
                 return;
             }
             Present(_) | Absent(_) => {}
-            gap => values.missing(gap),
+            gap => values.note_gap(gap),
         }
     }
-    values.missing::<()>(Absent(format!("no configuration file for port {port} was found")));
+    values.note_gap::<()>(Absent(format!("no configuration file for port {port} was found")));
 }
 
-fn absolute(scene: &Scene, path: &str) -> Reading<String> {
+fn absolute(view: &DatabaseView, path: &str) -> Reading<String> {
     // The server changes to its data directory after it has read the file, so a relative path
     // leads nowhere.
     if path.starts_with('/') {
         return Present(path.to_owned());
     }
-    Absent(format!("where {path} lies is not known (process {})", scene.pid()))
+    Absent(format!("where {path} lies is not known (process {})", view.pid()))
 }
 
-fn file(scene: &Scene, path: &str, depth: usize) -> Reading<Map> {
-    scene.host.kept_inside(scene.pid(), path, conf::keep).map(|text| {
+fn file(view: &DatabaseView, path: &str, depth: usize) -> Reading<Map> {
+    view.host.filter_lines_inside(view.pid(), path, conf::keep).map(|text| {
         let mut map = Map::new();
         for (name, value) in text.lines().filter_map(conf::parse) {
             if name == "include" && depth < MOST_DEPTH {
-                let included = file(scene, &value, depth + 1);
+                let included = file(view, &value, depth + 1);
                 map.extend(included.into_value().unwrap_or_default());
             } else {
                 map.insert(name, value);

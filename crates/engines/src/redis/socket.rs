@@ -2,7 +2,7 @@
 
 use super::{COUNTER, conf};
 use crate::answer::{Answer, converse};
-use crate::connect::{Door, Entry, Hints};
+use crate::connect::{Endpoint, Entry, Hints};
 use redis::aio::MultiplexedConnection;
 use redis::{
     AsyncConnectionConfig, ErrorKind, RedisConnectionInfo, RedisError, RedisResult, ServerErrorKind,
@@ -26,11 +26,11 @@ const KEPT_INFO: [&str; 6] = [
 const COUNTS: [&str; 3] =
     ["total_connections_received", "total_commands_processed", "total_reads_processed"];
 
-pub(super) fn ask(door: &Door) -> Reading<Answer> {
+pub(super) fn ask(endpoint: &Endpoint) -> Reading<Answer> {
     converse(async {
-        let answer = match &door.entry {
+        let answer = match &endpoint.entry {
             Entry::Unix(_) => {
-                let path = door.entry.unix_path().unwrap_or_default();
+                let path = endpoint.entry.unix_path().unwrap_or_default();
                 match UnixStream::connect(path).await {
                     Ok(stream) => talk(stream).await,
                     Err(error) => return unreachable(&error),

@@ -121,7 +121,7 @@ impl Made {
                 record = record.with_file(&path, &text);
             }
         }
-        let host = Host::replaying(record);
+        let host = Host::from_record(record);
         let mut facts = facts::read_all(&host);
         facts.base_page_bytes = Reading::Present(Bytes::KIB_4);
         change(&mut facts);

@@ -2,7 +2,7 @@
 
 use super::schema::{PagesBench, Ratio};
 use untax_core::bench::RatioVerdict;
-use untax_report::format::{self, THIN, counted, page};
+use untax_report::format::{self, THIN, count_of, page};
 
 /// The answer of a page-size bench in one sentence.
 pub(super) fn headline(bench: &PagesBench) -> String {
@@ -56,7 +56,7 @@ pub(super) fn noise(bench: &PagesBench) -> String {
     format!(
         "±{}: 95{THIN}% of medians stray less by chance, judged by {} of one and the same cell",
         format::percent(bench.noise.floor),
-        counted(pairs as u64, "pair")
+        count_of(pairs as u64, "pair")
     )
 }
 
@@ -67,7 +67,7 @@ pub(super) fn conditions(bench: &PagesBench) -> Vec<String> {
         rows(bench),
         format!("{} access", bench.access),
         format!("one {} per connection", bench.model),
-        format!("{} of {} per cell", counted(trials as u64, "trial"), seconds(bench.trial_s)),
+        format!("{} of {} per cell", count_of(trials as u64, "trial"), seconds(bench.trial_s)),
     ]
 }
 

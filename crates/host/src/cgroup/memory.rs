@@ -11,7 +11,7 @@ use untax_core::host::CgroupLayout;
 
 /// Every group that limits memory, nearest first; none when no group does. One whose limit cannot be
 /// read may limit it.
-pub(super) fn limited(
+pub(super) fn limited_groups(
     host: &Host,
     layout: &CgroupLayout,
     paths: &BTreeMap<String, String>,

@@ -92,7 +92,7 @@ fn v1_counts(host: &Host, directory: &str, _leaf: bool, page_bytes: u64) -> Opti
         at_limit: at_limit.trim().parse().ok()?,
         taken_pages: taken,
         pages_each: (pages / pieces).clamp(1.0, MOST_PAGES_EACH),
-        read_again_pages: told(read_again),
+        read_again_pages: pages_or_gap(read_again),
         stalled_s: Absent("control groups of version 1 do not count it".to_owned()),
     })
 }
@@ -107,14 +107,14 @@ fn v2_counts(host: &Host, directory: &str, leaf: bool, page_bytes: u64) -> Optio
     let usage: u64 = host.text(&file("current")).into_value()?.trim().parse().ok()?;
     let [reclaimed, read_again] = stat(host, directory, ["pgsteal", READ_AGAIN])?;
     let taken = reclaimed?.saturating_add(usage / page_bytes.max(1));
-    let stalled_s = pressure::stalled(host, &file("pressure")).map(|stalled| stalled.some_s);
+    let stalled_s = pressure::read_stalls(host, &file("pressure")).map(|stalled| stalled.some_s);
     let own = |count: u64| if leaf { count } else { 0 };
     Some(GroupMemory {
         cgroup: String::new(),
         at_limit,
         taken_pages: own(taken),
         pages_each: 1.0,
-        read_again_pages: told(read_again).map(own),
+        read_again_pages: pages_or_gap(read_again).map(own),
         stalled_s,
     })
 }
@@ -123,7 +123,7 @@ fn v2_counts(host: &Host, directory: &str, leaf: bool, page_bytes: u64) -> Optio
 /// 5.9, of v1 since 6.1.
 const READ_AGAIN: &str = "workingset_refault_file";
 
-fn told(read_again: Option<u64>) -> Reading<u64> {
+fn pages_or_gap(read_again: Option<u64>) -> Reading<u64> {
     match read_again {
         Some(pages) => Present(pages),
         None => Absent(format!("memory.stat has no {READ_AGAIN}; kernels since 6.1 have")),
@@ -137,7 +137,7 @@ fn stat<const N: usize>(
     names: [&str; N],
 ) -> Option<[Option<u64>; N]> {
     let keep = |line: &str| names.iter().any(|n| line.starts_with(n)).then(|| line.to_owned());
-    let text = host.kept(&format!("{directory}/memory.stat"), keep).into_value()?;
+    let text = host.filter_lines(&format!("{directory}/memory.stat"), keep).into_value()?;
     Some(names.map(|name| number_after(&text, name)))
 }
 
@@ -152,7 +152,7 @@ mod tests {
         let with = |record: Record, (path, text): &(&str, &str)| {
             record.with_file(&format!("/sys/fs/cgroup/{path}"), text)
         };
-        let host = Host::replaying(files.iter().fold(record, with));
+        let host = Host::from_record(files.iter().fold(record, with));
         let layout = facts::read_all(&host).cgroup.into_value().unwrap();
         memory_of_all(&host, &layout, 4096)
     }

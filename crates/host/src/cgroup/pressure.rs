@@ -8,7 +8,7 @@ use untax_core::host::CgroupLayout;
 use untax_core::pressure::GroupStalls;
 
 /// The stalls of the nearest group that counts any: version 2 can be told not to, group by group.
-pub(super) fn nearest(
+pub(super) fn nearest_stalls(
     host: &Host,
     layout: &CgroupLayout,
     paths: &BTreeMap<String, String>,

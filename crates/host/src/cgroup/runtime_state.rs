@@ -89,7 +89,7 @@ struct State {
 fn first_process(host: &Host, path: &str) -> Option<u32> {
     let pid =
         |text: String| parse(&text).map_or_else(String::new, |pid| format!("{{\"pid\":{pid}}}\n"));
-    parse(host.filtered(path, pid).value()?)
+    parse(host.map_text(path, pid).value()?)
 }
 
 fn parse(text: &str) -> Option<u32> {
@@ -119,7 +119,7 @@ mod tests {
         let record = namespaces(&[("self", "1"), ("7", "2"), ("100", "3"), ("200", "2")])
             .with_file("/run/runc/other/state.json", "{\"id\":\"other\",\"init_process_pid\":100}")
             .with_file("/run/runc/pg/state.json", "{\"id\":\"pg\",\"init_process_pid\":200}");
-        let found = container_of(&Host::replaying(record), 7, &cgroup("/lab/any")).unwrap();
+        let found = container_of(&Host::from_record(record), 7, &cgroup("/lab/any")).unwrap();
         assert_eq!((found.id.as_str(), found.runtime.as_str()), ("pg", "runc"));
     }
 
@@ -131,7 +131,7 @@ mod tests {
             ("/run/docker/runtime-runc/moby/pg/state.json", "docker"),
         ] {
             let record = namespaces(&[("self", "1"), ("7", "2")]).with_file(file, "{\"pid\":7}");
-            let found = container_of(&Host::replaying(record), 7, &cgroup("/")).unwrap();
+            let found = container_of(&Host::from_record(record), 7, &cgroup("/")).unwrap();
             assert_eq!((found.id.as_str(), found.runtime.as_str()), ("pg", runtime));
         }
     }
@@ -142,15 +142,15 @@ mod tests {
             .with_file("/proc/7/status", "NSpid:\t7\n")
             .with_file("/run/runc/broken/state.json", "{");
         let service = cgroup("/system.slice/mariadb.service");
-        assert_eq!(container_of(&Host::replaying(record), 7, &service), None);
+        assert_eq!(container_of(&Host::from_record(record), 7, &service), None);
     }
 
     #[test]
     fn a_pid_namespace_makes_a_container_of_unknown_name() {
         let record = Record::default().with_file("/proc/7/status", "NSpid:\t7\t1\n");
-        let found = container_of(&Host::replaying(record), 7, &cgroup("/any")).unwrap();
+        let found = container_of(&Host::from_record(record), 7, &cgroup("/any")).unwrap();
         assert_eq!((found.id.as_str(), found.runtime.as_str()), ("unknown", "unknown"));
-        assert_eq!(container_of(&Host::replaying(Record::default()), 7, &cgroup("/any")), None);
+        assert_eq!(container_of(&Host::from_record(Record::default()), 7, &cgroup("/any")), None);
     }
 
     #[test]
@@ -158,7 +158,7 @@ mod tests {
         let id = "a".repeat(64);
         let path = format!("/kubepods/pod1/{id}");
         let of = |record: Record| {
-            container_of(&Host::replaying(record), 7, &cgroup(&path)).unwrap().runtime
+            container_of(&Host::from_record(record), 7, &cgroup(&path)).unwrap().runtime
         };
         assert_eq!(of(Record::default()), "unknown");
         let shim = format!("/run/containerd/io.containerd.runtime.v2.task/k8s.io/{id}/init.pid");

@@ -2,7 +2,7 @@
 
 use super::Fact;
 use crate::Host;
-use crate::mountinfo::unescaped;
+use crate::mountinfo::unescape;
 use untax_core::Reading::{self, Absent, Present};
 use untax_core::host::{CgroupLayout, CgroupMount, HostFacts};
 
@@ -39,7 +39,7 @@ const UNIFIED: &str = "unified";
 
 fn read(host: &Host, facts: &mut HostFacts) {
     let keep = |line: &str| parse_line(line).map(|_| line.to_owned());
-    let found = host.kept("/proc/self/mountinfo", keep).and_then(|text| parse(&text));
+    let found = host.filter_lines("/proc/self/mountinfo", keep).and_then(|text| parse(&text));
     facts.cgroup_version = found.as_ref().map(|(version, _)| (*version).to_owned());
     facts.cgroup = found.map(|(_, layout)| layout);
 }
@@ -89,7 +89,7 @@ fn best(found: Vec<Mount>) -> Vec<CgroupMount> {
 fn parse_line(line: &str) -> Option<Mount> {
     let (place, kind) = line.split_once(" - ")?;
     let mut place = place.split(' ').skip(3);
-    let (root, path) = (unescaped(place.next()?), unescaped(place.next()?));
+    let (root, path) = (unescape(place.next()?), unescape(place.next()?));
     let mut kind = kind.split(' ');
     let (kind, _source, options) = (kind.next()?, kind.next()?, kind.next()?);
     let options: Vec<&str> = options.split(',').collect();

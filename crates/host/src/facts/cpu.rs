@@ -136,7 +136,7 @@ mod tests {
     use crate::Record;
 
     fn read_from(record: Record) -> Cpu {
-        super::super::read_all(&Host::replaying(record)).cpu.into_value().unwrap()
+        super::super::read_all(&Host::from_record(record)).cpu.into_value().unwrap()
     }
 
     fn x86(cpus: &[(u32, u32)]) -> Record {

@@ -20,13 +20,13 @@ const PATH: &str = "/proc/stat";
 
 /// Processor time of the whole machine alone: for a look before and after each of many trials.
 pub fn of_machine(host: &Host) -> Reading<CpuTime> {
-    let text = host.kept(PATH, |line| line.starts_with("cpu ").then(|| line.to_owned()));
+    let text = host.filter_lines(PATH, |line| line.starts_with("cpu ").then(|| line.to_owned()));
     process::ticks_per_second(host).and_then(|ticks| text.parse(PATH, |text| total(text, ticks)))
 }
 
 fn read(host: &Host, facts: &mut HostFacts) {
     let times = |line: &str| line.starts_with("cpu").then(|| line.to_owned());
-    let text = host.kept(PATH, times);
+    let text = host.filter_lines(PATH, times);
     let ticks = process::ticks_per_second(host);
     facts.cpu_time =
         ticks.clone().and_then(|ticks| text.clone().parse(PATH, |text| total(text, ticks)));

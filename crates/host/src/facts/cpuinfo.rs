@@ -51,7 +51,7 @@ const IMPLEMENTERS: [(&str, &str); 8] = [
 ];
 
 pub(super) fn read(host: &Host) -> Reading<CpuInfo> {
-    host.kept("/proc/cpuinfo", keep).and_then(|text| match parse(&text) {
+    host.filter_lines("/proc/cpuinfo", keep).and_then(|text| match parse(&text) {
         CpuInfo { logical: 0, .. } => Failed("/proc/cpuinfo describes no CPU".to_owned()),
         info => Present(info),
     })

@@ -23,7 +23,8 @@ const BLS: &str = "GRUB_ENABLE_BLSCFG=";
 
 fn read(host: &Host, facts: &mut HostFacts) {
     let release = |path: &str| {
-        host.kept(path, |line| entry(line).map(|_| line.to_owned())).parse(path, |text| parse(text))
+        host.filter_lines(path, |line| entry(line).map(|_| line.to_owned()))
+            .parse(path, |text| parse(text))
     };
     let found = release("/etc/os-release").or_else(|| release("/usr/lib/os-release"));
     facts.distribution = found.map(|mut distribution| {
@@ -34,7 +35,7 @@ fn read(host: &Host, facts: &mut HostFacts) {
 
 fn entry(line: &str) -> Option<(&str, String)> {
     let (key, value) = line.trim().split_once('=')?;
-    KEPT.contains(&key).then(|| (key, unquoted(value)))
+    KEPT.contains(&key).then(|| (key, unquote(value)))
 }
 
 /// Parses os-release(5). Without an ID the distribution is `linux`, as the manual has it.
@@ -53,7 +54,7 @@ fn parse(text: &str) -> Option<Distribution> {
 }
 
 /// A value as a shell would read it: quotes are removed, backslashes escape.
-fn unquoted(value: &str) -> String {
+fn unquote(value: &str) -> String {
     let mut plain = String::new();
     let mut quote = None;
     let mut letters = value.chars();
@@ -95,9 +96,9 @@ fn boot_loader(host: &Host, id: &str) -> Reading<String> {
 /// /etc/default/grub alone changes nothing.
 fn uses_bls(host: &Host) -> bool {
     let keep = |line: &str| line.trim().starts_with(BLS).then(|| line.trim().to_owned());
-    let setting = host.kept("/etc/default/grub", keep).into_value().unwrap_or_default();
+    let setting = host.filter_lines("/etc/default/grub", keep).into_value().unwrap_or_default();
     let last = setting.lines().filter_map(|line| line.strip_prefix(BLS)).next_back();
-    last.is_some_and(|value| unquoted(value) == "true")
+    last.is_some_and(|value| unquote(value) == "true")
 }
 
 #[cfg(test)]
@@ -106,7 +107,7 @@ mod tests {
     use crate::Record;
 
     fn read_from(record: Record) -> Reading<Distribution> {
-        super::super::read_all(&Host::replaying(record)).distribution
+        super::super::read_all(&Host::from_record(record)).distribution
     }
 
     fn loader(id: &str, files: &[(&str, &str)]) -> Reading<String> {
@@ -122,8 +123,8 @@ mod tests {
         assert_eq!(distribution.name, "Red Hat \"Plow\" 9");
         assert_eq!(distribution.id, "rhel");
         assert_eq!(distribution.version.as_deref(), Some("9.4"));
-        assert_eq!(unquoted("a\\"), "a");
-        assert_eq!(unquoted("'a\\b'\"c"), "a\\bc");
+        assert_eq!(unquote("a\\"), "a");
+        assert_eq!(unquote("'a\\b'\"c"), "a\\bc");
     }
 
     #[test]

@@ -19,7 +19,7 @@ pub(super) fn line(host: &Host, path: &str) -> Reading<String> {
 }
 
 /// The word in brackets, as in `always [madvise] never`.
-pub(super) fn bracketed(text: &str) -> Option<String> {
+pub(super) fn bracketed_word(text: &str) -> Option<String> {
     let (_, rest) = text.split_once('[')?;
     let (word, _) = rest.split_once(']')?;
     (!word.is_empty()).then(|| word.to_owned())
@@ -109,9 +109,9 @@ mod tests {
 
     #[test]
     fn words_and_sizes() {
-        assert_eq!(bracketed("always [madvise] never\n").as_deref(), Some("madvise"));
-        assert_eq!(bracketed("always [madvi"), None);
-        assert_eq!(bracketed("[]"), None);
+        assert_eq!(bracketed_word("always [madvise] never\n").as_deref(), Some("madvise"));
+        assert_eq!(bracketed_word("always [madvi"), None);
+        assert_eq!(bracketed_word("[]"), None);
         assert_eq!(page_size("hugepages-2048kB"), Some(Bytes::MIB_2));
         assert_eq!(page_size("hugepages-0kB"), None);
         assert_eq!(page_size("hugepages-2048"), None);

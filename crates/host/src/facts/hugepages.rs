@@ -78,7 +78,7 @@ mod tests {
     }
 
     fn read_from(record: Record) -> Reading<Vec<Pool>> {
-        super::super::read_all(&Host::replaying(record)).hugepages
+        super::super::read_all(&Host::from_record(record)).hugepages
     }
 
     #[test]

@@ -15,7 +15,8 @@ pub(super) const FACT: Fact = Fact {
 };
 
 fn read(host: &Host, facts: &mut HostFacts) {
-    let digest = |path: &str| digest::parsed(path, host.filtered(path, |text| digest::of(&text)));
+    let digest =
+        |path: &str| digest::parse(path, host.map_text(path, |text| digest::digest_line(&text)));
     facts.machine_id = digest("/etc/machine-id");
     facts.product_uuid = digest("/sys/class/dmi/id/product_uuid");
 }
@@ -27,9 +28,9 @@ mod tests {
 
     #[test]
     fn a_capture_holds_the_digest() {
-        let digest = digest::of("0123456789abcdef0123456789abcdef\n");
+        let digest = digest::digest_line("0123456789abcdef0123456789abcdef\n");
         let record = Record::default().with_file("/etc/machine-id", &digest);
-        let facts = super::super::read_all(&Host::replaying(record));
+        let facts = super::super::read_all(&Host::from_record(record));
         assert_eq!(facts.machine_id.into_value().unwrap(), digest.trim());
         assert!(!facts.product_uuid.is_present());
     }

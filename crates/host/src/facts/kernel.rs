@@ -34,8 +34,9 @@ const KEPT: [&str; 11] = [
 const KEPT_PREFIXES: [&str; 4] = ["hugepages", "transparent_hugepage", "numa", "cgroup"];
 
 fn read(host: &Host, facts: &mut HostFacts) {
-    let parameters =
-        host.kept("/proc/cmdline", |line| Some(parse(line).join(" "))).map(|text| parse(&text));
+    let parameters = host
+        .filter_lines("/proc/cmdline", |line| Some(parse(line).join(" ")))
+        .map(|text| parse(&text));
     let arch = host.observe("machine_architecture", || {
         Present(rustix::system::uname().machine().to_string_lossy().into_owned())
     });
@@ -109,7 +110,8 @@ mod tests {
         let record = Record::default()
             .with_file("/proc/sys/kernel/osrelease", "6.1.0-18-amd64\n")
             .with_answer("machine_architecture", &Present("x86_64"));
-        let kernel = super::super::read_all(&Host::replaying(record)).kernel.into_value().unwrap();
+        let kernel =
+            super::super::read_all(&Host::from_record(record)).kernel.into_value().unwrap();
         assert_eq!(kernel.release, "6.1.0-18-amd64");
         assert!(!kernel.parameters.is_present());
     }

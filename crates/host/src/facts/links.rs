@@ -91,7 +91,7 @@ mod tests {
         let record = files.iter().fold(Record::default(), |record, (path, text)| {
             record.with_file(&format!("{LINKS}/{path}"), text)
         });
-        super::super::read_all(&Host::replaying(record)).links.into_value().unwrap()
+        super::super::read_all(&Host::from_record(record)).links.into_value().unwrap()
     }
 
     #[test]

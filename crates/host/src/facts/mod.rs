@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn a_host_of_which_nothing_is_known_has_no_values() {
-        let facts = serde_json::to_value(read_all(&Host::replaying(Record::default()))).unwrap();
+        let facts = serde_json::to_value(read_all(&Host::from_record(Record::default()))).unwrap();
         for (field, reading) in facts.as_object().unwrap() {
             assert!(reading.get("absent").is_some(), "{field}: {reading}");
         }

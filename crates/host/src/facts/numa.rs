@@ -81,7 +81,7 @@ mod tests {
         record = record
             .with_file(&format!("{NODES}/node0/cpulist"), "\n")
             .with_file(&format!("{NODES}/node0/distance"), "10 x\n");
-        let numa = super::super::read_all(&Host::replaying(record)).numa.into_value().unwrap();
+        let numa = super::super::read_all(&Host::from_record(record)).numa.into_value().unwrap();
 
         assert_eq!(numa.iter().map(|node| node.node).collect::<Vec<_>>(), [0, 2, 10]);
         assert_eq!(numa[0].cpus, Present(String::new()));

@@ -49,7 +49,7 @@ mod tests {
     }
 
     fn read_from(record: Record) -> Reading<Stalls> {
-        facts::read_all(&Host::replaying(record)).pressure
+        facts::read_all(&Host::from_record(record)).pressure
     }
 
     #[test]

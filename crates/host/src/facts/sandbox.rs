@@ -55,7 +55,7 @@ mod tests {
             .with_file("/proc/sys/kernel/osrelease", "6.1.0\n")
             .with_file("/proc/cmdline", parameters)
             .with_answer("machine_architecture", &Present("x86_64"));
-        super::super::read_all(&Host::replaying(record)).sandbox
+        super::super::read_all(&Host::from_record(record)).sandbox
     }
 
     #[test]

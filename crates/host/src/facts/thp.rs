@@ -36,7 +36,7 @@ fn read(host: &Host, facts: &mut HostFacts) {
 }
 
 fn word(host: &Host, path: &str) -> Reading<String> {
-    host.text(path).parse(path, |text| formats::bracketed(text))
+    host.text(path).parse(path, |text| formats::bracketed_word(text))
 }
 
 fn khugepaged(host: &Host, file: &str) -> Reading<u64> {
@@ -83,7 +83,7 @@ mod tests {
         let record = files.iter().fold(Record::default(), |record, (file, text)| {
             record.with_file(&format!("{DIRECTORY}/{file}"), text)
         });
-        super::super::read_all(&Host::replaying(record)).thp
+        super::super::read_all(&Host::from_record(record)).thp
     }
 
     #[test]

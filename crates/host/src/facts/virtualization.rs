@@ -165,7 +165,7 @@ mod tests {
     }
 
     fn read_from(record: Record) -> Reading<String> {
-        super::super::read_all(&Host::replaying(record)).virtualization
+        super::super::read_all(&Host::from_record(record)).virtualization
     }
 
     fn found(record: Record) -> String {

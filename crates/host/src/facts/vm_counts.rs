@@ -23,7 +23,7 @@ fn read(host: &Host, facts: &mut HostFacts) {
     let keep = |line: &str| {
         (line.starts_with(STALLS) || line.starts_with("numa_")).then(|| line.to_owned())
     };
-    facts.vm_counts = host.kept("/proc/vmstat", keep).map(|text| VmCounts {
+    facts.vm_counts = host.filter_lines("/proc/vmstat", keep).map(|text| VmCounts {
         allocation_stalls: sum(&text, |name| name.starts_with(STALLS)),
         numa_hint_faults: sum(&text, |name| name == "numa_hint_faults"),
         numa_hint_faults_local: sum(&text, |name| name == "numa_hint_faults_local"),
@@ -50,7 +50,7 @@ mod tests {
     use crate::Record;
 
     fn counts(text: &str) -> VmCounts {
-        let host = Host::replaying(Record::default().with_file("/proc/vmstat", text));
+        let host = Host::from_record(Record::default().with_file("/proc/vmstat", text));
         super::super::read_all(&host).vm_counts.into_value().unwrap()
     }
 

@@ -38,7 +38,7 @@ impl Sent {
 /// The lines of `/proc/PID/net/tcp` and `tcp6` for sockets that listen, in the network namespace of a
 /// process on the running machine. The kernel tells them first: no more than these is read of what may be
 /// a hundred thousand connections.
-pub fn listening(pid: u32) -> Reading<Vec<String>> {
+pub fn listening_sockets(pid: u32) -> Reading<Vec<String>> {
     let mut lines = Vec::new();
     for table in ["tcp", "tcp6"] {
         let path = format!("/proc/{pid}/net/{table}");
@@ -95,9 +95,9 @@ mod tests {
         let address = listener.local_addr().unwrap();
         let _connected = std::net::TcpStream::connect(address).unwrap();
         let port = format!(":{:04X} ", address.port());
-        let lines = listening(std::process::id()).into_value().unwrap();
+        let lines = listening_sockets(std::process::id()).into_value().unwrap();
         assert_eq!(lines.iter().filter(|line| line.contains(&port)).count(), 1, "{lines:#?}");
-        assert!(!listening(u32::MAX).is_present());
+        assert!(!listening_sockets(u32::MAX).is_present());
     }
 
     #[test]

@@ -5,7 +5,7 @@ use super::devices;
 use rustix::fs::{major, minor};
 use untax_core::io::{Behind, Filesystem, Place, Role};
 use untax_core::{Database, Reading};
-use untax_host::{Host, patiently};
+use untax_host::{Host, with_deadline};
 
 /// A directory whose files, and those below it, belong to a database.
 pub(crate) struct Known {
@@ -72,7 +72,7 @@ pub(super) fn of_all(host: &Host, databases: &[Database]) -> (Vec<Place>, Vec<Kn
 fn directories(host: &Host, database: &Database) -> Vec<Directory> {
     let Some(data) = database.data_directory.value() else { return Vec::new() };
     let data = data.trim_end_matches('/');
-    let inside = |name: &str| resolved(host, database.pid, &format!("{data}/{name}"));
+    let inside = |name: &str| resolve(host, database.pid, &format!("{data}/{name}"));
     let own = |path: String, role| Directory { path, role, common: false };
     let mut all = vec![own(data.to_owned(), Role::Data)];
     let there = |path: &String| exists(host, database.pid, path);
@@ -109,7 +109,7 @@ fn directories(host: &Host, database: &Database) -> Vec<Directory> {
 }
 
 /// Where a path leads that may be a link, as the database sees it.
-fn resolved(host: &Host, pid: u32, path: &str) -> String {
+fn resolve(host: &Host, pid: u32, path: &str) -> String {
     match host.link(&format!("/proc/{pid}/root{path}")).into_value() {
         Some(target) if target.starts_with('/') => target,
         Some(target) => {
@@ -150,7 +150,7 @@ fn number(host: &Host, pid: u32, path: &str) -> Option<(u32, u64)> {
         Ok(stat) => Reading::Present((major(stat.st_dev) << 20 | minor(stat.st_dev), stat.st_ino)),
         Err(error) => Reading::Failed(format!("{path}: {error}")),
     };
-    host.observe(&format!("stat:{path}"), || patiently(&path, look)).into_value()
+    host.observe(&format!("stat:{path}"), || with_deadline(&path, look)).into_value()
 }
 
 /// The mounts that a process sees: number, mount, source.
@@ -218,7 +218,7 @@ mod tests {
                           31 22 0:50 / /var/libraries rw - nfs4 server:/x rw\n";
 
     fn host() -> Host {
-        Host::replaying(
+        Host::from_record(
             Record::default()
                 .with_file("/proc/7/mountinfo", MOUNTS)
                 .with_link("/sys/dev/block/254:16", "../../devices/virtio1/block/vdb")
@@ -247,7 +247,7 @@ mod tests {
 
     #[test]
     fn links_are_followed_within_what_the_database_sees() {
-        assert_eq!(resolved(&host(), 7, "/data/pg_wal"), "/wal");
-        assert_eq!(resolved(&host(), 7, "/data/base"), "/data/base");
+        assert_eq!(resolve(&host(), 7, "/data/pg_wal"), "/wal");
+        assert_eq!(resolve(&host(), 7, "/data/base"), "/data/base");
     }
 }

@@ -54,11 +54,11 @@ pub(super) fn all(host: &Host, before: &Counts, window_s: f64) -> Vec<Device> {
     let there = names.iter().filter_map(|name| device(host, name, before, &now, &mounts, window_s));
     let lines = before.value().into_iter().flatten();
     let gone = lines.filter(|(name, _)| now.value().is_some_and(|now| !now.contains_key(*name)));
-    there.chain(gone.map(|(name, line)| removed(name, line))).collect()
+    there.chain(gone.map(|(name, line)| removed_device(name, line))).collect()
 }
 
 /// A device that is no more: requests that were seen have its number alone.
-fn removed(name: &str, line: &Line) -> Device {
+fn removed_device(name: &str, line: &Line) -> Device {
     let why = format!("{name} was removed during the window");
     let behind = network_of(name).map_or_else(|| kind(name), Behind::Network);
     Device { behind, ..Device::unknown(name, &line.number, &why) }
@@ -88,22 +88,22 @@ fn device(
     Some(Device {
         behind: behind(host, name),
         rotational: text("queue/rotational").map(|flag| flag == "1"),
-        scheduler: scheduler.parse("scheduler", |text| chosen(text)),
+        scheduler: scheduler.parse("scheduler", |text| chosen_word(text)),
         model: text("device/model"),
         mounts: here,
-        counted: counted(name, before, now, window_s),
+        counted: counts_between(name, before, now, window_s),
         name: name.to_owned(),
         number,
     })
 }
 
 /// The word in brackets; a device that offers none has the only word there is.
-fn chosen(text: &str) -> Option<String> {
+fn chosen_word(text: &str) -> Option<String> {
     let inside = text.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
     Some(inside.map_or(text, |(word, _)| word).to_owned()).filter(|word| !word.is_empty())
 }
 
-fn counted(name: &str, before: &Counts, now: &Counts, window_s: f64) -> Reading<Counted> {
+fn counts_between(name: &str, before: &Counts, now: &Counts, window_s: f64) -> Reading<Counted> {
     let of = |counts: &Counts| {
         counts.as_ref().and_then(|lines| match lines.get(name) {
             Some(line) => Reading::Present(line.clone()),
@@ -152,7 +152,7 @@ pub(super) fn mount(line: &str) -> Option<(String, Mount, String)> {
     let (number, point) = (left.nth(2)?, left.nth(1)?);
     let mut right = right.split(' ');
     let (filesystem, source) = (right.next()?.to_owned(), right.next().unwrap_or_default());
-    let point = untax_host::mountinfo::unescaped(point);
+    let point = untax_host::mountinfo::unescape(point);
     Some((number.to_owned(), Mount { point, filesystem }, source.to_owned()))
 }
 
@@ -275,7 +275,7 @@ mod tests {
         let line = |number: u32| format!(" 7 {number} loop{number} 1 1 80 6 2 2 160 9 0 500 15\n");
         let host = |lines: &str| {
             let record = Record::default().with_file("/proc/diskstats", lines);
-            Host::replaying(record.with_file("/sys/block/loop0/dev", "7:0\n"))
+            Host::from_record(record.with_file("/sys/block/loop0/dev", "7:0\n"))
         };
         let before = count(&host(&(line(0) + &line(1))));
         let all = all(&host(&line(0)), &before, 10.0);
@@ -303,7 +303,7 @@ mod tests {
             .with_file("/sys/block/dm-3/dm/uuid", "CRYPT-LUKS2-abc\n")
             .with_file("/sys/block/dm-4/dm/uuid", "LVM-def\n")
             .with_file("/sys/block/md0/md/level", "raid5\n");
-        let host = Host::replaying(host);
+        let host = Host::from_record(host);
         assert_eq!(behind(&host, "dm-0"), Behind::Network("NVMe over tcp".to_owned()));
         assert_eq!(behind(&host, "sdb"), Behind::Network("iSCSI".to_owned()));
         assert_eq!(behind(&host, "loop3"), Behind::Loop);
@@ -324,7 +324,7 @@ mod tests {
         let (number, mount, source) = mount(line).unwrap();
         assert_eq!((number.as_str(), source.as_str()), ("98:0", "/dev/root"));
         assert_eq!((mount.point.as_str(), mount.filesystem.as_str()), ("/a b", "ext3"));
-        assert_eq!(chosen("none [mq-deadline]").unwrap(), "mq-deadline");
-        assert_eq!(chosen("none").unwrap(), "none");
+        assert_eq!(chosen_word("none [mq-deadline]").unwrap(), "mq-deadline");
+        assert_eq!(chosen_word("none").unwrap(), "none");
     }
 }

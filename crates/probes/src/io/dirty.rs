@@ -120,17 +120,17 @@ mod tests {
             .with_file("/proc/meminfo", "Dirty:  2048 kB\nWriteback:  4 kB\nWritebackTmp: 9 kB\n")
             .with_file("/proc/vmstat", "nr_dirty_threshold 100\nnr_dirty_background_threshold 50\n")
             .with_answer("page_size", &Reading::Present(4096_u64));
-        let dirty = read(&Host::replaying(record)).into_value().unwrap();
+        let dirty = read(&Host::from_record(record)).into_value().unwrap();
         assert_eq!((dirty.dirty_bytes, dirty.writeback_bytes), (Bytes(2 << 20), Bytes(4096)));
         assert_eq!(dirty.threshold_bytes, Bytes(409_600));
-        assert!(read(&Host::replaying(Record::default())).value().is_none());
+        assert!(read(&Host::from_record(Record::default())).value().is_none());
     }
 
     #[test]
     fn journals_grow() {
         let journal = |n: &str| {
             let text = INFO.replace("4123", n);
-            Host::replaying(Record::default().with_file("/proc/fs/jbd2/loop0-8/info", &text))
+            Host::from_record(Record::default().with_file("/proc/fs/jbd2/loop0-8/info", &text))
         };
         let before = journals(&journal("4123"));
         let grown = journal_growth(&journal("4130"), &before);

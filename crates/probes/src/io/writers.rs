@@ -156,7 +156,7 @@ mod tests {
     use untax_host::Record;
 
     fn host(rows: &[(u32, u64)]) -> Host {
-        Host::replaying(record(rows))
+        Host::from_record(record(rows))
     }
 
     fn record(rows: &[(u32, u64)]) -> Record {
@@ -195,7 +195,7 @@ mod tests {
                 let stat = format!("{pid} ({comm}) S {parent} {rest}\n");
                 record.with_file(&format!("/proc/{pid}/stat"), &stat)
             });
-            let all = growth(&Host::replaying(record), &before, &[], 10.0).into_value().unwrap();
+            let all = growth(&Host::from_record(record), &before, &[], 10.0).into_value().unwrap();
             all.iter().map(|writer| writer.pid).collect::<Vec<_>>()
         };
         assert_eq!(told("kthreadd"), (9..9 + MOST as u32).collect::<Vec<_>>());

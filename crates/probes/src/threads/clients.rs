@@ -11,7 +11,7 @@ pub(super) struct Client {
 }
 
 /// Who sent to the databases in this window, the busiest first; the next one begins without.
-pub(super) fn taken(bpf: &Running) -> libbpf_rs::Result<Vec<Client>> {
+pub(super) fn drain(bpf: &Running) -> libbpf_rs::Result<Vec<Client>> {
     let client = |((database, pid), count)| Client { database, pid, count };
     let mut clients: Vec<Client> = bpf.drain("clients")?.into_iter().map(client).collect();
     clients.sort_by_key(|client| Reverse(client.count));

@@ -3,12 +3,12 @@
 use untax_core::activity::{Doing, Polling};
 use untax_core::database::Model;
 
-/// The size of `struct thread` of threads.h: what `Fresh` says, and the time spent in each way.
-const FRESH: usize = 136 + 8 * Doing::ALL.len();
+/// The size of `struct thread` of threads.h: what `NewThread` says, and the time spent in each way.
+const THREAD_BYTES: usize = 136 + 8 * Doing::ALL.len();
 
 /// `struct thread` of threads.h, as it is before its first event.
 #[derive(Clone, Copy)]
-pub(super) struct Fresh {
+pub(super) struct NewThread {
     pub(super) since_ns: u64,
     pub(super) database: u32,
     pub(super) doing: u8,
@@ -18,9 +18,9 @@ pub(super) struct Fresh {
     pub(super) polling: Polling,
 }
 
-impl Fresh {
-    pub(super) fn bytes(&self) -> [u8; FRESH] {
-        let mut bytes = [0; FRESH];
+impl NewThread {
+    pub(super) fn bytes(&self) -> [u8; THREAD_BYTES] {
+        let mut bytes = [0; THREAD_BYTES];
         bytes[0..8].copy_from_slice(&self.since_ns.to_ne_bytes());
         bytes[24..28].copy_from_slice(&self.database.to_ne_bytes());
         bytes[28] = self.doing;
@@ -88,8 +88,8 @@ pub(super) mod tests {
     #[test]
     fn a_fresh_thread_is_one_as_the_kernel_sees_it() {
         let (places, bytes) = places("thread");
-        assert_eq!(bytes, FRESH);
-        let fresh = Fresh {
+        assert_eq!(bytes, THREAD_BYTES);
+        let new_thread = NewThread {
             since_ns: 1,
             database: 2,
             doing: 3,
@@ -100,7 +100,7 @@ pub(super) mod tests {
         }
         .bytes();
         let set = |name: &str, value: u8| {
-            assert_eq!(fresh[places[name]], value, "{name}");
+            assert_eq!(new_thread[places[name]], value, "{name}");
             usize::from(value)
         };
         let all = [
@@ -115,7 +115,7 @@ pub(super) mod tests {
         ];
         let sum: usize = all.into_iter().map(|(name, value)| set(name, value)).sum();
         let sum = sum + set("waits_since", 1);
-        assert_eq!(fresh.iter().map(|byte| usize::from(*byte)).sum::<usize>(), sum);
+        assert_eq!(new_thread.iter().map(|byte| usize::from(*byte)).sum::<usize>(), sum);
     }
 
     /// `ON_CPU` as `OnCpu`.

@@ -13,7 +13,7 @@ pub(super) struct ByPort(BTreeMap<(u32, u32), u64>);
 
 impl ByPort {
     /// What was sent again since this was asked last; nothing where this kernel does not tell.
-    pub(super) fn taken(bpf: &Running) -> Option<Self> {
+    pub(super) fn drain(bpf: &Running) -> Option<Self> {
         let counts = bpf.has(RETRANSMITS).then(|| bpf.drain("sent_again"))?.ok()?;
         let mut sums = BTreeMap::new();
         for (port, count) in counts {

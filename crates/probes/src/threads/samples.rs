@@ -130,7 +130,7 @@ fn found_by_kernel(bpf: &Running) -> libbpf_rs::Result<Vec<(&'static str, Range)
     let mut found = Vec::new();
     for (index, name) in (0_u32..).zip(FUNCTIONS) {
         let function = map.lookup(&index.to_ne_bytes(), MapFlags::ANY)?.unwrap_or_default();
-        found.extend(told(&function).map(|range| (name, range)));
+        found.extend(range_of(&function).map(|range| (name, range)));
     }
     Ok(found)
 }
@@ -141,7 +141,7 @@ const TOLD: usize = 40;
 const ADDRESS: usize = 104;
 
 /// Where a function is that the kernel calls `name+0x0/0x30` there: so many bytes, to the next one.
-fn told(function: &[u8]) -> Option<Range> {
+fn range_of(function: &[u8]) -> Option<Range> {
     let from = u64::from_ne_bytes(function.get(ADDRESS..FUNCTION)?.try_into().ok()?);
     let text = function.get(TOLD..ADDRESS)?.split(|byte| *byte == 0).next()?;
     let (_, bytes) = std::str::from_utf8(text).ok()?.split_once("+0x0/0x")?;
@@ -161,7 +161,7 @@ pub(super) fn resume(bpf: &mut Running, host: &Host, sampling: Sampling) -> Opti
 
 /// Says where a database's processes share its data, which they fault in anew when they start;
 /// gives whether that is known.
-pub(super) fn follow(
+pub(super) fn set_data_range(
     bpf: &Running,
     host: &Host,
     index: u32,
@@ -240,13 +240,13 @@ mod tests {
     #[test]
     fn what_the_kernel_calls_an_address_tells_the_size() {
         let mut function = [0; FUNCTION];
-        assert_eq!(told(&function), None, "not found");
+        assert_eq!(range_of(&function), None, "not found");
         function[TOLD..TOLD + 28].copy_from_slice(b"asm_exc_page_fault+0x0/0x30\0");
-        assert_eq!(told(&function), None, "hidden");
+        assert_eq!(range_of(&function), None, "hidden");
         function[ADDRESS..].copy_from_slice(&0x1000_u64.to_ne_bytes());
-        assert_eq!(told(&function), Some(Range { from: 0x1000, to: 0x1030 }));
+        assert_eq!(range_of(&function), Some(Range { from: 0x1000, to: 0x1030 }));
         function[TOLD..TOLD + 8].copy_from_slice(b"0x1000\0\0");
-        assert_eq!(told(&function), None, "a kernel that names nothing");
+        assert_eq!(range_of(&function), None, "a kernel that names nothing");
     }
 
     #[test]

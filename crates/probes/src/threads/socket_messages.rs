@@ -1,6 +1,6 @@
 //! Whether it is seen what threads send and receive, which tells requests that nobody waited for.
 
-use super::totals::{STARTED, grown};
+use super::totals::{STARTED, growth};
 use super::{Slice, Threads, now};
 use crate::bpf::Running;
 use libbpf_rs::ProgramMut;
@@ -42,7 +42,7 @@ impl Threads {
 
     /// When a slice has ended, and it was not worth it so far; gives whether the window begins anew
     /// with it, as it does after its first slice.
-    pub(super) fn begins_anew(&mut self) -> libbpf_rs::Result<bool> {
+    pub(super) fn restart_window(&mut self) -> libbpf_rs::Result<bool> {
         if self.messages.seen || !self.is_connected_to_often() {
             return Ok(false);
         }
@@ -69,7 +69,7 @@ impl Threads {
         }
         let seconds = now().saturating_sub(self.begun_ns) as f64 / 1e9;
         self.watched.values().any(|watched| {
-            let started = grown(STARTED, &watched.total_ns, &watched.opened_ns);
+            let started = growth(STARTED, &watched.total_ns, &watched.opened_ns);
             started >= LEAST && started as f64 >= MANY_CONNECTIONS_PER_S * seconds
         })
     }

@@ -267,7 +267,7 @@ pub(super) fn table() -> Vec<u8> {
 
 /// What a thread is doing now, going by the system call that it waits in; `None` when it does not
 /// wait, or nothing tells.
-pub(super) fn now(host: &Host, pid: u32, tid: u32) -> Option<Doing> {
+pub(super) fn current_doing(host: &Host, pid: u32, tid: u32) -> Option<Doing> {
     let text = host.text(&format!("/proc/{pid}/task/{tid}/syscall")).into_value()?;
     let number: usize = text.split_ascii_whitespace().next()?.parse().ok()?;
     entries().get(number).map(|entry| entry.sleeps)

@@ -26,43 +26,48 @@ pub(super) const LOST: usize = CALLING + Call::ALL.len();
 const HOLDING_WAITS: usize = 4;
 
 /// How much one number grew between two readings of `struct total`; an empty one is all zeroes.
-pub(super) fn grown(index: usize, total: &[u64], before: &[u64]) -> u64 {
+pub(super) fn growth(index: usize, total: &[u64], before: &[u64]) -> u64 {
     let at = |numbers: &[u64]| numbers.get(index).copied().unwrap_or_default();
     at(total).saturating_sub(at(before))
 }
 
 /// What samples showed between two readings of `struct total`.
-pub(super) fn sampled(total: &[u64], before: &[u64], per_s: u32, places: Places) -> Sampled {
+pub(super) fn samples_between(
+    total: &[u64],
+    before: &[u64],
+    per_s: u32,
+    places: Places,
+) -> Sampled {
     Sampled {
         per_s: Some(per_s),
-        on_cpu: grown(SAMPLED, total, before),
-        reading: places.reading.then(|| grown(READING, total, before)),
-        completing: places.completing.then(|| grown(COMPLETING, total, before)),
-        faulting: places.faults.then(|| grown(FAULTING, total, before)),
-        faulting_on_data: places.data.then(|| grown(FAULTING_ON_DATA, total, before)),
-        calling: Some(Call::ALL.map(|call| grown(CALLING + call as usize, total, before))),
+        on_cpu: growth(SAMPLED, total, before),
+        reading: places.reading.then(|| growth(READING, total, before)),
+        completing: places.completing.then(|| growth(COMPLETING, total, before)),
+        faulting: places.faults.then(|| growth(FAULTING, total, before)),
+        faulting_on_data: places.data.then(|| growth(FAULTING_ON_DATA, total, before)),
+        calling: Some(Call::ALL.map(|call| growth(CALLING + call as usize, total, before))),
     }
 }
 
 /// What was spent between two readings of `struct total`.
-pub(super) fn spent(total: &[u64], before: &[u64]) -> Vec<Spent> {
+pub(super) fn times_spent(total: &[u64], before: &[u64]) -> Vec<Spent> {
     let ways =
         Polling::ALL.into_iter().flat_map(|polling| Doing::ALL.map(|doing| (polling, doing)));
     ways.enumerate()
         .filter_map(|(index, (polling, doing))| {
-            let ns = grown(index, total, before);
+            let ns = growth(index, total, before);
             (ns > 0).then(|| Spent { polling, doing, time_s: Seconds::from_ns(ns) })
         })
         .collect()
 }
 
 /// The time of hangs between two readings of `struct total`.
-pub(super) fn hung(total: &[u64], before: &[u64]) -> Seconds {
-    Seconds::from_ns(grown(HUNG, total, before))
+pub(super) fn hang_time(total: &[u64], before: &[u64]) -> Seconds {
+    Seconds::from_ns(growth(HUNG, total, before))
 }
 
 /// The longest single waits.
-pub(super) fn longest(total: &[u64]) -> Vec<Longest> {
+pub(super) fn longest_waits(total: &[u64]) -> Vec<Longest> {
     let kinds = [Doing::Disk, Doing::Filesystem, Doing::DirtyThrottled, Doing::ReclaimStalled];
     let waits = kinds.into_iter().zip(total.get(LONGEST..HUNG).unwrap_or_default());
     waits

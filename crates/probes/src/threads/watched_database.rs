@@ -4,7 +4,7 @@ use untax_core::Seconds;
 use untax_core::activity;
 
 /// What is known of it, and what its threads did in this window.
-pub(super) struct Watched {
+pub(super) struct WatchedDatabase {
     pub(super) database: String,
     /// Its main process.
     pub(super) pid: u32,
@@ -20,9 +20,9 @@ pub(super) struct Watched {
     pub(super) total_ns: Vec<u64>,
 }
 
-impl Watched {
+impl WatchedDatabase {
     /// Its last slice stands for so much of a pause; gives how much that is, nothing without one.
-    pub(super) fn stand_for(&mut self, paused_s: Seconds) -> Seconds {
+    pub(super) fn add_pause(&mut self, paused_s: Seconds) -> Seconds {
         let stands_for_s = self.slices.last_mut().and_then(|last| last.stands_for_s.as_mut());
         stands_for_s.map_or(Seconds(0.0), |stands_for_s| {
             *stands_for_s = *stands_for_s + paused_s;

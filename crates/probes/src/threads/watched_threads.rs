@@ -1,13 +1,13 @@
 //! Which threads are watched.
 
-use super::kernel_types::Fresh;
-use super::watched_database::Watched;
+use super::kernel_types::NewThread;
+use super::watched_database::WatchedDatabase;
 use super::{MAX_DATABASES, Threads, UNSEEN, is_limited, now, samples, syscalls};
 use libbpf_rs::{ErrorExt as _, ErrorKind, MapCore, MapFlags};
 use untax_core::Database;
 use untax_core::activity::Polling;
 use untax_core::database::Model;
-use untax_engines::{is_aside, is_asked};
+use untax_engines::{is_fed_by_peers, serves_client};
 
 impl Threads {
     /// Watches these databases and no others.
@@ -30,10 +30,10 @@ impl Threads {
             }
             let data_known = match self.watched.get(&index) {
                 Some(watched) => watched.data_known,
-                None => samples::follow(&self.bpf, &self.host, index, database)?,
+                None => samples::set_data_range(&self.bpf, &self.host, index, database)?,
             };
             let added = self.add(index, database, known)?;
-            let watched = self.watched.entry(index).or_insert_with(|| Watched {
+            let watched = self.watched.entry(index).or_insert_with(|| WatchedDatabase {
                 database: database.id.clone(),
                 pid: database.pid,
                 threads: added,
@@ -71,7 +71,7 @@ impl Threads {
     /// were added.
     fn add(&self, index: u32, database: &Database, known: bool) -> libbpf_rs::Result<u32> {
         let map = self.bpf.map("threads")?;
-        let any = Fresh {
+        let any = NewThread {
             since_ns: 0,
             database: index,
             doing: UNSEEN,
@@ -89,20 +89,21 @@ impl Threads {
                 continue;
             }
             let title = (any.model == Model::Process).then(|| self.title(pid)).flatten();
-            let aside = title.as_deref().is_some_and(is_aside);
-            let asked = title.as_deref().is_some_and(is_asked);
+            let aside = title.as_deref().is_some_and(is_fed_by_peers);
+            let asked = title.as_deref().is_some_and(serves_client);
             // A process that ended since has no threads.
             let names = self.host.names(&format!("/proc/{pid}/task"));
             for tid in names.into_value().iter().flatten().filter_map(|name| name.parse().ok()) {
-                let doing = syscalls::now(&self.host, pid, tid).map_or(UNSEEN, |doing| doing as u8);
+                let doing = syscalls::current_doing(&self.host, pid, tid)
+                    .map_or(UNSEEN, |doing| doing as u8);
                 // It may wait for a disk for long before it polls for the next request.
                 let polling = match any.model {
                     Model::Loop if tid == database.pid => Polling::Timed,
                     _ if asked && tid == pid => Polling::Forever,
                     _ => Polling::Never,
                 };
-                let fresh = Fresh { since_ns: now(), doing, polling, aside, ..any };
-                threads += u32::from(self.insert(tid, &fresh)?);
+                let new_thread = NewThread { since_ns: now(), doing, polling, aside, ..any };
+                threads += u32::from(self.insert(tid, &new_thread)?);
             }
             // Those that it started since the snapshot looked; what it starts from now on is
             // watched with it.
@@ -122,9 +123,9 @@ impl Threads {
     }
 
     /// Whether a thread was not watched yet: it may have been started a moment ago by one that is.
-    fn insert(&self, tid: u32, fresh: &Fresh) -> libbpf_rs::Result<bool> {
+    fn insert(&self, tid: u32, new_thread: &NewThread) -> libbpf_rs::Result<bool> {
         let map = self.bpf.map("threads")?;
-        match map.update(&tid.to_ne_bytes(), &fresh.bytes(), MapFlags::NO_EXIST) {
+        match map.update(&tid.to_ne_bytes(), &new_thread.bytes(), MapFlags::NO_EXIST) {
             Ok(()) => Ok(true),
             Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
             Err(error) => Err(error.context("there is no room for all of them")),

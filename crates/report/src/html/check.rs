@@ -2,7 +2,7 @@
 
 use super::part::{Part, fact_list, gap_in_words, head, line, moment, penalties};
 use crate::facts;
-use crate::format::{self, THIN, counted};
+use crate::format::{self, THIN, count_of};
 use crate::{summary, svg};
 use maud::{Markup, html};
 use untax_core::Evidence;
@@ -24,7 +24,7 @@ pub(super) fn part(check: &Check) -> Part {
             @for line in summary::without_database(check) { p.lede { (line) } }
         }
         (overview(check, scale))
-        @for db in summary::by_cost(check) { (database(db, scale)) }
+        @for db in summary::databases_by_cost(check) { (database(db, scale)) }
         section {
             h2 { "This host" }
             (figure(&check.findings, scale))
@@ -85,7 +85,7 @@ fn figure(all: &[Finding], scale: f64) -> Markup {
     if all.iter().all(|f| f.tax.is_none()) {
         return html! {};
     }
-    let rows = summary::in_order(all).into_iter().map(|f| {
+    let rows = summary::findings_in_order(all).into_iter().map(|f| {
         let tax = f.tax.as_ref();
         (summary::severity(f.severity), f.rule.clone(), tax, format::tax_or_not(tax))
     });
@@ -94,7 +94,7 @@ fn figure(all: &[Finding], scale: f64) -> Markup {
 
 /// A bar for every database, where there are several.
 fn overview(check: &Check, scale: f64) -> Markup {
-    let rows = summary::by_cost(check)
+    let rows = summary::databases_by_cost(check)
         .into_iter()
         .map(|db| ("total", facts::name(db), db.tax.as_ref(), summary::cost_in_short(db)));
     match check.databases.len() {
@@ -125,7 +125,7 @@ fn bars(rows: &[Row<'_>], scale: f64) -> Markup {
 }
 
 fn findings(all: &[Finding]) -> Markup {
-    html! { @for f in summary::in_order(all) { (finding(f)) } }
+    html! { @for f in summary::findings_in_order(all) { (finding(f)) } }
 }
 
 fn finding(f: &Finding) -> Markup {
@@ -179,7 +179,7 @@ fn segments(db: &Checked) -> Markup {
                     tr {
                         td.source { @if s.name.is_empty() { "private memory" } @else { (s.name) } }
                         td.number { (format::bytes(s.bytes)) }
-                        td.number { (format::known(&s.page_size_bytes, |b| format::bytes(*b))) }
+                        td.number { (format::value_or_why(&s.page_size_bytes, |b| format::bytes(*b))) }
                     }
                 }
             }
@@ -251,7 +251,7 @@ fn unmeasured(check: &Check) -> Markup {
                     tbody {
                         @for blind in &reasons {
                             tr {
-                                td.source { (blind.what()) }
+                                td.source { (blind.rules_concerned()) }
                                 td { (blind.why) }
                             }
                         }
@@ -266,7 +266,7 @@ fn own(check: &Check) -> Markup {
     html! {
         footer {
             p {
-                "Run " code { (check.run) } ", " (counted(check.databases.len() as u64, "database")) ". "
+                "Run " code { (check.run) } ", " (count_of(check.databases.len() as u64, "database")) ". "
                 @match &check.own {
                     Reading::Present(own) => {
                         "The check itself took " (format::seconds(own.cpu_s)) " of processor time"

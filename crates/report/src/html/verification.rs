@@ -25,7 +25,7 @@ pub(super) fn part(result: &Verification) -> Part {
     };
     let measured = format::gain(&Gain::from(result.verdict.measured));
     let title = format!("{word}: {measured}");
-    let pairs = format::counted(u64::from(result.verdict.pairs), "pair");
+    let pairs = format::count_of(u64::from(result.verdict.pairs), "pair");
     let conditions = [moment(&result.taken_at.to_string()), result.measure.clone(), pairs];
     let predicted = result.predicted.as_ref().map(format::gain);
     let body = html! {

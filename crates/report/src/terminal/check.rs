@@ -34,12 +34,12 @@ fn draw(check: &Check, style: Style, evidence: bool) -> String {
     if check.databases.len() != 1 {
         answer(&mut screen, check);
     }
-    for db in summary::by_cost(check) {
+    for db in summary::databases_by_cost(check) {
         database(&mut screen, db, &columns, evidence);
     }
     if !check.findings.is_empty() {
         screen.line(&[span(Ink::Bold, "This host")]);
-        for finding in summary::in_order(&check.findings) {
+        for finding in summary::findings_in_order(&check.findings) {
             cause(&mut screen, finding, &columns, evidence);
         }
         screen.blank();
@@ -89,7 +89,7 @@ fn database(screen: &mut Screen, db: &Checked, columns: &Columns, evidence: bool
     screen.segments("", 0, Ink::Dim, &segments);
     screen.segments("", 0, Ink::Plain, &time::line(db));
     screen.blank();
-    for finding in summary::in_order(&db.findings) {
+    for finding in summary::findings_in_order(&db.findings) {
         cause(screen, finding, columns, evidence);
     }
     if !db.findings.is_empty() {
@@ -150,7 +150,7 @@ fn closing(screen: &mut Screen, check: &Check, details: bool) {
     let reasons = summary::unmeasured(check);
     for (i, blind) in reasons.iter().take(REASONS).enumerate() {
         let label = if i == 0 { "Not measured" } else { "" };
-        let text = format!("{}: {}", blind.what(), blind.why);
+        let text = format!("{}: {}", blind.rules_concerned(), blind.why);
         screen.labelled(label, COLUMN, Ink::Plain, &text, 2);
     }
     if reasons.len() > REASONS {
@@ -193,9 +193,9 @@ fn own_line(check: &Check) -> Vec<String> {
 
 /// The commands that lead on from here.
 fn next(check: &Check) -> Vec<(String, &'static str)> {
-    let databases = summary::by_cost(check);
-    let all = databases.iter().flat_map(|db| summary::in_order(&db.findings));
-    let all: Vec<_> = all.chain(summary::in_order(&check.findings)).collect();
+    let databases = summary::databases_by_cost(check);
+    let all = databases.iter().flat_map(|db| summary::findings_in_order(&db.findings));
+    let all: Vec<_> = all.chain(summary::findings_in_order(&check.findings)).collect();
     let mut next = Vec::new();
     if let Some(first) = all.first() {
         next.push((format!("untax explain {}", first.rule), "what it is and how it is measured"));

@@ -58,7 +58,7 @@ fn or_none(text: &str) -> String {
 /// The parts that are not nothing, in percent of the active time.
 pub fn time(time: &TimeShares) -> String {
     let Some(active) = time.active_s.value().filter(|active| active.0 > 0.0) else {
-        return format::known(&time.active_s, |_| "idle".to_owned());
+        return format::value_or_why(&time.active_s, |_| "idle".to_owned());
     };
     let parts: [(&str, &Reading<Seconds>); 9] = [
         ("on CPU", &time.on_cpu_s),

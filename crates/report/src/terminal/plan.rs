@@ -95,7 +95,7 @@ fn sizes(screen: &mut Screen, sizing: &Sizing) {
         screen.labelled("Huge pages", COLUMN, Ink::Plain, &format!("{}: {text}", database.id), 2);
     }
     if sizing.node.huge_pages.values().any(|pages| *pages > 0) {
-        let remaining = format::known(&sizing.node.remaining_bytes, ToString::to_string);
+        let remaining = format::value_or_why(&sizing.node.remaining_bytes, ToString::to_string);
         let text = format!(
             "this host: {}; with {} the rest of the machine keeps {remaining}: {}",
             pages(&sizing.node.huge_pages),

@@ -1,10 +1,10 @@
 //! What is opened: a database with its time over time, or one cause with all that is known of it.
 
-use super::history::{Cause, Moment, Track};
+use super::history::{Cause, History, Moment};
 use super::list::{fate, scale};
 use super::state::State;
 use super::widgets::{
-    BOLD, DIM, PLAIN, UNKNOWN, WARN, clock, columns, line, severity, sign, span, standing,
+    BOLD, DIM, PLAIN, UNKNOWN, WARN, clock, columns, line, severity, sign, span, stacked_columns,
 };
 use crate::terminal::screen::pack;
 use crate::terminal::wrap;
@@ -22,13 +22,13 @@ const LINES: usize = 12;
 /// The lines of what is selected.
 pub fn lines(state: &State) -> Vec<Line<'static>> {
     let Some(row) = &state.selected else { return Vec::new() };
-    let Some(track) = state.track(row.key) else { return Vec::new() };
+    let Some(history) = state.history(row.key) else { return Vec::new() };
     let room = usize::from(state.size.0);
     let named = |cause: &&Cause| Some(&cause.finding.rule) == row.rule.as_ref();
     let mut page = Page { room, rows: usize::from(state.body()), lines: Vec::new() };
-    match track.causes.iter().find(named) {
-        Some(cause) => page.cause(state, track, cause),
-        None => page.database(track),
+    match history.causes.iter().find(named) {
+        Some(cause) => page.cause(state, history, cause),
+        None => page.database(history),
     }
     page.lines
 }
@@ -58,43 +58,43 @@ impl Page {
         if self.rows >= 20 { PICTURE } else { SMALL_PICTURE }
     }
 
-    fn database(&mut self, track: &Track) {
-        self.text(&track.name(), BOLD);
-        if let Some(text) = fate(track) {
+    fn database(&mut self, history: &History) {
+        self.text(&history.name(), BOLD);
+        if let Some(text) = fate(history) {
             self.text(&text, WARN);
         }
-        if let Some(db) = track.checked.as_deref() {
+        if let Some(db) = history.checked.as_deref() {
             for part in pack(&facts::database_line(db), self.room) {
                 self.lines.push(line(part, PLAIN));
             }
             self.lines.push(Line::default());
-            self.time(track);
+            self.time(history);
             self.text(&summary::platform_tax(db), BOLD);
         }
         self.lines.push(Line::default());
-        for cause in track.causes().into_iter().filter(|cause| cause.now) {
+        for cause in history.causes().into_iter().filter(|cause| cause.now) {
             let tax = format::tax_or_not(cause.finding.tax.as_ref());
             self.text(&format!("{}: {tax}", cause.finding.rule), severity(cause.finding.severity));
         }
-        for gap in &track.unmeasured {
+        for gap in &history.unmeasured {
             self.text(&format!("{} not measured: {}", gap.rule, gap.why), PLAIN);
         }
     }
 
     /// Where its time went, one column for each window.
-    fn time(&mut self, track: &Track) {
+    fn time(&mut self, history: &History) {
         let window = |moment: &Option<Moment>| match moment {
             None => Err(' '),
             Some(Moment { parts: Some(parts), .. }) => Ok(*parts),
             Some(Moment { active, .. }) if active.is_present() => Err('·'),
             Some(_) => Err(UNKNOWN),
         };
-        let windows: Vec<_> = track.latest(self.room).map(window).collect();
+        let windows: Vec<_> = history.latest(self.room).map(window).collect();
         let rows = self.picture_rows();
         self.text("Where its time went, a column for each window", DIM);
-        self.lines.extend(standing(&windows, self.room, rows));
-        let Some(now) = track.now() else { return };
-        for (name, share) in now.parts.as_ref().map(time::named).unwrap_or_default() {
+        self.lines.extend(stacked_columns(&windows, self.room, rows));
+        let Some(now) = history.now() else { return };
+        for (name, share) in now.parts.as_ref().map(time::largest_parts).unwrap_or_default() {
             let words = format!(" {name} {}", format::percent(share));
             self.lines.push(Line::from(vec![sign(name), span(words, PLAIN)]));
         }
@@ -106,7 +106,7 @@ impl Page {
         self.lines.push(Line::default());
     }
 
-    fn cause(&mut self, state: &State, track: &Track, cause: &Cause) {
+    fn cause(&mut self, state: &State, history: &History, cause: &Cause) {
         let finding = &cause.finding;
         self.lines.push(Line::from(vec![
             span(&finding.rule, BOLD),
@@ -114,14 +114,14 @@ impl Page {
                 format!("  {}  ", summary::severity(finding.severity)),
                 severity(finding.severity),
             ),
-            span(track.name(), DIM),
+            span(history.name(), DIM),
         ]));
         self.text(&finding.summary, PLAIN);
         self.lines.push(Line::default());
-        self.history(state, track, cause);
+        self.history(state, history, cause);
         match (&finding.tax, cause.now) {
             (Some(tax), true) => self.labelled("Tax", &format::tax(tax)),
-            (None, true) => self.labelled("Tax", &not_measured(track, &finding.rule)),
+            (None, true) => self.labelled("Tax", &not_measured(history, &finding.rule)),
             (_, false) => {
                 let seen = format!("not found now; found last at {}", clock(cause.seen));
                 self.labelled("Tax", &seen);
@@ -145,12 +145,12 @@ impl Page {
         self.labelled("More", &format!("untax explain {}", finding.rule));
     }
 
-    fn history(&mut self, state: &State, track: &Track, cause: &Cause) {
+    fn history(&mut self, state: &State, history: &History, cause: &Cause) {
         let scale = scale(state, self.room);
         let top = format!("{} ", format::percent(scale));
         let indent = super::widgets::width(&top);
         let room = self.room.saturating_sub(indent);
-        let levels = track.levels(&cause.finding.rule, room);
+        let levels = history.levels(&cause.finding.rule, room);
         let rows = columns(&levels, scale, room, self.picture_rows());
         for (i, row) in rows.into_iter().enumerate() {
             let label = if i == 0 { top.clone() } else { " ".repeat(indent) };
@@ -161,8 +161,8 @@ impl Page {
     }
 }
 
-fn not_measured(track: &Track, rule: &str) -> String {
-    let why = track.unmeasured.iter().find(|gap| gap.rule == rule).map(|gap| gap.why.as_str());
+fn not_measured(history: &History, rule: &str) -> String {
+    let why = history.unmeasured.iter().find(|gap| gap.rule == rule).map(|gap| gap.why.as_str());
     why.map_or_else(
         || format::NOT_MEASURED.to_owned(),
         |why| format!("{}: {why}", format::NOT_MEASURED),

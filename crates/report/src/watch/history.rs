@@ -7,11 +7,11 @@ use untax_core::check::{Check, Checked};
 use untax_core::{Finding, Reading, Unmeasured};
 
 /// Windows that are remembered: more than the widest terminal has columns.
-pub const HISTORY: usize = 600;
+pub const MOST_WINDOWS: usize = 600;
 
 /// One database since it was first seen, through restarts; or the host.
 #[derive(Debug, Clone)]
-pub struct Track {
+pub struct History {
     /// Its own number: ids change with a restart.
     pub key: u64,
     /// As it was checked last; `None` for the host.
@@ -89,7 +89,7 @@ impl Moment {
     }
 }
 
-impl Track {
+impl History {
     /// One that was not seen before.
     pub fn new(key: u64) -> Self {
         Self {
@@ -104,17 +104,17 @@ impl Track {
     }
 
     /// Whether it is this very process.
-    pub fn is(&self, db: &Checked) -> bool {
+    pub fn is_same_process(&self, db: &Checked) -> bool {
         self.checked.as_ref().is_some_and(|own| own.id == db.id)
     }
 
     /// Whether this database is the same one, started again: of the same kind, with the same data.
-    pub fn came_back_as(&self, db: &Checked) -> bool {
+    pub fn is_restart_of(&self, db: &Checked) -> bool {
         self.checked.as_deref().is_some_and(|own| own.has_data_of(db))
     }
 
     /// A window in which the database was there.
-    pub fn saw(&mut self, db: &Checked, check: &Check) {
+    pub fn add_window(&mut self, db: &Checked, check: &Check) {
         self.ended = None;
         if let Some(own) = self.checked.as_ref().filter(|own| own.pid != db.pid) {
             self.restarted = Some((own.pid, check.taken_at));
@@ -125,7 +125,7 @@ impl Track {
     }
 
     /// A window of the host.
-    pub fn saw_host(&mut self, check: &Check) {
+    pub fn add_host_window(&mut self, check: &Check) {
         let moment = Moment::new(None, check.window_s, &check.findings, &check.unmeasured);
         self.add(&check.findings, &check.unmeasured, moment, check.taken_at);
     }
@@ -138,7 +138,7 @@ impl Track {
         at: Timestamp,
     ) {
         self.push(Some(moment));
-        for finding in summary::in_order(findings) {
+        for finding in summary::findings_in_order(findings) {
             let cause = Cause { finding: finding.clone(), seen: at, now: true };
             match self.causes.iter_mut().find(|known| known.finding.rule == finding.rule) {
                 Some(known) => *known = cause,
@@ -149,7 +149,7 @@ impl Track {
     }
 
     /// A window in which it was not there.
-    pub fn missed(&mut self, at: Timestamp) {
+    pub fn add_absence(&mut self, at: Timestamp) {
         self.push(None);
         self.ended.get_or_insert(at);
         self.unmeasured.clear();
@@ -157,7 +157,7 @@ impl Track {
 
     fn push(&mut self, moment: Option<Moment>) {
         self.moments.push_back(moment);
-        while self.moments.len() > HISTORY {
+        while self.moments.len() > MOST_WINDOWS {
             self.moments.pop_front();
         }
         self.causes.iter_mut().for_each(|cause| cause.now = false);

@@ -1,8 +1,10 @@
 //! The list: each database with where its time goes now, and the tax of its causes over time.
 
-use super::history::{Cause, Level, Track};
+use super::history::{Cause, History, Level};
 use super::state::{Row, State};
-use super::widgets::{BOLD, DIM, PLAIN, WARN, clock, severity, span, spark, stacked, width};
+use super::widgets::{
+    BOLD, DIM, PLAIN, WARN, clock, severity, span, sparkline, stacked_bar, width,
+};
 use crate::terminal::screen::{fit, pack, pad, pad_left};
 use crate::{facts, format, summary, time};
 use ratatui::style::{Modifier, Style};
@@ -17,9 +19,9 @@ const RULE: usize = 26;
 
 /// The rows that can be selected, in their order.
 pub fn rows(state: &State) -> Vec<Row> {
-    let of = |track: &Track| {
-        let key = track.key;
-        let rules = track.causes().into_iter().map(|cause| Some(cause.finding.rule.clone()));
+    let of = |history: &History| {
+        let key = history.key;
+        let rules = history.causes().into_iter().map(|cause| Some(cause.finding.rule.clone()));
         let rows = std::iter::once(None).chain(rules).map(move |rule| Row { key, rule });
         rows.collect::<Vec<Row>>()
     };
@@ -44,29 +46,29 @@ pub fn lines(state: &State) -> (Vec<Line<'static>>, std::ops::Range<usize>) {
         }
         lines.append(&mut new);
     };
-    for track in state.in_order() {
-        add(Row { key: track.key, rule: None }, database(track, room), &mut lines);
-        for cause in track.causes() {
+    for history in state.in_order() {
+        add(Row { key: history.key, rule: None }, database(history, room), &mut lines);
+        for cause in history.causes() {
             let rule = Some(cause.finding.rule.clone());
-            let line = layout.cause(track, cause);
-            add(Row { key: track.key, rule }, vec![line], &mut lines);
+            let line = layout.cause(history, cause);
+            add(Row { key: history.key, rule }, vec![line], &mut lines);
         }
     }
     (lines, selected)
 }
 
 /// Threads that were active, in words.
-fn active(track: &Track) -> Option<String> {
-    let threads = track.now()?.active.value()?;
+fn active(history: &History) -> Option<String> {
+    let threads = history.now()?.active.value()?;
     Some(format!("{} threads active", format::number(*threads)))
 }
 
-fn database(track: &Track, room: usize) -> Vec<Line<'static>> {
-    let Some(db) = track.checked.as_deref() else {
-        return vec![Line::from(span(track.name(), BOLD))];
+fn database(history: &History, room: usize) -> Vec<Line<'static>> {
+    let Some(db) = history.checked.as_deref() else {
+        return vec![Line::from(span(history.name(), BOLD))];
     };
     let cost = match &db.tax {
-        _ if track.ended.is_some() => String::new(),
+        _ if history.ended.is_some() => String::new(),
         Some(tax) if room < WIDE && tax.share.is_finite() => format::percent(tax.share),
         _ if room < WIDE => summary::cost_in_short(db),
         _ => summary::platform_tax(db),
@@ -74,55 +76,56 @@ fn database(track: &Track, room: usize) -> Vec<Line<'static>> {
     let left = room.saturating_sub(1 + width(&cost) + 2);
     let mut segments = vec![facts::name(db)];
     segments.push(format!("pid {}", db.pid));
-    segments.extend(active(track));
+    segments.extend(active(history));
     segments.extend(facts::database_line(db).into_iter().skip(1));
     let head = pack(&segments, left).first().map_or_else(String::new, Clone::clone);
     let mut lines =
         vec![Line::from(vec![span(pad(&head, left), BOLD), span("  ", PLAIN), span(cost, BOLD)])];
-    lines.extend(fate(track).map(|text| Line::from(span(fit(&format!("   {text}"), room), WARN))));
-    if track.ended.is_none() {
-        lines.push(time_line(track, room));
+    lines
+        .extend(fate(history).map(|text| Line::from(span(fit(&format!("   {text}"), room), WARN))));
+    if history.ended.is_none() {
+        lines.push(time_line(history, room));
     }
     lines
 }
 
 /// What became of it.
-pub fn fate(track: &Track) -> Option<String> {
-    if let Some(at) = track.ended {
+pub fn fate(history: &History) -> Option<String> {
+    if let Some(at) = history.ended {
         return Some(format!("ended, seen at {}", clock(at)));
     }
-    let (pid, at) = track.restarted?;
+    let (pid, at) = history.restarted?;
     Some(format!("was pid {pid} until a restart seen at {}", clock(at)))
 }
 
 /// Where its time goes now; or why that is not known.
-fn time_line(track: &Track, room: usize) -> Line<'static> {
-    let Some(db) = track.checked.as_deref() else { return Line::default() };
+fn time_line(history: &History, room: usize) -> Line<'static> {
+    let Some(db) = history.checked.as_deref() else { return Line::default() };
     let indent = 3;
     let room = room.saturating_sub(indent);
     let text = |text: String, style| {
         Line::from(vec![Span::raw(" ".repeat(indent)), span(fit(&text, room), style)])
     };
     if let Some(why) = db.time.active_s.why() {
-        return text(untraced(track, &why), WARN);
+        return text(untraced(history, &why), WARN);
     }
     let Some(shares) = time::shares(&db.time) else {
         return text("idle: none of its threads was active".to_owned(), DIM);
     };
     let bar = (room / 3).clamp(8, 40).min(room);
-    let words = time::named(&shares);
+    let words = time::largest_parts(&shares);
     let words: Vec<String> =
         words.iter().map(|(name, share)| format!("{} {name}", format::percent(*share))).collect();
     let words = pack(&words, room.saturating_sub(bar + 1));
     let mut spans = vec![Span::raw(" ".repeat(indent))];
-    spans.extend(stacked(&shares, bar));
+    spans.extend(stacked_bar(&shares, bar));
     spans.push(span(format!(" {}", words.first().map_or("", String::as_str)), PLAIN));
     Line::from(spans)
 }
 
 /// Why its time is not known, and what is known of it all the same.
-fn untraced(track: &Track, why: &str) -> String {
-    let Some(db) = track.checked.as_deref() else { return why.to_owned() };
+fn untraced(history: &History, why: &str) -> String {
+    let Some(db) = history.checked.as_deref() else { return why.to_owned() };
     let window_s = |seconds: &Seconds| format!("{} s", format::number(seconds.0));
     let on_cpu = db.time.on_cpu_s.value().map(|s| format!("{} on CPU; ", window_s(s)));
     format!("{}time not measured: {why}", on_cpu.unwrap_or_default())
@@ -133,7 +136,7 @@ struct Layout {
     wide: bool,
     rule: usize,
     tax: usize,
-    spark: usize,
+    sparkline: usize,
     scale: f64,
 }
 
@@ -144,19 +147,19 @@ const SEVERITY: usize = 8;
 impl Layout {
     fn of(state: &State, room: usize) -> Self {
         let wide = room >= WIDE;
-        let causes = || state.tracks.iter().flat_map(|track| &track.causes);
+        let causes = || state.histories.iter().flat_map(|history| &history.causes);
         let rule = causes().map(|cause| width(&cause.finding.rule)).max().unwrap_or(0);
         let rule = rule.min(RULE).min(room / 2);
         let tax = causes().map(|cause| width(&tax(cause, wide))).max().unwrap_or(0);
         let taken = INDENT + if wide { SEVERITY } else { 0 } + rule + 2 + tax + 2;
-        let spark = room.saturating_sub(taken);
-        Self { wide, rule, tax, spark, scale: scale(state, spark) }
+        let sparkline = room.saturating_sub(taken);
+        Self { wide, rule, tax, sparkline, scale: scale(state, sparkline) }
     }
 
-    fn cause(&self, track: &Track, cause: &Cause) -> Line<'static> {
+    fn cause(&self, history: &History, cause: &Cause) -> Line<'static> {
         let finding = &cause.finding;
         let ink = if cause.now { severity(finding.severity) } else { DIM };
-        let levels = track.levels(&finding.rule, self.spark);
+        let levels = history.levels(&finding.rule, self.sparkline);
         let mut spans = vec![Span::raw(" ".repeat(INDENT - 1))];
         if self.wide {
             let word = if cause.now { summary::severity(finding.severity) } else { "" };
@@ -164,7 +167,7 @@ impl Layout {
         }
         spans.push(span(pad(&finding.rule, self.rule), if cause.now { BOLD } else { DIM }));
         spans.push(span("  ", PLAIN));
-        spans.push(span(spark(&levels, self.scale, self.spark), ink));
+        spans.push(span(sparkline(&levels, self.scale, self.sparkline), ink));
         spans.push(span("  ", PLAIN));
         spans.push(span(pad_left(&tax(cause, self.wide), self.tax), ink));
         Line::from(spans)
@@ -183,12 +186,12 @@ fn tax(cause: &Cause, wide: bool) -> String {
 
 /// The end of the scale that all pictures of taxes share.
 pub fn scale(state: &State, room: usize) -> f64 {
-    let of = |track: &Track| {
-        let causes = track.causes.iter();
-        let levels = causes.flat_map(|cause| track.levels(&cause.finding.rule, room));
+    let of = |history: &History| {
+        let causes = history.causes.iter();
+        let levels = causes.flat_map(|cause| history.levels(&cause.finding.rule, room));
         levels
             .map(|level| if let Level::Share(share) = level { share } else { 0.0 })
             .fold(0.0, f64::max)
     };
-    summary::round_scale(state.tracks.iter().map(of).fold(0.0, f64::max))
+    summary::round_scale(state.histories.iter().map(of).fold(0.0, f64::max))
 }

@@ -1,6 +1,6 @@
 //! The state of the view, and what events make of it.
 
-use super::history::{HISTORY, Track};
+use super::history::{History, MOST_WINDOWS};
 use super::{detail, list};
 use std::cmp::Ordering;
 use untax_core::Check;
@@ -81,7 +81,7 @@ pub enum Page {
     Detail(usize),
 }
 
-/// The track of the host; databases have higher numbers.
+/// The history of the host; databases have higher numbers.
 const HOST: u64 = 0;
 
 /// For so many windows something is told that was said beside one.
@@ -91,8 +91,8 @@ const NOTED: u32 = 12;
 #[derive(Debug, Clone)]
 pub struct State {
     pub(super) size: (u16, u16),
-    pub(super) tracks: Vec<Track>,
-    /// The latest window, without what the tracks hold.
+    pub(super) histories: Vec<History>,
+    /// The latest window, without what the histories hold.
     pub(super) latest: Option<Box<Check>>,
     pub(super) sort: Sort,
     pub(super) selected: Option<Row>,
@@ -111,7 +111,7 @@ impl State {
     pub fn new(columns: u16, rows: u16) -> Self {
         Self {
             size: (columns, rows),
-            tracks: vec![Track::new(HOST)],
+            histories: vec![History::new(HOST)],
             latest: None,
             sort: Sort::Tax,
             selected: None,
@@ -137,7 +137,7 @@ impl State {
             Event::Resize(columns, rows) => self.size = (columns, rows),
             Event::Checked(check, notes) => match &mut self.held {
                 Some(held) => {
-                    if held.len() >= HISTORY {
+                    if held.len() >= MOST_WINDOWS {
                         held.remove(0);
                     }
                     held.push((check, notes));
@@ -193,31 +193,40 @@ impl State {
         let mut new = Vec::new();
         for db in &databases {
             // A server goes to its data some time after its start: only then is it known again.
-            if self.tracks.iter().any(|track| track.ended.is_some() && track.came_back_as(db)) {
-                self.tracks.retain(|track| !track.is(db) || track.came_back_as(db));
+            if self
+                .histories
+                .iter()
+                .any(|history| history.ended.is_some() && history.is_restart_of(db))
+            {
+                self.histories
+                    .retain(|history| !history.is_same_process(db) || history.is_restart_of(db));
             }
-            match self.tracks.iter_mut().find(|track| track.is(db)) {
-                Some(track) => {
-                    track.saw(db, &check);
-                    seen.push(track.key);
+            match self.histories.iter_mut().find(|history| history.is_same_process(db)) {
+                Some(history) => {
+                    history.add_window(db, &check);
+                    seen.push(history.key);
                 }
                 None => new.push(db),
             }
         }
         for db in new {
-            let again = |track: &Track| !seen.contains(&track.key) && track.came_back_as(db);
-            let at = self.tracks.iter().position(again).unwrap_or_else(|| {
-                self.tracks.push(Track::new(self.next_key));
+            let again =
+                |history: &History| !seen.contains(&history.key) && history.is_restart_of(db);
+            let at = self.histories.iter().position(again).unwrap_or_else(|| {
+                self.histories.push(History::new(self.next_key));
                 self.next_key += 1;
-                self.tracks.len() - 1
+                self.histories.len() - 1
             });
-            self.tracks[at].saw(db, &check);
-            seen.push(self.tracks[at].key);
+            self.histories[at].add_window(db, &check);
+            seen.push(self.histories[at].key);
         }
-        let gone = self.tracks.iter_mut().filter(|track| !seen.contains(&track.key));
-        gone.for_each(|track| track.missed(check.taken_at));
-        self.tracks.iter_mut().filter(|t| t.key == HOST).for_each(|host| host.saw_host(&check));
-        self.tracks.retain(|track| track.key == HOST || !track.is_forgotten());
+        let gone = self.histories.iter_mut().filter(|history| !seen.contains(&history.key));
+        gone.for_each(|history| history.add_absence(check.taken_at));
+        self.histories
+            .iter_mut()
+            .filter(|t| t.key == HOST)
+            .for_each(|host| host.add_host_window(&check));
+        self.histories.retain(|history| history.key == HOST || !history.is_forgotten());
         self.latest = Some(check);
     }
 
@@ -243,20 +252,21 @@ impl State {
         self.size.1.saturating_sub(2)
     }
 
-    pub(super) fn track(&self, key: u64) -> Option<&Track> {
-        self.tracks.iter().find(|track| track.key == key)
+    pub(super) fn history(&self, key: u64) -> Option<&History> {
+        self.histories.iter().find(|history| history.key == key)
     }
 
     /// The databases in their order, those that ended after the others, and the host if something
     /// was found for it.
-    pub(super) fn in_order(&self) -> Vec<&Track> {
-        let mut all: Vec<&Track> = self.tracks.iter().filter(|track| track.key != HOST).collect();
-        let tax = |track: &Track| {
-            let tax = track.checked.as_ref().and_then(|db| db.tax.as_ref());
+    pub(super) fn in_order(&self) -> Vec<&History> {
+        let mut all: Vec<&History> =
+            self.histories.iter().filter(|history| history.key != HOST).collect();
+        let tax = |history: &History| {
+            let tax = history.checked.as_ref().and_then(|db| db.tax.as_ref());
             tax.map_or(-1.0, |tax| tax.share)
         };
-        let active = |track: &Track| {
-            let active = track.now().and_then(|now| now.active.value().copied());
+        let active = |history: &History| {
+            let active = history.now().and_then(|now| now.active.value().copied());
             active.unwrap_or(-1.0)
         };
         all.sort_by(|a, b| {
@@ -268,7 +278,7 @@ impl State {
             let names = a.name().cmp(&b.name()).then(a.key.cmp(&b.key));
             a.ended.is_some().cmp(&b.ended.is_some()).then(by).then(names)
         });
-        all.extend(self.track(HOST).filter(|host| !host.causes.is_empty()));
+        all.extend(self.history(HOST).filter(|host| !host.causes.is_empty()));
         all
     }
 
@@ -279,11 +289,14 @@ impl State {
 
     /// Whether there is no database, and none that has ended.
     pub(super) fn is_without_any(&self) -> bool {
-        self.tracks.iter().all(|track| track.key == HOST)
+        self.histories.iter().all(|history| history.key == HOST)
     }
 
     /// Databases that are there.
     pub(super) fn databases(&self) -> usize {
-        self.tracks.iter().filter(|track| track.key != HOST && track.ended.is_none()).count()
+        self.histories
+            .iter()
+            .filter(|history| history.key != HOST && history.ended.is_none())
+            .count()
     }
 }

@@ -65,7 +65,7 @@ pub fn clock(at: Timestamp) -> String {
 }
 
 /// One character for each window, the latest at the right end of `room`.
-pub fn spark(levels: &[Level], scale: f64, room: usize) -> String {
+pub fn sparkline(levels: &[Level], scale: f64, room: usize) -> String {
     let one = |level: &Level| match level {
         Level::NotThere => ' ',
         Level::Nothing => NOTHING,
@@ -121,14 +121,14 @@ fn part_span(part: Option<usize>) -> Span<'static> {
 }
 
 /// A bar of the parts of the active time.
-pub fn stacked(shares: &[f64; 8], room: usize) -> Vec<Span<'static>> {
+pub fn stacked_bar(shares: &[f64; 8], room: usize) -> Vec<Span<'static>> {
     let place = |at: usize| (at as f64 + 0.5) / room as f64;
     (0..room).map(|at| part_span(part_at(shares, place(at)))).collect()
 }
 
-/// The same standing, one column for each window: the first line on top. A column without parts
+/// Upright bars, one column for each window: the first line on top. A column without parts
 /// has the character that is given with it at its foot.
-pub fn standing(
+pub fn stacked_columns(
     windows: &[Result<[f64; 8], char>],
     room: usize,
     rows: usize,
@@ -164,7 +164,7 @@ mod tests {
             Level::Share(0.001),
             Level::Share(0.4),
         ];
-        assert_eq!(spark(&levels, 0.4, 7), "   ·?▁█");
+        assert_eq!(sparkline(&levels, 0.4, 7), "   ·?▁█");
         assert_eq!(columns(&levels, 0.4, 5, 2), ["    █", " ·?▁█"]);
     }
 
@@ -172,8 +172,8 @@ mod tests {
     fn a_bar_is_shared_by_the_parts() {
         let text = |spans: &[Span]| spans.iter().map(|s| s.content.to_string()).collect::<String>();
         let shares = [0.5, 0.25, 0.0, 0.25, 0.0, 0.0, 0.0, 0.0];
-        assert_eq!(text(&stacked(&shares, 8)), "████▓▓DD");
-        let lines = standing(&[Ok(shares), Err('?')], 3, 4);
+        assert_eq!(text(&stacked_bar(&shares, 8)), "████▓▓DD");
+        let lines = stacked_columns(&[Ok(shares), Err('?')], 3, 4);
         let lines: Vec<String> = lines.iter().map(|line| text(&line.spans)).collect();
         assert_eq!(lines, [" D ", " ▓ ", " █ ", " █?"]);
     }
