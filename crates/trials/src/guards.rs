@@ -17,7 +17,7 @@ const COUNTED_S: f64 = 0.4;
 /// throttled and takes 3 to 4 % (measured with sysbench); less is hardly to be seen in a rate.
 const MOST_THROTTLED: f64 = 0.05;
 
-/// From here on waiting for a CPU grows faster than work: the margin is what the kernel's own threads take.
+/// From here on waiting for a CPU grows faster than work; the margin is what the kernel's own threads take.
 const MOST_CPU: f64 = 0.95;
 
 /// Frames of 1,500 bytes carry 95 % of a link's bits as payload; a tenth is left for bursts.
