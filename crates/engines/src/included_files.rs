@@ -107,7 +107,7 @@ impl<'a, S: Syntax> Files<'a, S> {
                 let _absent_is_fine = self.try_read(&path, depth);
             }
             Statement::IncludeDirectory(path) => {
-                self.read_directory(path.trim_end_matches('/'), depth)
+                self.read_directory(path.trim_end_matches('/'), depth);
             }
         }
     }

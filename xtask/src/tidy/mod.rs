@@ -1,5 +1,6 @@
 //! What the compiler does not check of the source tree: sizes, forbidden words and paths, where
-//! `unsafe` may stand, circles of imports, names of listed things, promises that name their tests.
+//! `unsafe` may stand, circles of imports, names of listed things, promises that name their tests,
+//! paths that documents name.
 //!
 //! Every check is a function from text to problems, and all but that of imports are line-based: the tree
 //! is rustfmt'ed.
@@ -7,6 +8,7 @@
 // Names of source files are written in lower case, and one that is not should be found.
 #![allow(clippy::case_sensitive_file_extension_comparisons)]
 
+mod documents;
 mod imports;
 mod lengths;
 mod modules;
@@ -23,7 +25,8 @@ pub use problem::Tree;
 use std::fs;
 use std::path::Path;
 
-/// Directories that are no source: built, fetched or found. `.git` is a file in a linked worktree.
+/// Directories that are no source: built, fetched or found. `.git` is a file in a linked worktree. Below
+/// `src` one of these names is a module.
 const NOT_SOURCE: &[&str] = &[".git", "target", "corpus", "artifacts"];
 
 /// Checks the tree below `root`.
@@ -47,6 +50,7 @@ fn check(tree: &Tree) -> Vec<Problem> {
     problems.extend(imports::check(tree));
     problems.extend(slices::check(tree));
     problems.extend(promises::check(tree));
+    problems.extend(documents::check(tree));
     problems.extend(reasons::check(tree));
     problems
 }
@@ -59,7 +63,7 @@ pub fn read(root: &Path) -> Result<Tree> {
         for entry in fs::read_dir(&folder)? {
             let (path, kind) = entry.and_then(|e| Ok((e.path(), e.file_type()?)))?;
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            if NOT_SOURCE.contains(&name.as_str()) {
+            if NOT_SOURCE.contains(&name.as_str()) && !folder.ends_with("src") {
                 continue;
             }
             if kind.is_dir() {

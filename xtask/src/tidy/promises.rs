@@ -3,8 +3,14 @@
 use super::problem::{Problem, Tree, numbered};
 use std::collections::HashMap;
 
-const DOCUMENTS: &[&str] =
-    &["README.md", "ARCHITECTURE.md", "SPECIFICATION.md", "CHANGELOG.md", "LICENSE"];
+const DOCUMENTS: &[&str] = &[
+    "README.md",
+    "ARCHITECTURE.md",
+    "CONTRIBUTING.md",
+    "SPECIFICATION.md",
+    "CHANGELOG.md",
+    "LICENSE",
+];
 
 const PROMISES: &str = "SPECIFICATION.md";
 
