@@ -1,6 +1,6 @@
 //! CPU limits, from a process's own group up to the root, and how often they held it back.
 
-use super::Group;
+use super::group::Group;
 use super::limits::groups;
 use crate::Host;
 use std::collections::BTreeMap;

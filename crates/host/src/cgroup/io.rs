@@ -1,6 +1,6 @@
 //! Limits on requests to block devices, from a process's own group up to the root.
 
-use super::Group;
+use super::group::Group;
 use super::limits::groups;
 use crate::Host;
 use std::collections::BTreeMap;

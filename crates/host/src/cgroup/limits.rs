@@ -1,6 +1,6 @@
 //! Limits on huge pages and memory, from a process's own group up to the root.
 
-use super::{Group, lineage};
+use super::group::{Group, lineage};
 use crate::Host;
 use std::collections::BTreeMap;
 use untax_core::Bytes;

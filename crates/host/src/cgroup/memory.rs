@@ -1,6 +1,6 @@
 //! Memory of the groups that a process is counted in, from its own up to the root.
 
-use super::Group;
+use super::group::Group;
 use super::limits::{Files, groups, limit};
 use crate::Host;
 use std::collections::BTreeMap;

@@ -1,6 +1,6 @@
 //! For how long the tasks of a process's control group were held up.
 
-use super::{Group, lineage};
+use super::group::{Group, lineage};
 use crate::{Host, pressure};
 use std::collections::BTreeMap;
 use untax_core::Reading::{self, Absent, Present};

@@ -47,7 +47,28 @@ impl Leaves {
 }
 
 /// The leaf with the vendor's name and the last basic leaf.
-pub(super) const VENDOR: u32 = 0;
+const VENDOR: u32 = 0;
+/// The leaf with the feature bits.
+pub(super) const FEATURES: u32 = 1;
+/// The leaf with one-byte descriptors of caches and TLBs (Intel).
+pub(super) const INTEL_DESCRIPTORS: u32 = 2;
+/// The leaf with the deterministic address translation parameters, one subleaf for each TLB (Intel).
+pub(super) const INTEL_TLB: u32 = 0x18;
+/// The leaf with the hypervisor's name.
+pub(super) const HYPERVISOR: u32 = 0x4000_0000;
+/// The leaf with the hypervisor's own name where [`HYPERVISOR`] names Hyper-V for Windows guests.
+pub(super) const SECOND_HYPERVISOR: u32 = 0x4000_0100;
+/// The leaf with the first level of TLBs: 2 MiB pages in EAX, 4 KiB pages in EBX (AMD).
+pub(super) const AMD_L1: u32 = 0x8000_0005;
+/// The leaf with the second level of TLBs, in the same registers (AMD).
+pub(super) const AMD_L2: u32 = 0x8000_0006;
+/// The leaf with the TLBs for 1 GiB pages: first level in EAX, second level in EBX (AMD).
+pub(super) const AMD_1G: u32 = 0x8000_0019;
+
+/// Whether the feature bits have the one that every hypervisor sets and no processor does.
+pub(super) fn is_guest(features: Leaf) -> bool {
+    features.ecx >> 31 == 1
+}
 
 /// The leaves that facts are made of.
 pub(super) fn read(host: &Host) -> Reading<Leaves> {
@@ -56,9 +77,6 @@ pub(super) fn read(host: &Host) -> Reading<Leaves> {
 
 #[cfg(target_arch = "x86_64")]
 fn live() -> Reading<Leaves> {
-    use super::tlb::{AMD_1G, AMD_L1, AMD_L2, INTEL_DESCRIPTORS, INTEL_TLB};
-    use super::virtualization::{FEATURES, HYPERVISOR, SECOND_HYPERVISOR};
-
     /// More subleaves of leaf 0x18 than any processor has; a hypervisor may claim any number.
     const MAX_SUBLEAVES: u32 = 32;
 
@@ -77,7 +95,7 @@ fn live() -> Reading<Leaves> {
         let subleaves = read(INTEL_TLB, 0).eax.min(MAX_SUBLEAVES);
         leaves.extend((0..=subleaves).map(|subleaf| read(INTEL_TLB, subleaf)));
     }
-    if leaves.iter().any(|leaf| leaf.number == FEATURES && super::virtualization::is_guest(*leaf)) {
+    if leaves.iter().any(|leaf| leaf.number == FEATURES && is_guest(*leaf)) {
         leaves.extend([HYPERVISOR, SECOND_HYPERVISOR].map(|leaf| read(leaf, 0)));
     }
     let extended = [AMD_L1, AMD_L2, AMD_1G].into_iter().filter(|leaf| *leaf <= last_extended);

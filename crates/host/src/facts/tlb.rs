@@ -1,17 +1,14 @@
 //! Translation look-aside buffers.
 
 mod amd;
+mod buffer;
 mod intel;
 
 use super::Fact;
 use super::cpuid::{self, Leaves};
 use crate::Host;
-use untax_core::Bytes;
 use untax_core::Reading::{self, Absent, Present};
 use untax_core::host::{HostFacts, Tlb};
-
-pub(super) use amd::{L1 as AMD_L1, L2 as AMD_L2, ONE_GIB as AMD_1G};
-pub(super) use intel::{DESCRIPTORS as INTEL_DESCRIPTORS, TLB as INTEL_TLB};
 
 pub(super) const FACT: Fact = Fact {
     id: "tlb",
@@ -22,9 +19,6 @@ pub(super) const FACT: Fact = Fact {
     cost: "about fifteen CPUID instructions, each an exit to the hypervisor in a virtual machine",
     read,
 };
-
-/// 4 MiB: the huge page of 32-bit x86, which old descriptors speak of.
-const MIB_4: Bytes = Bytes(4 << 20);
 
 fn read(host: &Host, facts: &mut HostFacts) {
     facts.tlb = cpuid::read(host).and_then(|leaves| parse(&leaves));
@@ -47,15 +41,11 @@ fn parse(leaves: &Leaves) -> Reading<Vec<Tlb>> {
     })
 }
 
-fn tlb(level: u8, kind: &str, pages: &[Bytes], entries: u32, ways: Option<u32>) -> Tlb {
-    let page_sizes_bytes = pages.to_vec();
-    Tlb { level, kind: kind.to_owned(), page_sizes_bytes, entries, ways }
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::cpuid::Leaf;
     use super::*;
+    use untax_core::Bytes;
 
     pub(super) fn leaves(leaves: &[(u32, u32, [u32; 4])]) -> Leaves {
         let leaf = |(number, subleaf, [eax, ebx, ecx, edx]): &(u32, u32, [u32; 4])| Leaf {

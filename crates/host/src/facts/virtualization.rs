@@ -1,6 +1,6 @@
 //! The hypervisor or container that the host itself is.
 
-use super::cpuid::{self, Leaf, Leaves};
+use super::cpuid::{self, FEATURES, HYPERVISOR, Leaves, SECOND_HYPERVISOR};
 use super::{Fact, formats};
 use crate::Host;
 use untax_core::Reading::{self, Absent, Present};
@@ -17,13 +17,6 @@ pub(super) const FACT: Fact = Fact {
     cost: "the CPUID leaves of the TLB, and at most eight small files",
     read,
 };
-
-/// The leaf with the feature bits.
-pub(super) const FEATURES: u32 = 1;
-/// The leaf with the hypervisor's name.
-pub(super) const HYPERVISOR: u32 = 0x4000_0000;
-/// The leaf with its true name, where it shows itself to Windows as Hyper-V.
-pub(super) const SECOND_HYPERVISOR: u32 = 0x4000_0100;
 
 /// Names of hypervisors at [`HYPERVISOR`].
 const SIGNATURES: [(&str, &str); 10] = [
@@ -56,11 +49,6 @@ const FIRMWARE: [(&str, &str); 9] = [
 /// counts processes as they are numbered there.
 pub const INITIAL_PID_NAMESPACE: &str = "pid:[4026531836]";
 
-/// The bit that every hypervisor sets and no processor does.
-pub(super) fn is_guest(features: Leaf) -> bool {
-    features.ecx >> 31 == 1
-}
-
 fn read(host: &Host, facts: &mut HostFacts) {
     let machine = machine(host);
     facts.virtualization = match container(host) {
@@ -77,7 +65,7 @@ fn machine(host: &Host) -> Reading<String> {
     match cpuid::read(host) {
         Present(leaves) => match leaves.get(FEATURES) {
             // A Xen guest of the oldest kind has no such bit.
-            Some(features) if !is_guest(features) => {
+            Some(features) if !cpuid::is_guest(features) => {
                 Present(kind().into_value().unwrap_or_else(|| "none".to_owned()))
             }
             Some(_) => Present(
@@ -148,6 +136,7 @@ fn container(host: &Host) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::cpuid::Leaf;
     use super::*;
     use crate::Record;
 

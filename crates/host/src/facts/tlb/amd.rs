@@ -2,18 +2,11 @@
 //!
 //! Source: AMD64 Architecture Programmer's Manual, volume 3, appendix E.4.
 
-use super::super::cpuid::{Leaf, Leaves};
-use super::tlb;
+use super::super::cpuid::{AMD_1G, AMD_L1, AMD_L2, Leaf, Leaves};
+use super::buffer::tlb;
 use untax_core::Bytes;
 use untax_core::Reading::{self, Present};
 use untax_core::host::Tlb;
-
-/// First level: 2 MiB pages in EAX, 4 KiB pages in EBX.
-pub(crate) const L1: u32 = 0x8000_0005;
-/// Second level, likewise.
-pub(crate) const L2: u32 = 0x8000_0006;
-/// 1 GiB pages: first level in EAX, second in EBX.
-pub(crate) const ONE_GIB: u32 = 0x8000_0019;
 
 /// Entries and associativity of the data and the instruction side in one register.
 struct Sides {
@@ -26,12 +19,12 @@ pub(super) fn parse(leaves: &Leaves) -> Reading<Vec<Tlb>> {
     let register = |leaf: u32, register: fn(Leaf) -> u32| leaves.get(leaf).map_or(0, register);
     let mut tlbs = Vec::new();
     for (level, pages, sides) in [
-        (1, Bytes::KIB_4, first_level(register(L1, |leaf| leaf.ebx))),
-        (1, Bytes::MIB_2, first_level(register(L1, |leaf| leaf.eax))),
-        (1, Bytes::GIB_1, encoded(register(ONE_GIB, |leaf| leaf.eax))),
-        (2, Bytes::KIB_4, encoded(register(L2, |leaf| leaf.ebx))),
-        (2, Bytes::MIB_2, encoded(register(L2, |leaf| leaf.eax))),
-        (2, Bytes::GIB_1, encoded(register(ONE_GIB, |leaf| leaf.ebx))),
+        (1, Bytes::KIB_4, first_level(register(AMD_L1, |leaf| leaf.ebx))),
+        (1, Bytes::MIB_2, first_level(register(AMD_L1, |leaf| leaf.eax))),
+        (1, Bytes::GIB_1, encoded(register(AMD_1G, |leaf| leaf.eax))),
+        (2, Bytes::KIB_4, encoded(register(AMD_L2, |leaf| leaf.ebx))),
+        (2, Bytes::MIB_2, encoded(register(AMD_L2, |leaf| leaf.eax))),
+        (2, Bytes::GIB_1, encoded(register(AMD_1G, |leaf| leaf.ebx))),
     ] {
         for (kind, (entries, ways)) in [("data", sides.data), ("instruction", sides.instruction)] {
             if entries > 0 {
@@ -96,9 +89,9 @@ mod tests {
         // An EPYC 7713.
         let milan = leaves(&[
             AMD,
-            (L1, 0, [0xff40_ff40, 0xff40_ff40, 0x2008_0140, 0x2008_0140]),
-            (L2, 0, [0x4800_2200, 0x6800_4200, 0x0200_6140, 0x0800_9140]),
-            (ONE_GIB, 0, [0xf040_f040, 0xf040_0000, 0, 0]),
+            (AMD_L1, 0, [0xff40_ff40, 0xff40_ff40, 0x2008_0140, 0x2008_0140]),
+            (AMD_L2, 0, [0x4800_2200, 0x6800_4200, 0x0200_6140, 0x0800_9140]),
+            (AMD_1G, 0, [0xf040_f040, 0xf040_0000, 0, 0]),
         ]);
         assert_eq!(
             shown(&milan),
@@ -123,9 +116,9 @@ mod tests {
         // A Ryzen of the Matisse series.
         let matisse = leaves(&[
             AMD,
-            (L1, 0, [0xff40_ff40, 0xff40_ff40, 0x2008_0140, 0x2008_0140]),
-            (L2, 0, [0x4800_6400, 0x6800_6400, 0x0200_6140, 0x0100_9140]),
-            (ONE_GIB, 0, [0xf040_f040, 0, 0, 0]),
+            (AMD_L1, 0, [0xff40_ff40, 0xff40_ff40, 0x2008_0140, 0x2008_0140]),
+            (AMD_L2, 0, [0x4800_6400, 0x6800_6400, 0x0200_6140, 0x0100_9140]),
+            (AMD_1G, 0, [0xf040_f040, 0, 0, 0]),
         ]);
         let second: Vec<_> =
             shown(&matisse).into_iter().filter(|line| line.starts_with("L2")).collect();
@@ -142,7 +135,7 @@ mod tests {
 
     #[test]
     fn blanked_leaves_are_absent() {
-        let blank = leaves(&[AMD, (L1, 0, [0; 4]), (L2, 0, [0, 0, 0x0200_6140, 0])]);
+        let blank = leaves(&[AMD, (AMD_L1, 0, [0; 4]), (AMD_L2, 0, [0, 0, 0x0200_6140, 0])]);
         assert!(matches!(super::super::parse(&blank), Reading::Absent(_)));
     }
 }

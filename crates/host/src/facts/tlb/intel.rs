@@ -2,26 +2,24 @@
 //!
 //! Source: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2A, CPUID.
 
-use super::super::cpuid::{Leaf, Leaves};
-use super::{MIB_4, tlb};
+use super::super::cpuid::{INTEL_DESCRIPTORS, INTEL_TLB, Leaf, Leaves};
+use super::buffer::tlb;
 use untax_core::Bytes;
 use untax_core::Reading::{self, Absent, Present};
 use untax_core::host::Tlb;
 
-/// One-byte descriptors of caches and TLBs.
-pub(crate) const DESCRIPTORS: u32 = 2;
-/// Deterministic address translation parameters, a subleaf each.
-pub(crate) const TLB: u32 = 0x18;
+/// 4 MiB: the huge page of 32-bit x86, which old descriptors name.
+const MIB_4: Bytes = Bytes(4 << 20);
 
 /// The descriptor that refers to leaf 0x18.
 const SEE_LEAF_18: u8 = 0xfe;
 
 pub(super) fn parse(leaves: &Leaves) -> Reading<Vec<Tlb>> {
-    let tlbs: Vec<Tlb> = leaves.all(TLB).filter_map(subleaf).collect();
+    let tlbs: Vec<Tlb> = leaves.all(INTEL_TLB).filter_map(subleaf).collect();
     if !tlbs.is_empty() {
         return Present(tlbs);
     }
-    let descriptors = leaves.get(DESCRIPTORS).map(descriptors).unwrap_or_default();
+    let descriptors = leaves.get(INTEL_DESCRIPTORS).map(descriptors).unwrap_or_default();
     if descriptors.contains(&SEE_LEAF_18) {
         return Absent("CPUID leaf 0x18 is blank: the hypervisor hides the TLBs".to_owned());
     }
@@ -129,14 +127,14 @@ mod tests {
         let ice_lake = leaves(&[
             INTEL,
             ELSEWHERE,
-            (TLB, 0, [7, 0, 0, 0]),
-            (TLB, 1, [0, 0x0008_0007, 1, 0x4122]),
-            (TLB, 2, [0, 0x0010_000f, 1, 0x4125]),
-            (TLB, 3, [0, 0x0004_0001, 16, 0x4024]),
-            (TLB, 4, [0, 0x0004_0006, 8, 0x4024]),
-            (TLB, 5, [0, 0x0008_0008, 1, 0x4124]),
-            (TLB, 6, [0, 0x0008_0007, 128, 0x4043]),
-            (TLB, 7, [0, 0x0008_0009, 128, 0x4043]),
+            (INTEL_TLB, 0, [7, 0, 0, 0]),
+            (INTEL_TLB, 1, [0, 0x0008_0007, 1, 0x4122]),
+            (INTEL_TLB, 2, [0, 0x0010_000f, 1, 0x4125]),
+            (INTEL_TLB, 3, [0, 0x0004_0001, 16, 0x4024]),
+            (INTEL_TLB, 4, [0, 0x0004_0006, 8, 0x4024]),
+            (INTEL_TLB, 5, [0, 0x0008_0008, 1, 0x4124]),
+            (INTEL_TLB, 6, [0, 0x0008_0007, 128, 0x4043]),
+            (INTEL_TLB, 7, [0, 0x0008_0009, 128, 0x4043]),
         ]);
         assert_eq!(
             shown(&ice_lake),
@@ -172,7 +170,7 @@ mod tests {
 
     #[test]
     fn a_blanked_leaf_18_is_the_hypervisors_doing() {
-        let guest = leaves(&[INTEL, ELSEWHERE, (TLB, 0, [0; 4])]);
+        let guest = leaves(&[INTEL, ELSEWHERE, (INTEL_TLB, 0, [0; 4])]);
         assert!(matches!(parse(&guest), Absent(why) if why.contains("hypervisor")));
         assert!(matches!(super::super::parse(&leaves(&[INTEL])), Absent(_)));
     }
