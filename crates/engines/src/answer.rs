@@ -1,14 +1,10 @@
-//! The child process that asks a server, and what it answers.
+//! What a server answers, and the time that it has for it.
 
-use crate::ask::{HINTS, TIMING};
-use crate::connect::{Endpoint, Hints};
-use crate::engine::{self, Identity};
+use crate::endpoint::Hints;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::io::Write;
-use std::process::ExitCode;
 use std::time::Duration;
-use untax_core::Reading::{self, Absent, Failed, Present};
+use untax_core::Reading::{self, Absent, Failed};
 
 /// What a server told of itself. Only settings of the engine's list are in it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -43,40 +39,6 @@ impl Default for Answer {
             hints: Hints::default(),
         }
     }
-}
-
-/// The child process that asks a server over its socket, so that client libraries, other
-/// identities and other namespaces stay out of the main process. Prints the answer as JSON.
-///
-/// The last three arguments of the process are the engine's id, the pid of the main process, and
-/// whom to be: `server` (the OS user that runs it) or `root`; before them may be `timing` and
-/// `hints=JSON`. Must be called while the process has a single thread.
-pub fn answer_main() -> ExitCode {
-    let arguments: Vec<String> =
-        std::env::args_os().filter_map(|argument| argument.into_string().ok()).collect();
-    let [.., engine, pid, identity] = arguments.as_slice() else { return ExitCode::from(3) };
-    let asking = engine::by_id(engine).and_then(|engine| engine.asking.as_ref());
-    let (Some(asking), Ok(pid), Some(identity)) =
-        (asking, pid.parse(), Identity::from_name(identity))
-    else {
-        return ExitCode::from(3);
-    };
-    let timing = arguments.iter().any(|argument| argument == TIMING);
-    let hints = arguments.iter().find_map(|argument| argument.strip_prefix(HINTS));
-    let hints = hints.and_then(|json| serde_json::from_str(json).ok()).unwrap_or_default();
-    let endpoint = Endpoint::open(asking, pid, identity, hints)
-        .map(|endpoint| Endpoint { timing, ..endpoint });
-    let answer = endpoint.and_then(|endpoint| {
-        let mut answer = (asking.ask)(&endpoint);
-        if let Present(answer) = &mut answer {
-            answer.hints.listening = endpoint.hints.listening;
-        }
-        answer
-    });
-    let written = serde_json::to_vec(&answer)
-        .map_err(std::io::Error::from)
-        .and_then(|json| std::io::stdout().write_all(&json));
-    if written.is_ok() { ExitCode::SUCCESS } else { ExitCode::from(2) }
 }
 
 /// Whoever started this process ends it sooner than this, unless it was killed meanwhile.

@@ -1,8 +1,8 @@
 //! Asking a server from the main process: a child does it, under a deadline.
 
 use crate::answer::Answer;
-use crate::connect::Hints;
 use crate::cpu_queue;
+use crate::endpoint::Hints;
 use crate::engine::{Asking, Engine, Identity};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::cell::RefCell;
@@ -210,7 +210,7 @@ impl Asked {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::by_id;
+    use crate::catalogue::by_id;
 
     /// Longer than any script here takes that answers.
     const PATIENT: Duration = Duration::from_secs(30);

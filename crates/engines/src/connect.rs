@@ -5,76 +5,36 @@
 //! directory, so that no link in it leads to a socket of the host, and the program gives up being
 //! root before it speaks.
 
+use crate::endpoint::{Endpoint, Entry, Hints, Listening};
 use crate::engine::{Asking, Identity};
-use crate::listeners::{self, Listener, Listening};
+use crate::listeners::{self, Listener};
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 use rustix::process::{Gid, Uid};
 use rustix::thread::{self, LinkNameSpaceType};
-use serde::{Deserialize, Serialize};
-use std::net::SocketAddr;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::AsFd;
 use untax_core::Reading::{self, Absent, Denied, Failed, Present};
 use untax_host::Host;
 use untax_host::process::{self, Status};
 
-/// The way to one server, open.
-pub(crate) struct Endpoint {
-    /// The OS user's name, which servers take for a login name.
-    pub user: String,
-    /// Where to connect.
-    pub entry: Entry,
-    /// Whether the server is to be asked for what takes long.
-    pub timing: bool,
-    /// What is known of the way from the last time, or from now on.
-    pub hints: Hints,
-}
-
-/// What an answer tells for the next question to the same process.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Hints {
-    /// Where in the server most was asked: a name that somebody chose.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub busiest: Option<String>,
-    /// The TCP socket to which its clients connect, where that was the way.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub listening: Option<Listening>,
-}
-
-/// Where to connect.
-pub(crate) enum Entry {
-    /// A Unix socket, opened without connecting.
-    Unix(OwnedFd),
-    /// An address in the network namespace that was entered.
-    Tcp(SocketAddr),
-}
-
-impl Entry {
-    /// The path of a Unix socket for `connect`: the descriptor itself, whatever the socket's own
-    /// path and whoever may look into its directory.
-    pub fn unix_path(&self) -> Option<String> {
-        match self {
-            Self::Unix(socket) => Some(format!("/proc/self/fd/{}", socket.as_raw_fd())),
-            Self::Tcp(_) => None,
-        }
-    }
-}
-
-impl Endpoint {
-    /// Opens the way to the server whose main process is `pid`, and becomes its user.
-    pub fn open(asking: &Asking, pid: u32, identity: Identity, mut hints: Hints) -> Reading<Self> {
-        let host = Host::live();
-        let status = match process::status(&host, pid) {
-            Present(status) => status,
-            gap => return gap.and_then(|_| Absent(format!("process {pid} ended"))),
-        };
-        let user = user(&host, pid, &status, identity);
-        listeners::of(&host, pid, asking, hints.listening.as_ref())
-            .and_then(|listeners| entry(&host, pid, asking, &listeners, &mut hints))
-            .and_then(|entry| match become_server(&status, identity) {
-                Ok(()) => Present(Self { user, entry, timing: false, hints }),
-                Err(errno) => Failed(format!("becoming the server's user: {errno}")),
-            })
-    }
+/// Opens the way to the server whose main process is `pid`, and becomes its user.
+pub(crate) fn open(
+    asking: &Asking,
+    pid: u32,
+    identity: Identity,
+    mut hints: Hints,
+) -> Reading<Endpoint> {
+    let host = Host::live();
+    let status = match process::status(&host, pid) {
+        Present(status) => status,
+        gap => return gap.and_then(|_| Absent(format!("process {pid} ended"))),
+    };
+    let user = user(&host, pid, &status, identity);
+    listeners::of(&host, pid, asking, hints.listening.as_ref())
+        .and_then(|listeners| entry(&host, pid, asking, &listeners, &mut hints))
+        .and_then(|entry| match become_server(&status, identity) {
+            Ok(()) => Present(Endpoint { user, entry, timing: false, hints }),
+            Err(errno) => Failed(format!("becoming the server's user: {errno}")),
+        })
 }
 
 fn entry(

@@ -3,10 +3,10 @@
 use crate::answer::Answer;
 use crate::ask::{Asker, Question};
 use crate::database_view::{DatabaseView, Description};
-use crate::engine::{self, Engine};
-use crate::memory::{self, Memory};
+use crate::engine::Engine;
+use crate::memory::Memory;
 use crate::process_table::Table;
-use crate::{counters, network, placement, settings};
+use crate::{catalogue, counters, mappings, network, placement, recognition, settings};
 use serde::{Deserialize, Serialize};
 use untax_core::Reading::{self, Absent, Present};
 use untax_core::Seconds;
@@ -64,7 +64,7 @@ pub fn discover(
     selection: &Selection,
     asker: &Asker,
 ) -> Reading<Discovered> {
-    Table::read(host).and_then(|table| {
+    recognition::processes(host).and_then(|table| {
         let databases = choose(host, facts, &table, selection).map(|found| {
             let ask = |found: Found| (asker.start(host, found.engine, found.pid), found);
             let questions: Vec<_> = found.into_iter().map(ask).collect();
@@ -123,22 +123,18 @@ fn choose(
     table: &Table,
     selection: &Selection,
 ) -> Reading<Vec<Found>> {
-    let found = |pid| -> Option<Found> {
-        let engine = table.get(pid)?.part.as_ref()?.0;
-        Some(place(host, facts, engine, pid))
-    };
+    let engine = |main| catalogue::by_id(table.get(main)?.part.as_ref()?.0);
+    let found = |main| Some(place(host, facts, engine(main)?, main));
     match selection {
         Selection::All => Present(table.mains().filter_map(found).collect()),
         Selection::Pid(pid) => {
             if table.get(*pid).is_none() {
                 return Absent(format!("there is no process {pid}; kernel threads do not count"));
             }
-            let members = |main| match table.get(main).and_then(|p| p.part.as_ref()) {
-                Some((engine, _)) => (engine.members)(table, main),
-                None => Vec::new(),
-            };
-            let main = table.mains().find(|main| members(*main).contains(pid));
-            let generic = || Some(place(host, facts, engine::by_id("generic")?, *pid));
+            let is_member =
+                |main: &u32| engine(*main).is_some_and(|e| (e.members)(table, *main).contains(pid));
+            let main = table.mains().find(is_member);
+            let generic = || Some(place(host, facts, catalogue::by_id("generic")?, *pid));
             Present(main.map_or_else(generic, found).into_iter().collect())
         }
         Selection::Container(id) => {
@@ -206,7 +202,7 @@ fn directory(host: &Host, pid: u32) -> Reading<String> {
 
 /// What the kernel counts of a database.
 struct Counted {
-    mapped: memory::Mapped,
+    mapped: mappings::Mapped,
     counters: Counters,
     network: Reading<DatabaseNetwork>,
     placement: Reading<Placement>,
@@ -215,7 +211,7 @@ struct Counted {
 impl Counted {
     fn of(view: &DatabaseView) -> Self {
         Self {
-            mapped: memory::sum_mapped(view),
+            mapped: mappings::sum_mapped(view),
             counters: counters::read(view),
             network: network::read(view),
             placement: placement::read(view),
@@ -232,7 +228,7 @@ fn read(
     let Counted { mapped, counters, network, placement } = counted;
     view.answer = answer(view.host, &found, question);
     view.settings = settings::choose(&view.answer, || (found.engine.settings)(&view));
-    view.memory = Memory::read(&view, found.engine.single_process);
+    view.memory = mappings::read(&view, found.engine.single_process);
     let Description {
         product,
         version,

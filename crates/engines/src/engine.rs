@@ -1,11 +1,10 @@
-//! What an engine is, and the list of them.
+//! What an engine is, and how a server of it is asked.
 
 use crate::answer::Answer;
-use crate::connect::Endpoint;
 use crate::database_view::{DatabaseView, Description};
+use crate::endpoint::Endpoint;
 use crate::process_table::{Candidate, Role, Table};
 use crate::settings::Values;
-use crate::{generic, mongodb, mysql, oracle, postgres, redis};
 use untax_core::Reading;
 
 /// A kind of database, and how it is found and read.
@@ -69,82 +68,5 @@ impl Identity {
 
     pub fn from_name(name: &str) -> Option<Self> {
         [Self::Server, Self::Root].into_iter().find(|identity| identity.name() == name)
-    }
-}
-
-/// All engines, those that are recognised first; `generic` is for any other program and is only
-/// used when a process is named.
-pub static ENGINES: &[Engine] = &[
-    postgres::ENGINE,
-    mysql::ENGINE,
-    redis::ENGINE,
-    mongodb::ENGINE,
-    oracle::ENGINE,
-    generic::ENGINE,
-];
-
-/// The engine with this id.
-pub(crate) fn by_id(id: &str) -> Option<&'static Engine> {
-    ENGINES.iter().find(|engine| engine.id == id)
-}
-
-/// The engine whose program has this base name.
-pub(crate) fn by_program(name: &str) -> Option<&'static Engine> {
-    ENGINES.iter().find(|engine| engine.programs.iter().any(|program| is_program(name, program)))
-}
-
-/// Whether a base name is that of a program: the name itself, with a version (`postgres-15`,
-/// `mysqld8.0`), or as packagers rename it when they put a script in its place. Helpers such as
-/// `mysqld_safe` or `postgres-exporter` are not.
-fn is_program(name: &str, program: &str) -> bool {
-    let Some(rest) = name.strip_prefix(program) else { return false };
-    let suffix = rest.trim_start_matches(['-', '.', '_']);
-    rest.is_empty()
-        || suffix.starts_with(|c: char| c.is_ascii_digit())
-        || (suffix != rest && ["real", "bin", "orig", "debug"].contains(&suffix))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn programs_are_known_by_their_names_and_helpers_are_not() {
-        let id = |name| by_program(name).map(|engine| engine.id);
-        for name in ["postgres", "postmaster", "postgres-15", "postgres.real", "edb-postgres"] {
-            assert_eq!(id(name), Some("postgres"), "{name}");
-        }
-        for name in ["mysqld", "mariadbd", "mysqld-debug", "mysqld8.0"] {
-            assert_eq!(id(name), Some("mysql"), "{name}");
-        }
-        assert_eq!(id("redis-check-rdb"), Some("redis"));
-        assert_eq!(id("valkey-server"), Some("redis"));
-        assert_eq!(id("mongod"), Some("mongodb"));
-        assert_eq!(id("oracle"), Some("oracle"));
-        for name in [
-            "mysqld_safe",
-            "mariadbd-safe",
-            "mysqld_multi",
-            "postgres-exporter",
-            "mongos",
-            "postgres_exporter",
-            "mongodb_exporter",
-            "redis-cli",
-            "pg",
-            "",
-            "oracle-exporter",
-        ] {
-            assert_eq!(id(name), None, "{name}");
-        }
-    }
-
-    #[test]
-    fn ids_are_unique_and_every_entry_speaks() {
-        for (i, engine) in ENGINES.iter().enumerate() {
-            assert!(ENGINES[..i].iter().all(|other| other.id != engine.id));
-            for text in [engine.summary, engine.privilege, engine.minimum_kernel, engine.cost] {
-                assert!(!text.is_empty(), "{}", engine.id);
-            }
-        }
     }
 }

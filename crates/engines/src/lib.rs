@@ -7,15 +7,19 @@
 
 mod answer;
 mod ask;
+mod catalogue;
+mod child;
 mod connect;
 mod counters;
 mod cpu_queue;
 mod database_view;
 mod discover;
+mod endpoint;
 mod engine;
 mod generic;
 mod included_files;
 mod listeners;
+mod mappings;
 mod memory;
 mod mongodb;
 mod mysql;
@@ -24,14 +28,16 @@ mod oracle;
 mod placement;
 mod postgres;
 mod process_table;
+mod recognition;
 mod redis;
 mod settings;
 mod thp;
 
-pub use answer::answer_main;
 pub use ask::Asker;
+pub use catalogue::ENGINES;
+pub use child::answer_main;
 pub use discover::{Discovered, Selection, discover};
-pub use engine::{ENGINES, Engine};
+pub use engine::Engine;
 pub use listeners::listening_ports;
 pub use postgres::title::{is_fed_by_peers, serves_client};
 

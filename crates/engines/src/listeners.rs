@@ -1,7 +1,7 @@
 //! The sockets on which a process listens, from `/proc`: exact whatever its configuration says.
 
+use crate::endpoint::Listening;
 use crate::engine::Asking;
-use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use untax_core::Reading::{self, Absent, Denied, Present};
@@ -14,15 +14,6 @@ pub(crate) enum Listener {
     Unix(String),
     /// A TCP socket.
     Tcp(Listening),
-}
-
-/// A TCP socket that a process listens on, for as long as it is among its descriptors.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Listening {
-    /// Its number, which no other socket has.
-    inode: String,
-    /// Where clients connect.
-    pub address: SocketAddr,
 }
 
 /// Descriptors that are looked at: listening sockets are opened early, so their numbers are low.
@@ -262,7 +253,7 @@ mod tests {
     }
 
     fn redis() -> &'static Asking {
-        crate::engine::by_id("redis").unwrap().asking.as_ref().unwrap()
+        crate::catalogue::by_id("redis").unwrap().asking.as_ref().unwrap()
     }
 
     proptest! {

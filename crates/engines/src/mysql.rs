@@ -3,6 +3,7 @@
 mod files;
 mod large_pages;
 pub mod options;
+mod product;
 mod socket;
 
 use crate::database_view::{DatabaseView, Description};
@@ -11,6 +12,8 @@ use crate::memory::default_huge_page;
 use crate::process_table::{Candidate, Role, Table, base};
 use crate::settings::bytes_of;
 use crate::thp::heap_page;
+use product::product;
+use socket::COUNTER;
 use untax_core::Reading::{self, Absent, Present};
 use untax_core::database::{HugePageUse, Model, Segment};
 use untax_core::{Bytes, Interval};
@@ -50,9 +53,6 @@ pub(crate) const ENGINE: Engine = Engine {
 /// A scan makes one request for hundreds of rows of a page that it then reads in order, hence the
 /// low end.
 const PAGES_EACH: (f64, f64, f64) = (0.5, 2.0, 6.0);
-
-/// The counter.
-const COUNTER: &str = "Innodb_buffer_pool_read_requests";
 
 /// Arguments that make the program something else than a server.
 const ONE_SHOT: [&str; 10] = [
@@ -97,15 +97,6 @@ fn describe(view: &DatabaseView) -> Description {
         huge_pages: huge_pages(view),
         accesses: view.accesses(COUNTER, Interval::new(low, mid, high)),
     }
-}
-
-/// MariaDB's program has a name of its own since 10.4; before, only the server tells.
-fn product(view: &DatabaseView) -> String {
-    if let Some(product) = view.answer.value().and_then(|answer| answer.product.clone()) {
-        return product;
-    }
-    let name = view.main.executable.value().map_or(view.main.stat.comm.as_str(), |e| base(e));
-    if name.starts_with("mariadbd") { "MariaDB" } else { "MySQL" }.to_owned()
 }
 
 /// The buffer pool is private anonymous memory, or pages of a pool that were mapped or attached.

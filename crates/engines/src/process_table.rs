@@ -1,27 +1,14 @@
-//! All processes of a moment, which of them belong to which engine, and how they descend from
-//! each other.
+//! All processes of a moment, the engines that their programs belong to, and how they descend
+//! from each other.
 
-use crate::engine::{self, Engine};
-use crate::postgres::title;
 use std::collections::{BTreeMap, BTreeSet};
-use untax_core::Reading::{self, Denied, Present};
+use untax_core::Reading;
 use untax_core::Seconds;
 use untax_core::snapshot::Sandbox;
-use untax_host::process::{self, Stat};
-use untax_host::{Host, command_line};
-
-/// What the kernel appends to the link of a program whose file is gone.
-const DELETED: &str = " (deleted)";
-
-/// How the kernel calls its workers, and the threads that complete what devices have done when there is
-/// too much of it for interrupts.
-const KERNEL_WORKERS: [&str; 2] = ["kworker/", "ksoftirqd/"];
+use untax_host::process::Stat;
 
 /// The program of gVisor.
-const GVISOR: &str = "runsc";
-
-/// Programs that run scripts: such a process is not the program that its script is named after.
-const INTERPRETERS: [&str; 7] = ["sh", "bash", "dash", "ash", "busybox", "perl", "python"];
+pub(crate) const GVISOR: &str = "runsc";
 
 /// One process.
 pub(crate) struct Process {
@@ -32,8 +19,8 @@ pub(crate) struct Process {
     pub deleted: Reading<bool>,
     /// Read only where the program may be an engine's.
     pub arguments: Reading<Vec<String>>,
-    /// The engine whose program it runs, and what part it plays.
-    pub part: Option<(&'static Engine, Role)>,
+    /// The id of the engine whose program it runs, and what part it plays.
+    pub part: Option<(&'static str, Role)>,
 }
 
 /// What an engine judges a process by.
@@ -79,28 +66,13 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// Reads the `stat` of every process, the program of all but kernel threads, and the command
-    /// line of those that may be databases.
-    pub fn read(host: &Host) -> Reading<Self> {
-        process::all(host).map(|stats| {
-            let kthreadd = stats.iter().find(|stat| stat.is_kthreadd()).map(|stat| stat.pid);
-            let (kernel, users): (Vec<Stat>, Vec<Stat>) = stats
-                .into_iter()
-                .partition(|s| kthreadd.is_some_and(|pid| s.parent == pid || s.pid == pid));
-            let users = users.into_iter().map(|stat| (stat.pid, examine(host, stat)));
-            let is_worker = |s: &Stat| KERNEL_WORKERS.iter().any(|name| s.comm.starts_with(name));
-            let kernel_workers = kernel.into_iter().filter(is_worker).collect();
-            Self { kernel_workers, ..Self::new(users.collect()) }
-        })
-    }
-
-    fn new(processes: BTreeMap<u32, Process>) -> Self {
+    /// These processes, by pid, and those threads of the kernel.
+    pub fn new(processes: BTreeMap<u32, Process>, kernel_workers: Vec<Stat>) -> Self {
         let mut children: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
         for process in processes.values() {
             children.entry(process.stat.parent).or_default().push(process.stat.pid);
         }
-        let (mains, kernel_workers) = (BTreeSet::new(), Vec::new());
-        let mut table = Self { processes, children, mains, kernel_workers };
+        let mut table = Self { processes, children, mains: BTreeSet::new(), kernel_workers };
         let leads = |pid: &u32| table.leads(*pid);
         table.mains = table.processes.keys().copied().filter(leads).collect();
         table
@@ -131,7 +103,7 @@ impl Table {
         let Some((engine, role)) = &process.part else { return false };
         let parent = self
             .get(process.stat.parent)
-            .filter(|p| matches!(&p.part, Some((e, r)) if e.id == engine.id && *r != Role::Other));
+            .filter(|p| matches!(&p.part, Some((e, r)) if e == engine && *r != Role::Other));
         match role {
             // A server's child looks like the server until it has written its own title. A
             // different command line means that someone started another server from inside.
@@ -177,45 +149,10 @@ impl Table {
     /// Processes of an engine whose role says that they belong to a named instance.
     pub fn named_members<'a>(&'a self, engine: &'a str) -> impl Iterator<Item = (u32, &'a str)> {
         self.processes.iter().filter_map(move |(pid, process)| match &process.part {
-            Some((e, Role::Named { name, .. })) if e.id == engine => Some((*pid, name.as_str())),
+            Some((e, Role::Named { name, .. })) if *e == engine => Some((*pid, name.as_str())),
             _ => None,
         })
     }
-}
-
-fn examine(host: &Host, stat: Stat) -> Process {
-    let pid = stat.pid;
-    let link = host.link(&format!("/proc/{pid}/exe"));
-    let deleted = link.as_ref().map(|path| path.ends_with(DELETED));
-    let executable = link.map(|path| path.trim_end_matches(DELETED).to_owned());
-    let read = |keep: &dyn Fn(String) -> String| command_line::map_arguments(host, pid, keep);
-    let (arguments, engine) = match &executable {
-        Present(path) => match engine::by_program(base(path)) {
-            Some(engine) => (read(&title::shorten), Some(engine)),
-            // Which of its processes it is, and no more.
-            None if base(path) == GVISOR => (read(&|text| first_argument(&text).to_owned()), None),
-            None => (not_needed(), None),
-        },
-        // Another user's program: its name and command line are all there is to go by.
-        Denied(_) => {
-            let engine_of = |first: &str| by_appearance(&stat.comm, first);
-            let arguments = read(&|text| match engine_of(first_argument(&text)) {
-                Some(_) => title::shorten(text),
-                None => first_word(&text).to_owned(),
-            });
-            let first = arguments.value().and_then(|a| a.first()).map_or("", String::as_str);
-            let engine = engine_of(first);
-            (arguments, engine)
-        }
-        // A kernel thread, or a process that ended and waits for its parent.
-        _ => (not_needed(), None),
-    };
-    let part = engine.map(|engine| {
-        let name = executable.value().map_or(stat.comm.as_str(), |path| base(path));
-        let role = (engine.role)(&Candidate { name, arguments: &arguments });
-        (engine, in_namespace(host, pid, role))
-    });
-    Process { stat, executable, deleted, arguments, part }
 }
 
 /// The runtime of a sandbox that this process is the kernel of, or watches. The program of gVisor
@@ -229,41 +166,6 @@ fn sandbox(process: &Process) -> Option<&'static str> {
         "containerd-shim-kata-v2" => Some("kata"),
         _ => None,
     }
-}
-
-/// Two containers may each run an instance of the same name.
-fn in_namespace(host: &Host, pid: u32, role: Role) -> Role {
-    match role {
-        Role::Named { leads, name } => {
-            let namespace = host.link(&format!("/proc/{pid}/ns/pid")).into_value();
-            Role::Named { leads, name: format!("{name} {}", namespace.unwrap_or_default()) }
-        }
-        role => role,
-    }
-}
-
-fn first_argument(line: &str) -> &str {
-    line.split('\0').next().unwrap_or_default()
-}
-
-/// All that is kept of the command line of a program that is no database: what follows is nobody
-/// else's business.
-fn first_word(line: &str) -> &str {
-    line.split(['\0', ' ', ':']).next().unwrap_or_default()
-}
-
-fn by_appearance(comm: &str, first: &str) -> Option<&'static Engine> {
-    // A rewritten title is one text: `postgres: walwriter`, `redis-server *:6379`.
-    let word = first_word(first);
-    let word = base(word).trim_start_matches('-');
-    let is_script = INTERPRETERS.iter().any(|i| word.starts_with(i));
-    engine::by_program(word)
-        .or_else(|| if is_script { None } else { engine::by_program(comm) })
-        .or_else(|| crate::oracle::instance_name(comm).and(engine::by_id("oracle")))
-}
-
-fn not_needed<T>() -> Reading<T> {
-    Reading::Absent("the command line of a program that is no known database is not read".into())
 }
 
 /// The last part of a path.

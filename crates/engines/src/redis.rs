@@ -9,8 +9,9 @@ use crate::database_view::{DatabaseView, Description};
 use crate::engine::{Asking, Engine, Identity};
 use crate::process_table::{Candidate, Role, Table, base};
 use crate::thp::heap_page;
+use socket::COUNTER;
 use untax_core::Interval;
-use untax_core::Reading::{self, Absent, Present};
+use untax_core::Reading::{Absent, Present};
 use untax_core::database::Model;
 
 /// The entry for Redis and its relatives.
@@ -54,10 +55,6 @@ pub(crate) const ENGINE: Engine = Engine {
 /// guess. Commands without a key touch none, those with many keys count once: the low end is 1,
 /// the high end 6.
 const PAGES_EACH: (f64, f64, f64) = (1.0, 4.0, 6.0);
-
-/// The counter. `keyspace_hits` and `keyspace_misses` leave out writes, and with them half of what
-/// touches memory; commands count both.
-const COUNTER: &str = "total_commands_processed";
 
 fn role(candidate: &Candidate) -> Role {
     let Some(first) = candidate.arguments().first() else { return Role::Unclear };
@@ -103,14 +100,4 @@ fn product(view: &DatabaseView) -> String {
     let path = view.main.executable.value().map(String::as_str);
     let valkey = [first, path].into_iter().flatten().any(|name| base(name).contains("valkey"));
     told.unwrap_or_else(|| if valkey { "Valkey" } else { "Redis" }.to_owned())
-}
-
-/// Where a title says that the server listens: the port of `redis-server 127.0.0.1:6379`.
-fn port_in_title(view: &DatabaseView) -> Reading<u16> {
-    let first = view.arguments().first().map_or("", String::as_str);
-    let mut words = first.split(' ').skip(1);
-    match words.next().and_then(|word| word.rsplit_once(':')?.1.parse().ok()) {
-        Some(port) => Present(port),
-        None => Absent("the title of the process names no port".to_owned()),
-    }
 }

@@ -2,6 +2,7 @@
 //! answer. Settings that `SET PERSIST` wrote to `mysqld-auto.cnf` are not read.
 
 use super::options::{self, Line};
+use super::product::product;
 use crate::database_view::DatabaseView;
 use crate::included_files::{Files, Statement, Syntax};
 use crate::settings::{Map, Values};
@@ -46,7 +47,7 @@ pub(super) fn number(text: &str) -> Option<&str> {
 
 pub(super) fn settings(view: &DatabaseView) -> Values {
     let version = version(view).into_value();
-    let mariadb = super::product(view) == "MariaDB";
+    let mariadb = product(view) == "MariaDB";
     let reads = |group: &str| options::is_read(group, mariadb, version.as_deref());
     let mut files = Files::new(view, OptionFiles(reads));
     let arguments = view.arguments();

@@ -1,8 +1,8 @@
 //! What a MySQL or MariaDB server tells over its socket.
 
-use super::{COUNTER, files, options};
+use super::{files, options};
 use crate::answer::{Answer, converse};
-use crate::connect::{Endpoint, Hints};
+use crate::endpoint::{Endpoint, Hints};
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Error, OptsBuilder};
 use std::collections::BTreeMap;
@@ -11,6 +11,9 @@ use untax_core::Reading::{self, Absent, Denied, Failed, Present};
 /// Set by hand, so that the client library does not ask for them first.
 const MAX_PACKET_BYTES: usize = 1 << 20;
 const WAIT_TIMEOUT_S: usize = 10;
+
+/// The count of accesses to cached data.
+pub(super) const COUNTER: &str = "Innodb_buffer_pool_read_requests";
 
 /// Connections, this one included.
 const CONNECTED: &str = "Threads_connected";

@@ -2,7 +2,7 @@
 
 use super::{cold_caches, conf};
 use crate::answer::{Answer, converse};
-use crate::connect::{Endpoint, Entry, Hints};
+use crate::endpoint::{Endpoint, Entry, Hints};
 use futures_util::future::join_all;
 use std::collections::BTreeMap;
 use tokio::net::{TcpStream, UnixStream};

@@ -51,7 +51,7 @@ pub(super) fn settings(view: &DatabaseView) -> Values {
 /// Looks in the usual places for the file that names this server's port. Another server's file is
 /// worse than none.
 fn search(view: &DatabaseView, values: &mut Values) {
-    let port = super::port_in_title(view).into_value().unwrap_or(DEFAULT_PORT).to_string();
+    let port = port_in_title(view).into_value().unwrap_or(DEFAULT_PORT).to_string();
     for place in PLACES {
         let path = place.replace("{port}", &port);
         match file(view, &path, 0) {
@@ -107,6 +107,16 @@ fn from_arguments(arguments: &[String]) -> Map {
         }
     }
     map
+}
+
+/// Where a title says that the server listens: the port of `redis-server 127.0.0.1:6379`.
+fn port_in_title(view: &DatabaseView) -> Reading<u16> {
+    let first = view.arguments().first().map_or("", String::as_str);
+    let mut words = first.split(' ').skip(1);
+    match words.next().and_then(|word| word.rsplit_once(':')?.1.parse().ok()) {
+        Some(port) => Present(port),
+        None => Absent("the title of the process names no port".to_owned()),
+    }
 }
 
 #[cfg(test)]

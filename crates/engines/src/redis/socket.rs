@@ -1,8 +1,8 @@
 //! What a Redis or Valkey server tells over its socket.
 
-use super::{COUNTER, conf};
+use super::conf;
 use crate::answer::{Answer, converse};
-use crate::connect::{Endpoint, Entry, Hints};
+use crate::endpoint::{Endpoint, Entry, Hints};
 use redis::aio::MultiplexedConnection;
 use redis::{
     AsyncConnectionConfig, ErrorKind, RedisConnectionInfo, RedisError, RedisResult, ServerErrorKind,
@@ -11,6 +11,10 @@ use std::collections::BTreeMap;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 use untax_core::Reading::{self, Absent, Denied, Failed, Present};
+
+/// The count of accesses to cached data. `keyspace_hits` and `keyspace_misses` leave out writes, and with them half of what
+/// touches memory; commands count both.
+pub(super) const COUNTER: &str = "total_commands_processed";
 
 /// Lines of `INFO` that are kept beside the settings.
 const KEPT_INFO: [&str; 6] = [
