@@ -5,12 +5,11 @@
 //! from the file of a direct I/O, so that what a kernel thread writes back is known too.
 
 use crate::bpf::{self, Program};
-use crate::io::Device;
 use crate::io::database_files::{Known, NAMES};
 use crate::slots::Slots;
 use libbpf_rs::{MapCore, MapFlags, OpenMapMut};
 use std::collections::{BTreeSet, HashMap};
-use untax_core::io::{Bucket, Direction, Flow, Role, Spread, percentile};
+use untax_core::io::{Bucket, Device, Direction, Flow, Role, Spread, percentile};
 use untax_core::{Bytes, Database, Reading, Seconds};
 use untax_host::Host;
 

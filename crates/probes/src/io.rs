@@ -8,8 +8,7 @@ mod writers;
 use crate::disks::Disks;
 use database_files::Known;
 use std::time::Instant;
-pub(crate) use untax_core::io::Device;
-use untax_core::io::Dirty;
+use untax_core::io::{Device, Dirty};
 use untax_core::{Database, Io, Reading, Seconds};
 use untax_host::Host;
 

@@ -6,25 +6,28 @@
 
 mod budget;
 mod clients;
+mod clock;
 mod frequent_events;
 mod kernel_types;
 mod retransmits;
 mod samples;
 mod socket_messages;
+mod state;
 mod syscalls;
 mod totals;
 mod watched_database;
 mod watched_threads;
 
-use crate::bpf::{self, Program};
+use crate::bpf::Program;
 use crate::slots::Slots;
 use budget::SliceBudget;
-use frequent_events::Runs;
+use clock::{now, own_cpu_s};
+use frequent_events::{MESSAGES, Runs};
 use libbpf_rs::{MapCore, MapFlags, OpenMapMut, ProgramMut};
 use retransmits::{ByPort, RETRANSMITS};
-use rustix::time::{ClockId, clock_gettime};
 use samples::{Places, Sampling};
-use socket_messages::{MESSAGES, Messages};
+pub use state::Threads;
+use state::{Messages, Slice};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use totals::{
@@ -55,56 +58,9 @@ static PROGRAM: Program = Program {
     ],
 };
 
-/// `MAX_DATABASES` of threads.h.
-const MAX_DATABASES: usize = 64;
-
 /// Room for threads: what is there now may become four times as many.
 const FEWEST_THREADS: u32 = 1024;
 const MOST_THREADS: u32 = 65536;
-
-/// `UNSEEN` of threads.h.
-const UNSEEN: u8 = 254;
-
-/// The threads of some databases, being watched until this value is dropped.
-pub struct Threads {
-    bpf: bpf::Running,
-    host: Host,
-    slots: Slots,
-    watched: BTreeMap<u32, WatchedDatabase>,
-    /// For how many threads the table has room.
-    room: u32,
-    budget: SliceBudget,
-    /// What the last resuming took of a CPU, and both that and the last pausing.
-    resuming_s: f64,
-    pausing_s: f64,
-    begun_ns: u64,
-    slice: Slice,
-    /// When the last slice ended.
-    taken_ns: u64,
-    messages: Messages,
-    /// How often stacks are sampled in this slice, a second and CPU, if they can be, and what they
-    /// tell apart.
-    samples: Option<u32>,
-    sampling: Sampling,
-    places: Places,
-    failed: Option<libbpf_rs::Error>,
-}
-
-/// The slice that is being traced, or the pause after one.
-enum Slice {
-    /// No window was opened yet.
-    Unopened,
-    Traced {
-        since_ns: u64,
-        /// What tracing had cost by then, where that is counted.
-        cost_s: Option<f64>,
-        runs: Runs,
-    },
-    Pause {
-        until_ns: u64,
-        cost_s: Option<f64>,
-    },
-}
 
 /// `enum moment` of threads.bpf.c.
 const RESUMED: u32 = 0;
@@ -387,12 +343,6 @@ fn grown_by(before: Option<f64>, now: Option<f64>) -> Option<f64> {
     now.zip(before).map(|(now, before)| now - before)
 }
 
-/// Whether its control group may be limited: one whose limits are not known may.
-fn is_limited(database: &Database) -> bool {
-    let cgroup = database.cgroup.value();
-    cgroup.and_then(|cgroup| cgroup.cpu.value()).is_none_or(|limits| !limits.is_empty())
-}
-
 /// How many threads these databases have.
 fn threads_of(databases: &[Database]) -> u32 {
     databases.iter().filter_map(|database| database.threads.value()).sum()
@@ -412,17 +362,4 @@ fn configure(map: &mut OpenMapMut, room: u32) -> libbpf_rs::Result<()> {
         map.set_initial_value(&syscalls::table())?;
     }
     Ok(())
-}
-
-/// Processor time of this thread.
-fn own_cpu_s() -> f64 {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
-}
-
-/// Nanoseconds of the clock that BPF programs read.
-fn now() -> u64 {
-    let time = clock_gettime(ClockId::Monotonic);
-    // Neither is negative, and together they fit for centuries.
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }

@@ -1,8 +1,10 @@
 //! The functions at events that may be frequent: a pause is without those that are.
 
 use super::samples::ADDRESSES;
-use super::socket_messages::MESSAGES;
 use crate::bpf::Running;
+
+/// The program's functions for what threads send and receive.
+pub(super) const MESSAGES: [&str; 2] = ["on_send", "on_receive"];
 
 pub(super) const FREQUENT: [&str; 6] =
     ["on_switch", "on_waking", "on_wakeup", MESSAGES[0], MESSAGES[1], ADDRESSES];

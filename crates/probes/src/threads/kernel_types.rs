@@ -3,6 +3,12 @@
 use untax_core::activity::{Doing, Polling};
 use untax_core::database::Model;
 
+/// `MAX_DATABASES` of threads.h.
+pub(super) const MAX_DATABASES: usize = 64;
+
+/// `UNSEEN` of threads.h.
+pub(super) const UNSEEN: u8 = 254;
+
 /// The size of `struct thread` of threads.h: what `NewThread` says, and the time spent in each way.
 const THREAD_BYTES: usize = 136 + 8 * Doing::ALL.len();
 
@@ -38,7 +44,6 @@ impl NewThread {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use super::super::UNSEEN;
     use super::*;
     use std::collections::BTreeMap;
     use untax_core::activity;

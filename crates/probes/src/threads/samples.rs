@@ -1,6 +1,7 @@
 //! How much of their time on a CPU the threads spend in page faults, in system calls and in reading
 //! files: what the samples need to know.
 
+use super::kernel_types::MAX_DATABASES;
 use crate::bpf::Running;
 use libbpf_rs::{MapCore, MapFlags};
 use std::fs::File;
@@ -40,7 +41,7 @@ pub(super) const SAMPLER: &str = "on_sample";
 pub(super) const ADDRESSES: &str = "on_page_fault";
 
 /// `KERNEL_FAULTS` of threads.h.
-const KERNEL_FAULTS: u32 = super::MAX_DATABASES as u32;
+const KERNEL_FAULTS: u32 = MAX_DATABASES as u32;
 
 /// The function through which every page fault enters the kernel, with FRED too, which has no need of the one
 /// in assembler before it.

@@ -1,29 +1,17 @@
 //! Whether it is seen what threads send and receive, which tells requests that nobody waited for.
 
+use super::clock::now;
+use super::frequent_events::MESSAGES;
+use super::state::{Slice, Threads};
 use super::totals::{STARTED, growth};
-use super::{Slice, Threads, now};
 use crate::bpf::Running;
 use libbpf_rs::ProgramMut;
 use untax_core::Database;
 use untax_core::activity::MANY_CONNECTIONS_PER_S;
 use untax_core::database::Model;
 
-/// The program's functions for it.
-pub(super) const MESSAGES: [&str; 2] = ["on_send", "on_receive"];
-
 /// Fewer than this are chance, whatever the length of the window: the rate is a threshold of its own.
 const LEAST: u64 = 3;
-
-/// Whether it is seen what threads send and receive.
-#[derive(Debug, Default)]
-pub(super) struct Messages {
-    /// Now.
-    pub(super) seen: bool,
-    /// Since this window began.
-    pub(super) seen_in_window: bool,
-    /// This kernel cannot tell.
-    unknown: bool,
-}
 
 impl Threads {
     /// When a window begins: it is worth it where each client is served by a thread, and where clients came

@@ -1,8 +1,10 @@
 //! Which threads are watched.
 
-use super::kernel_types::NewThread;
+use super::clock::now;
+use super::kernel_types::{MAX_DATABASES, NewThread, UNSEEN};
+use super::state::Threads;
 use super::watched_database::WatchedDatabase;
-use super::{MAX_DATABASES, Threads, UNSEEN, is_limited, now, samples, syscalls};
+use super::{samples, syscalls};
 use libbpf_rs::{ErrorExt as _, ErrorKind, MapCore, MapFlags};
 use untax_core::Database;
 use untax_core::activity::Polling;
@@ -131,4 +133,10 @@ impl Threads {
             Err(error) => Err(error.context("there is no room for all of them")),
         }
     }
+}
+
+/// Whether its control group may be limited: one whose limits are not known may.
+fn is_limited(database: &Database) -> bool {
+    let cgroup = database.cgroup.value();
+    cgroup.and_then(|cgroup| cgroup.cpu.value()).is_none_or(|limits| !limits.is_empty())
 }
