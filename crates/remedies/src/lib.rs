@@ -4,16 +4,20 @@
 //! of a plan, and undoes them.
 
 mod arguments;
+mod case;
 mod lint;
 mod planner;
 mod preconditions;
 mod remedies;
+mod remedy;
 mod sizing;
 mod systemd;
 pub mod workload;
 pub mod workloads;
 
+pub use case::Wish;
 pub use lint::overcommit;
-pub use planner::{PlanError, Wish, intact, plan, sealed};
+pub use planner::{PlanError, intact, plan, sealed};
 pub use preconditions::{basis, differences};
-pub use remedies::{REMEDIES, Remedy};
+pub use remedies::REMEDIES;
+pub use remedy::Remedy;

@@ -1,6 +1,6 @@
 //! What is to be known before a plan is applied.
 
-use crate::remedies::Draft;
+use crate::remedy::Draft;
 use crate::sizing::SIZES;
 use untax_core::host::HostFacts;
 use untax_core::plan::{Step, Target, Warning};

@@ -1,22 +1,13 @@
 //! From a saved check to a plan. Pure: nothing is read and nothing is written.
 
+use crate::case::{Case, Wish};
 use crate::preconditions::basis;
-use crate::remedies::{Draft, REMEDIES, by_hand};
+use crate::remedies::{REMEDIES, by_hand};
+use crate::remedy::Draft;
 use crate::{lint, sizing};
 use sha2::{Digest, Sha256};
-use untax_core::plan::{Origin, Plan, SCHEMA, Sizing, Step};
+use untax_core::plan::{Origin, Plan, SCHEMA, Step};
 use untax_core::{Check, Database, Finding, Snapshot};
-
-/// What the user wants of a plan.
-#[derive(Debug, Clone, Default)]
-pub struct Wish {
-    /// Only for findings of these rules; all when empty.
-    pub only: Vec<String>,
-    /// Change the configuration files of databases, too, instead of writing what to add beside.
-    pub configure: bool,
-    /// The size of huge page to plan for, `2m` or `1g`, instead of the advised one.
-    pub page: Option<String>,
-}
 
 /// Why there is no plan.
 #[derive(Debug, thiserror::Error)]
@@ -29,34 +20,6 @@ pub enum PlanError {
         /// The rules that found something.
         has: Vec<String>,
     },
-}
-
-/// What remedies look at: a check, and the host as it was then.
-pub struct Case<'a> {
-    /// The host and its databases.
-    pub snapshot: &'a Snapshot,
-    /// How many huge pages they need.
-    pub sizing: &'a Sizing,
-    /// What the user wants.
-    pub wish: &'a Wish,
-    /// The findings that the remedy answers, with their databases.
-    pub findings: Vec<(Option<&'a Database>, &'a Finding)>,
-}
-
-impl Case<'_> {
-    /// The ids of the databases that are concerned, each once.
-    pub fn databases(&self) -> Vec<String> {
-        let mut ids: Vec<String> = self.concerned().map(|database| database.id.clone()).collect();
-        ids.dedup();
-        ids
-    }
-
-    /// The databases that are concerned, each once.
-    pub fn concerned(&self) -> impl Iterator<Item = &Database> {
-        self.snapshot.databases.iter().filter(|database| {
-            self.findings.iter().any(|(of, _)| of.is_some_and(|of| of.id == database.id))
-        })
-    }
 }
 
 /// Makes the plan of a check.

@@ -1,12 +1,14 @@
 //! Where each distribution keeps the kernel's command line, for [`super::hugepage_boot`].
 
-use super::Draft;
-use super::hugepage_boot::{REMEDY, task};
 use crate::arguments::Arguments;
-use crate::planner::Case;
+use crate::case::Case;
+use crate::remedy::Draft;
 use untax_core::host::Distribution;
-use untax_core::plan::{Effect, Step, Target};
+use untax_core::plan::{Effect, Step, Target, Task};
 use untax_core::{Bytes, Reading};
+
+/// The remedy that changes how the host boots.
+pub const REMEDY_ID: &str = "hugepage-boot";
 
 /// Other words about huge pages for the kernel's command line.
 pub struct Change<'a> {
@@ -97,8 +99,8 @@ fn step(
         _ => "kernel command line by grubby",
     };
     let step = Step {
-        id: REMEDY.id.to_owned(),
-        remedy: REMEDY.id.to_owned(),
+        id: REMEDY_ID.to_owned(),
+        remedy: REMEDY_ID.to_owned(),
         summary: format!("{place}: {} after every boot", shown(change)),
         databases: case.databases(),
         target,
@@ -205,4 +207,14 @@ pub fn by_hand(case: &Case, change: &Change) -> Draft {
     let summary = format!("kernel command line, by hand: {}", shown(change));
     let task = task(case, summary, "hugepage-boot.txt", text);
     Draft { tasks: vec![task], ..Draft::default() }
+}
+
+/// A task for a person, with the text in a file.
+pub(super) fn task(case: &Case, summary: String, name: &str, text: String) -> Task {
+    Task {
+        remedy: REMEDY_ID.to_owned(),
+        summary,
+        databases: case.databases(),
+        file: Some((name.to_owned(), text)),
+    }
 }

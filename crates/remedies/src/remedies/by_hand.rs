@@ -1,7 +1,7 @@
 //! What was found and no remedy has anything for: a person's task, in the words of the finding.
 
-use super::{Draft, told};
-use crate::planner::Case;
+use crate::case::Case;
+use crate::remedy::{Draft, told};
 use untax_core::plan::Task;
 use untax_core::{Database, Finding, Severity};
 

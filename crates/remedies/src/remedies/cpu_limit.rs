@@ -1,7 +1,7 @@
 //! `cpu-limit`: a CPU limit that what the database wants fits into.
 
-use super::{Draft, Remedy, told};
-use crate::planner::Case;
+use crate::case::Case;
+use crate::remedy::{Draft, Remedy, told};
 use crate::systemd::{self, Setting};
 use untax_core::Database;
 use untax_core::database::CpuLimit;

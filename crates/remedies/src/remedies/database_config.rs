@@ -2,8 +2,8 @@
 //! asked for, added to its configuration file.
 
 use super::hugepage_boot::names_its_size;
-use super::{Draft, Remedy, file_name, told};
-use crate::planner::Case;
+use crate::case::Case;
+use crate::remedy::{Draft, Remedy, file_name, told};
 use crate::sizing::size_of;
 use untax_core::plan::{Effect, Step, Target, Task};
 use untax_core::{Bytes, Database};

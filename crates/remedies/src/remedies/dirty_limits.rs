@@ -1,8 +1,8 @@
 //! `dirty-limits`: writing back begins early enough that nobody is held back for it, and nobody is
 //! held back who only writes in bursts.
 
-use super::{Draft, Remedy};
-use crate::planner::Case;
+use crate::case::Case;
+use crate::remedy::{Draft, Remedy};
 use untax_core::plan::{Effect, Step, Target};
 use untax_core::{Bytes, Reading};
 

@@ -9,20 +9,20 @@
 //! command line asks for pages of this size already, because two places would contradict each
 //! other.
 
-use super::boot_loader::{self, Change};
+use super::boot_loader::{self, Change, REMEDY_ID};
 use super::hugepage_pool::targets;
-use super::{Draft, Remedy};
 use crate::arguments::Arguments;
+use crate::case::Case;
 use crate::lint::POOL_SHARE;
-use crate::planner::Case;
+use crate::remedy::{Draft, Remedy};
 use crate::sizing::size_of;
 use untax_core::boot::huge_page_words;
 use untax_core::host::Kernel;
-use untax_core::plan::{Effect, Step, Target, Task, Warning};
+use untax_core::plan::{Effect, Step, Target, Warning};
 use untax_core::{Bytes, Database};
 
 pub const REMEDY: Remedy = Remedy {
-    id: "hugepage-boot",
+    id: REMEDY_ID,
     summary: "the number of huge pages after every boot, on each NUMA node",
     answers: &["hugepage-pool"],
     plan,
@@ -140,8 +140,8 @@ fn sysctl(case: &Case, wanted: &Wanted) -> Step {
          vm.nr_hugepages = {pages}\n"
     );
     Step {
-        id: REMEDY.id.to_owned(),
-        remedy: REMEDY.id.to_owned(),
+        id: REMEDY_ID.to_owned(),
+        remedy: REMEDY_ID.to_owned(),
         summary: format!("{DROP_IN}: {pages} pages of {} after every boot", wanted.page),
         databases: case.databases(),
         target: Target::File { file: DROP_IN.to_owned() },
@@ -220,14 +220,4 @@ fn overcommit(case: &Case, wanted: &Wanted, after: &Arguments) -> Option<Warning
              make the databases smaller, or choose fewer with --only"
         ),
     })
-}
-
-/// A task for a person, with the text in a file.
-pub(super) fn task(case: &Case, summary: String, name: &str, text: String) -> Task {
-    Task {
-        remedy: REMEDY.id.to_owned(),
-        summary,
-        databases: case.databases(),
-        file: Some((name.to_owned(), text)),
-    }
 }

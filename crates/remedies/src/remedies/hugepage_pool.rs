@@ -1,8 +1,8 @@
 //! `hugepage-pool`: as many huge pages, now, as the databases need that suffer without.
 
-use super::{Draft, Remedy};
+use crate::case::Case;
 use crate::lint::kilobytes;
-use crate::planner::Case;
+use crate::remedy::{Draft, Remedy};
 use crate::sizing::size_of;
 use untax_core::host::Pool;
 use untax_core::plan::{Effect, Step, Target};

@@ -1,7 +1,7 @@
 //! `cgroup-hugetlb-limit`: a limit on huge pages that the database's fit into.
 
-use super::{Draft, Remedy, told};
-use crate::planner::Case;
+use crate::case::Case;
+use crate::remedy::{Draft, Remedy, told};
 use untax_core::plan::Task;
 
 pub const REMEDY: Remedy = Remedy {

@@ -5,15 +5,15 @@
 //! kubelet takes notice of a pool only when it starts. The rules are those of
 //! kubernetes.io/docs/tasks/manage-hugepages/scheduling-hugepages.
 
-use super::kubernetes_node::{self, LABEL, TAINT_KEY, TAINT_VALUE};
-use super::{Draft, Remedy, file_name, told};
-use crate::planner::Case;
+use super::kubernetes_node::{self, LABEL, Page, REMEDY_ID, TAINT_KEY, TAINT_VALUE};
+use crate::case::Case;
+use crate::remedy::{Draft, Remedy, file_name, told};
 use crate::sizing::size_of;
 use untax_core::plan::Task;
 use untax_core::{Bytes, Database};
 
 pub const REMEDY: Remedy = Remedy {
-    id: "kubernetes",
+    id: REMEDY_ID,
     summary: "pod resources, node pools, labels and taints for databases in Kubernetes",
     answers: &["hugepage-pool", "cgroup-hugetlb-limit"],
     plan,
@@ -24,33 +24,6 @@ const SOME_MEMORY: Bytes = Bytes::GIB_1;
 
 /// A database of which no limit is left must still start.
 const LEAST_MEMORY: Bytes = Bytes::from_mib(256);
-
-/// Huge pages of one size as Kubernetes names them.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Page(Bytes);
-
-impl Page {
-    /// The size: `2Mi` or `1Gi`.
-    pub fn name(self) -> &'static str {
-        if self.0 == Bytes::GIB_1 { "1Gi" } else { "2Mi" }
-    }
-
-    /// The size.
-    pub fn bytes(self) -> Bytes {
-        self.0
-    }
-
-    /// So many pages as a quantity, in the form in which Kubernetes writes it back: the largest
-    /// unit that leaves no fraction.
-    pub fn quantity(self, pages: u64) -> String {
-        let mebibytes = pages.saturating_mul(self.0.0 >> 20);
-        match mebibytes {
-            _ if mebibytes.is_multiple_of(1 << 20) => format!("{}Ti", mebibytes >> 20),
-            _ if mebibytes.is_multiple_of(1 << 10) => format!("{}Gi", mebibytes >> 10),
-            _ => format!("{mebibytes}Mi"),
-        }
-    }
-}
 
 fn plan(case: &Case) -> Draft {
     let needs: Vec<(&Database, Page, u64)> = case
@@ -70,7 +43,7 @@ fn plan(case: &Case) -> Draft {
     }
     for (database, page, pages) in &needs {
         draft.tasks.push(Task {
-            remedy: REMEDY.id.to_owned(),
+            remedy: REMEDY_ID.to_owned(),
             summary: format!(
                 "{}: hugepages-{}: {} as request and limit of its container",
                 told(database),
@@ -182,7 +155,9 @@ fn memory(case: &Case, database: &Database, page: Page, pages: u64) -> Bytes {
     let moves = own.shared_bytes.value().copied().filter(|_| on_small).unwrap_or_default();
     let limit = database.cgroup.value().and_then(|c| c.memory_limit_bytes.value().copied());
     let left = match (limit, own.resident_bytes.value()) {
-        (Some(limit), _) if counts_in_memory(case) => return limit.max(Bytes(pages * page.0.0)),
+        (Some(limit), _) if counts_in_memory(case) => {
+            return limit.max(Bytes(pages * page.bytes().0));
+        }
         (Some(limit), _) => limit - moves,
         (None, Some(resident)) => SOME_MEMORY + (*resident - moves),
         (None, None) => SOME_MEMORY,

@@ -1,9 +1,8 @@
 //! The node's half of [`super::kubernetes`]: its pool, and what tells it from other nodes.
 
 use super::hugepage_pool::targets;
-use super::kubernetes::{Page, REMEDY};
+use crate::case::Case;
 use crate::lint::kilobytes;
-use crate::planner::Case;
 use crate::sizing::size_of;
 use untax_core::Bytes;
 use untax_core::plan::Task;
@@ -15,11 +14,41 @@ pub const LABEL: &str = "feature.node.kubernetes.io/memory-hugepages";
 pub const TAINT_KEY: &str = "dedicated";
 pub const TAINT_VALUE: &str = "database-huge-pages";
 
+/// The remedy that hands over the tasks of this file.
+pub const REMEDY_ID: &str = "kubernetes";
+
+/// Huge pages of one size as Kubernetes names them.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Page(pub Bytes);
+
+impl Page {
+    /// The size: `2Mi` or `1Gi`.
+    pub fn name(self) -> &'static str {
+        if self.0 == Bytes::GIB_1 { "1Gi" } else { "2Mi" }
+    }
+
+    /// The size.
+    pub fn bytes(self) -> Bytes {
+        self.0
+    }
+
+    /// So many pages as a quantity, in the form in which Kubernetes writes it back: the largest
+    /// unit that leaves no fraction.
+    pub fn quantity(self, pages: u64) -> String {
+        let mebibytes = pages.saturating_mul(self.0.0 >> 20);
+        match mebibytes {
+            _ if mebibytes.is_multiple_of(1 << 20) => format!("{}Ti", mebibytes >> 20),
+            _ if mebibytes.is_multiple_of(1 << 10) => format!("{}Gi", mebibytes >> 10),
+            _ => format!("{mebibytes}Mi"),
+        }
+    }
+}
+
 /// A script that prepares a node, and the classes of nodes.
 pub fn tasks(case: &Case, page: Page, pages: u64) -> [Task; 2] {
     let size = page.name().to_lowercase();
     let task = |summary: String, name: String, text: String| Task {
-        remedy: REMEDY.id.to_owned(),
+        remedy: REMEDY_ID.to_owned(),
         summary,
         databases: case.databases(),
         file: Some((name, text)),

@@ -1,7 +1,7 @@
 //! `runtime-class`: a runtime that runs the database on the node's own kernel.
 
-use super::{Draft, Remedy, told};
-use crate::planner::Case;
+use crate::case::Case;
+use crate::remedy::{Draft, Remedy, told};
 use untax_core::plan::Task;
 
 pub const REMEDY: Remedy = Remedy {

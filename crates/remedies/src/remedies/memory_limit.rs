@@ -1,7 +1,7 @@
 //! `memory-limit`: a memory limit that what cannot be freed fits into.
 
-use super::{Draft, Remedy, told};
-use crate::planner::Case;
+use crate::case::Case;
+use crate::remedy::{Draft, Remedy, told};
 use crate::systemd::{self, Setting};
 use untax_core::Bytes;
 use untax_core::database::{Cgroup, MemoryGroup};

@@ -1,7 +1,7 @@
 //! `pooler`: fewer connections, each used by many clients in turn.
 
-use super::{Draft, Remedy, file_name, told};
-use crate::planner::Case;
+use crate::case::Case;
+use crate::remedy::{Draft, Remedy, file_name, told};
 use untax_core::plan::Task;
 use untax_core::{Bytes, Database};
 

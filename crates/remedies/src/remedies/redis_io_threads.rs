@@ -1,7 +1,7 @@
 //! `redis-io-threads`: more than one thread of Redis for reading and writing sockets.
 
-use super::{Draft, Remedy, file_name, told};
-use crate::planner::Case;
+use crate::case::Case;
+use crate::remedy::{Draft, Remedy, file_name, told};
 use untax_core::plan::Task;
 
 pub const REMEDY: Remedy = Remedy {

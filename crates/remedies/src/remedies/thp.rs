@@ -1,7 +1,7 @@
 //! `thp`: transparent huge pages as the engines of the host want them, now and after a boot.
 
-use super::{Draft, Remedy};
-use crate::planner::Case;
+use crate::case::Case;
+use crate::remedy::{Draft, Remedy};
 use untax_core::Database;
 use untax_core::plan::{Effect, Step, Target, Warning};
 

@@ -1,6 +1,6 @@
 //! `redis-benchmark`: reads of keys, which need not be there.
 
-use super::{Commands, Load, Workload, quoted, setting};
+use super::workload::{Commands, Load, Workload, quoted, setting};
 use untax_core::Database;
 
 pub const WORKLOAD: Workload = Workload {
