@@ -17,17 +17,6 @@ const WIDE: usize = 60;
 /// The longest rule that is shown whole.
 const RULE: usize = 26;
 
-/// The rows that can be selected, in their order.
-pub fn rows(state: &State) -> Vec<Row> {
-    let of = |history: &History| {
-        let key = history.key;
-        let rules = history.causes().into_iter().map(|cause| Some(cause.finding.rule.clone()));
-        let rows = std::iter::once(None).chain(rules).map(move |rule| Row { key, rule });
-        rows.collect::<Vec<Row>>()
-    };
-    state.in_order().into_iter().flat_map(of).collect()
-}
-
 /// The lines of the list, and where those of the selected row begin and end.
 pub fn lines(state: &State) -> (Vec<Line<'static>>, std::ops::Range<usize>) {
     let room = usize::from(state.size.0);

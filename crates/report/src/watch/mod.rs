@@ -3,10 +3,12 @@
 
 mod detail;
 mod draw;
+mod events;
 mod history;
 mod list;
 mod state;
 mod widgets;
 
 pub use draw::draw;
-pub use state::{Event, Key, State};
+pub use events::{Event, Key};
+pub use state::State;
