@@ -4,6 +4,7 @@ mod args;
 mod child_commands;
 mod commands;
 mod duration;
+mod outcome;
 mod page_costs;
 mod progress;
 mod screen;
@@ -14,27 +15,14 @@ mod watching;
 use args::{Args, Command, Lab};
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
+use outcome::{Outcome, Usage};
 use std::io::Write;
 use std::process::ExitCode;
-
-/// How a command ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Outcome {
-    /// Nothing to say.
-    Clean,
-    /// Findings, or a failed guard of a benchmark.
-    Findings,
-}
 
 /// Exit codes that users script against.
 const FINDINGS: u8 = 1;
 const COULD_NOT: u8 = 2;
 const BAD_USAGE: u8 = 3;
-
-/// An error that is the user's to mend on the command line.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-struct Usage(String);
 
 /// The definition of the command line, for documentation and completions.
 pub fn command() -> clap::Command {
