@@ -30,7 +30,7 @@ impl Activity {
 mod tests {
     use super::*;
     use crate::Seconds;
-    use crate::activity::tests::activity;
+    use crate::activity::window::tests::activity;
 
     #[test]
     fn a_hang_is_in_the_slice_that_saw_it() {

@@ -1,0 +1,165 @@
+//! What a thread does, and the part of a database's time that this is.
+
+use crate::database::Model;
+use serde::{Deserialize, Serialize};
+
+/// What a thread is doing; it is always doing exactly one of these.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Doing {
+    /// Running.
+    OnCpu,
+    /// Running, to free memory for itself (direct reclaim).
+    ReclaimOnCpu,
+    /// Waiting for a CPU that others have.
+    Contended,
+    /// Held back by a CPU limit.
+    Throttled,
+    /// Waiting for a block device.
+    Disk,
+    /// Waiting inside a file's system call, but not for a block device: for the journal, for a
+    /// frozen filesystem, for another that writes the same file.
+    Filesystem,
+    /// Held back for having dirtied too many pages.
+    DirtyThrottled,
+    /// Waiting for memory: reclaim, `memory.high`, pages that were evicted too early.
+    ReclaimStalled,
+    /// Waiting in `futex` or a semaphore.
+    Futex,
+    /// The same, but only while another thread of the database that serves a client waits for the
+    /// device that it writes to: who is next in the log's queue.
+    FutexDisk,
+    /// The same, behind one that waits for the filesystem.
+    FutexFilesystem,
+    /// The same, behind one that has dirtied too many pages.
+    FutexDirtyThrottled,
+    /// The same, behind one that frees memory, or waits for it.
+    FutexReclaim,
+    /// Waiting in a page fault that reads nothing, or to change its mappings.
+    Fault,
+    /// Waiting until the network takes data.
+    Send,
+    /// Waiting for data.
+    Receive,
+    /// Waiting in `epoll`, `poll` or `select`, and woken from outside.
+    Poll,
+    /// The same, but woken by a signal of another thread of this database.
+    PollPeer,
+    /// Waiting for events all through a slice: nobody asked anything of the thread.
+    Dormant,
+    /// Waiting for asynchronous I/O to complete.
+    AsyncIo,
+    /// Waiting for a timer, a signal or a child.
+    Sleep,
+    /// Waiting for anything else.
+    Other,
+}
+
+impl Doing {
+    /// All of them, in the order in which the probe numbers them.
+    pub const ALL: [Self; 22] = [
+        Self::OnCpu,
+        Self::ReclaimOnCpu,
+        Self::Contended,
+        Self::Throttled,
+        Self::Disk,
+        Self::Filesystem,
+        Self::DirtyThrottled,
+        Self::ReclaimStalled,
+        Self::Futex,
+        Self::FutexDisk,
+        Self::FutexFilesystem,
+        Self::FutexDirtyThrottled,
+        Self::FutexReclaim,
+        Self::Fault,
+        Self::Send,
+        Self::Receive,
+        Self::Poll,
+        Self::PollPeer,
+        Self::Dormant,
+        Self::AsyncIo,
+        Self::Sleep,
+        Self::Other,
+    ];
+
+    /// Which part of the database's time this is.
+    ///
+    /// What a thread waits for follows from how its engine serves clients. Processes share
+    /// nothing but locks, so their futexes are locks; the latches of other processes (`PollPeer`)
+    /// end a wait for a row lock when a client is being served, and a nap otherwise. Threads that
+    /// have served a client wait in a futex for a lock, the others for something to do.
+    pub fn part(self, polling: Polling, model: Model) -> Part {
+        match self {
+            Self::OnCpu => Part::OnCpu,
+            Self::ReclaimOnCpu | Self::ReclaimStalled => Part::Reclaim,
+            Self::Contended => Part::Contended,
+            Self::Throttled => Part::Throttled,
+            Self::Disk | Self::Filesystem | Self::DirtyThrottled => Part::Disk,
+            Self::Fault => Part::Lock,
+            Self::Send => Part::Network,
+            Self::Futex => match (model, polling) {
+                (Model::Loop, _) | (Model::Thread, Polling::Never) => Part::Idle,
+                _ => Part::Lock,
+            },
+            Self::FutexDisk
+            | Self::FutexFilesystem
+            | Self::FutexDirtyThrottled
+            | Self::FutexReclaim => match Self::Futex.part(polling, model) {
+                Part::Lock if self == Self::FutexReclaim => Part::Reclaim,
+                Part::Lock => Part::Disk,
+                other => other,
+            },
+            Self::PollPeer if polling == Polling::Forever && model == Model::Process => Part::Lock,
+            // A parallel worker of PostgreSQL polls for nobody, and reads for its leader.
+            Self::AsyncIo if polling == Polling::Forever => Part::Disk,
+            Self::AsyncIo if polling == Polling::Never && model == Model::Process => Part::Disk,
+            Self::Poll
+            | Self::PollPeer
+            | Self::Dormant
+            | Self::Receive
+            | Self::AsyncIo
+            | Self::Sleep => Part::Idle,
+            Self::Other => Part::Unaccounted,
+        }
+    }
+}
+
+/// How a thread has waited for events so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Polling {
+    /// Not at all: it serves no client.
+    Never,
+    /// With a time-out only.
+    Timed,
+    /// At least once without one, as who serves a client does.
+    Forever,
+}
+
+impl Polling {
+    /// All of them, in the order in which the probe numbers them.
+    pub const ALL: [Self; 3] = [Self::Never, Self::Timed, Self::Forever];
+}
+
+/// A part of a database's time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Part {
+    /// On a CPU, minor faults included.
+    OnCpu,
+    /// Waiting for a CPU that others have.
+    Contended,
+    /// Held back by a CPU limit.
+    Throttled,
+    /// Waiting for a disk or the filesystem.
+    Disk,
+    /// Reclaiming memory, or waiting for it.
+    Reclaim,
+    /// Waiting for a lock.
+    Lock,
+    /// Waiting for the network to take data.
+    Network,
+    /// Waiting for a client or a timer.
+    Idle,
+    /// Not accounted for.
+    Unaccounted,
+}

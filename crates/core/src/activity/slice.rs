@@ -1,0 +1,124 @@
+//! What the threads of a database did while they were traced.
+
+use super::kinds::{Doing, Part, Polling};
+use super::sampled::Sampled;
+use crate::Seconds;
+use crate::database::Model;
+use serde::{Deserialize, Serialize};
+use std::ops::Add;
+
+/// What the threads of a database did for a while, those that were started meanwhile included.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Slice {
+    /// For how long.
+    pub traced_s: Seconds,
+    /// How much of the window is nearer to it than to another slice; none where nothing else was.
+    /// Pauses follow what costs much to trace: counted alike, slices would tell of quiet times most.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stands_for_s: Option<Seconds>,
+    /// What they did.
+    pub spent: Vec<Spent>,
+    /// The time on a CPU of new server processes until they waited for their first request, and after
+    /// their last one, and of the main process while it started them.
+    pub connecting_s: Seconds,
+    /// The time on a CPU of the first requests of new server processes.
+    #[serde(default)]
+    pub first_s: Seconds,
+    /// How much of their waits inside file calls was in waits of [`HANG_S`](super::HANG_S) and more; background
+    /// processes left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hung_s: Option<Seconds>,
+    /// Where those on a CPU were; none where stacks cannot be sampled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sampled: Option<Sampled>,
+}
+
+/// The longest single wait of one kind; one that goes on counts as far as it went.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Longest {
+    /// What the thread did.
+    pub doing: Doing,
+    /// For how long.
+    pub time_s: Seconds,
+}
+
+/// Time that threads of one kind spent in one way.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Spent {
+    /// The kind of thread.
+    pub polling: Polling,
+    /// What it did.
+    pub doing: Doing,
+    /// For how long, summed over threads.
+    pub time_s: Seconds,
+}
+
+impl Slice {
+    /// A slice in which threads did this, without a sample and without a new connection.
+    pub fn traced(traced_s: Seconds, spent: Vec<Spent>) -> Self {
+        Self {
+            traced_s,
+            stands_for_s: None,
+            spent,
+            connecting_s: Seconds(0.0),
+            first_s: Seconds(0.0),
+            hung_s: None,
+            sampled: None,
+        }
+    }
+
+    /// Time of some kind, summed over threads.
+    pub(super) fn sum(&self, counts: impl Fn(&Spent) -> bool) -> f64 {
+        self.spent.iter().filter(|s| counts(s)).map(|s| s.time_s.0).fold(0.0, f64::add)
+    }
+
+    /// How much of the window it stands for, itself included.
+    pub(super) fn stands_for_s(&self) -> f64 {
+        self.stands_for_s.unwrap_or(self.traced_s).0
+    }
+
+    /// What one second of it stands for.
+    pub(super) fn weight(&self) -> f64 {
+        if self.traced_s.0 > 0.0 { self.stands_for_s() / self.traced_s.0 } else { 1.0 }
+    }
+}
+
+/// So many requests of a new server process are told from its later ones ([`Slice::first_s`]).
+pub const FIRST_REQUESTS: f64 = 4.0;
+
+impl Spent {
+    /// Which part of the database's time this is.
+    pub fn part(&self, model: Model) -> Part {
+        self.doing.part(self.polling, model)
+    }
+
+    /// Whether it is a wait for a file of this kind, or behind another thread's, by a thread that
+    /// somebody waits for in turn.
+    ///
+    /// A process that wakes by a timer, and never for a client, writes behind the backs of those
+    /// that serve one. (Threads may wait for their clients with a time-out.)
+    pub fn held_by(&self, wait: Doing, model: Model) -> bool {
+        let kind = match self.doing {
+            Doing::FutexDisk | Doing::AsyncIo => Doing::Disk,
+            Doing::FutexFilesystem => Doing::Filesystem,
+            Doing::FutexDirtyThrottled => Doing::DirtyThrottled,
+            itself => itself,
+        };
+        kind == wait && self.part(model) == Part::Disk && !self.in_background(model)
+    }
+
+    /// Whether it is of a thread that serves clients.
+    pub fn serves(&self, model: Model) -> bool {
+        self.polling != Polling::Never && !self.in_background(model)
+    }
+
+    /// Whether it is of a process that nobody waits for, or, where one thread serves all clients, of
+    /// another: one that saves what it holds, say.
+    pub fn in_background(&self, model: Model) -> bool {
+        match model {
+            Model::Process => self.polling == Polling::Timed,
+            Model::Loop => self.polling == Polling::Never,
+            Model::Thread | Model::Unknown => false,
+        }
+    }
+}

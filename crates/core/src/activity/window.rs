@@ -1,0 +1,217 @@
+//! What the threads of one database did during a window: all its slices together.
+
+use super::kinds::{Doing, Part};
+use super::slice::{Longest, Slice, Spent};
+use crate::database::Model;
+use crate::{Interval, Seconds, stats};
+use serde::{Deserialize, Serialize};
+use std::ops::Add;
+
+/// What the threads of one database did during a window.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Activity {
+    /// The database's id.
+    pub database: String,
+    /// The length of the window, for which what was traced stands.
+    pub window_s: Seconds,
+    /// Its threads when watching began.
+    pub threads: u32,
+    /// Whether requests were told from each other by what processes and threads received, and not by
+    /// when they waited for one.
+    #[serde(default)]
+    pub requests_seen: bool,
+    /// How many threads (of processes that fork: processes) were started meanwhile.
+    pub started: u64,
+    /// Processes of this host that sent to it and who started these, the busiest first.
+    pub clients: Vec<u32>,
+    /// The longest single waits of their kinds that are worth knowing one by one.
+    #[serde(default)]
+    pub longest: Vec<Longest>,
+    /// TCP segments that were sent again from ports that it listens on, where these are known and the
+    /// kernel tells of each; not known of older runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retransmits: Option<u64>,
+    /// Their time on a CPU as the slices should hold it: by what the kernel counted, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counted_s: Option<Seconds>,
+    /// When they were watched: the whole window piece by piece, or, where that would cost too
+    /// much, parts of it.
+    pub slices: Vec<Slice>,
+}
+
+impl Activity {
+    /// What slices of a window saw of a database whose threads, clients and requests are not known.
+    pub fn traced(database: &str, window_s: Seconds, slices: Vec<Slice>) -> Self {
+        Self {
+            database: database.to_owned(),
+            window_s,
+            threads: 0,
+            requests_seen: false,
+            started: 0,
+            clients: Vec::new(),
+            longest: Vec::new(),
+            retransmits: None,
+            counted_s: None,
+            slices,
+        }
+    }
+}
+
+impl Activity {
+    /// Time of some kind in the whole window, going by the slices that were traced.
+    pub fn sum(&self, counts: impl Fn(&Spent) -> bool) -> Seconds {
+        let watched = self.watched_s().0;
+        let seen = self.slices.iter().map(|slice| slice.weight() * slice.sum(&counts));
+        let seen = seen.fold(0.0, f64::add);
+        Seconds(if watched > 0.0 { seen * self.window_s.0 / watched } else { 0.0 })
+    }
+
+    /// From the beginning of the first slice to the end of the last one.
+    pub fn watched_s(&self) -> Seconds {
+        Seconds(self.slices.iter().map(Slice::stands_for_s).fold(0.0, f64::add))
+    }
+
+    /// For how long the threads were traced.
+    pub fn traced_s(&self) -> Seconds {
+        self.slices.iter().map(|slice| slice.traced_s).fold(Seconds(0.0), Add::add)
+    }
+
+    /// Time spent in some ways, summed over all threads.
+    pub fn doing(&self, any: &[Doing]) -> Seconds {
+        self.sum(|spent| any.contains(&spent.doing))
+    }
+
+    /// The longest single wait of a kind; zero when there was none.
+    pub fn longest(&self, doing: Doing) -> Seconds {
+        let found = self.longest.iter().find(|longest| longest.doing == doing);
+        found.map_or(Seconds(0.0), |longest| longest.time_s)
+    }
+
+    /// How many threads did anything at all, on average.
+    pub fn awake(&self) -> f64 {
+        self.sum(|spent| spent.doing != Doing::Dormant).0 / self.window_s.0.max(f64::MIN_POSITIVE)
+    }
+
+    /// One part of the database's time.
+    pub fn part(&self, part: Part, model: Model) -> Seconds {
+        self.sum(|spent| spent.part(model) == part)
+    }
+
+    /// Everything but idle.
+    pub fn active(&self, model: Model) -> Seconds {
+        self.sum(|spent| spent.part(model) != Part::Idle)
+    }
+
+    /// The share of its active time that the threads spent in some ways, with the interval that
+    /// the differences between slices give, and what none of them was like. `None` when they were never
+    /// active.
+    pub fn share(&self, model: Model, counts: impl Fn(&Spent) -> bool) -> Option<Interval> {
+        self.share_of(model, |slice| slice.sum(&counts))
+    }
+
+    pub(super) fn share_of(&self, model: Model, part: impl Fn(&Slice) -> f64) -> Option<Interval> {
+        self.ratio(part, |slice| slice.sum(|spent| spent.part(model) != Part::Idle))
+    }
+
+    pub(super) fn ratio(
+        &self,
+        a: impl Fn(&Slice) -> f64,
+        b: impl Fn(&Slice) -> f64,
+    ) -> Option<Interval> {
+        let pair = |slice: &Slice| (slice.weight() * a(slice), slice.weight() * b(slice));
+        let pairs: Vec<(f64, f64)> = self.slices.iter().map(pair).collect();
+        let share = stats::bootstrap_ratio(&pairs)?;
+        // Of what nobody saw, none may be of this kind, or all.
+        let (Interval { low, mid, high }, unseen) = (share, self.unseen());
+        let wider = Interval::new(low * (1.0 - unseen), mid, high * (1.0 - unseen) + unseen);
+        Some(if high > 0.0 { wider } else { share })
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::activity::Polling;
+
+    /// A second of each kind in each of two slices of half a second.
+    pub(in crate::activity) fn activity() -> Activity {
+        let spent = Polling::ALL.into_iter().flat_map(|polling| {
+            Doing::ALL.into_iter().map(move |doing| Spent { polling, doing, time_s: Seconds(1.0) })
+        });
+        let slice = Slice::traced(Seconds(0.5), spent.collect());
+        Activity::traced("postgres:1", Seconds(2.0), vec![slice.clone(), slice])
+    }
+
+    #[test]
+    fn a_slice_stands_for_the_pause_after_it_too() {
+        let mut activity = activity();
+        let on_cpu = |activity: &Activity| activity.part(Part::OnCpu, Model::Process).0;
+        // Each way of polling half a second of two.
+        assert!((on_cpu(&activity) - 2.0 * 3.0 * 2.0).abs() < 1e-9);
+        for spent in &mut activity.slices[1].spent {
+            spent.time_s = Seconds(0.0);
+        }
+        activity.slices[0].stands_for_s = Some(Seconds(1.5));
+        assert!((on_cpu(&activity) - 3.0 * 3.0).abs() < 1e-9);
+        assert_eq!((activity.watched_s(), activity.traced_s()), (Seconds(2.0), Seconds(1.0)));
+    }
+
+    #[test]
+    fn who_was_dormant_all_the_while_is_not_awake() {
+        let ways = Polling::ALL.len() * (Doing::ALL.len() - 1);
+        // Of each way one second in half a second.
+        assert!((activity().awake() - 2.0 * ways as f64).abs() < 1e-9);
+    }
+
+    #[test]
+    fn every_second_is_in_one_part() {
+        const PARTS: [Part; 9] = [
+            Part::OnCpu,
+            Part::Contended,
+            Part::Throttled,
+            Part::Disk,
+            Part::Reclaim,
+            Part::Lock,
+            Part::Network,
+            Part::Idle,
+            Part::Unaccounted,
+        ];
+        for model in [Model::Process, Model::Thread, Model::Loop, Model::Unknown] {
+            let sum: f64 = PARTS.iter().map(|part| activity().part(*part, model).0).sum();
+            // A second of each way in each slice, of which half of the window is traced.
+            let all = 4.0 * (Polling::ALL.len() * Doing::ALL.len()) as f64;
+            assert!((sum - all).abs() < 1e-9, "{model:?}");
+            let idle = activity().part(Part::Idle, model).0;
+            assert!((activity().active(model).0 - (all - idle)).abs() < 1e-9);
+        }
+    }
+
+    #[test]
+    fn the_same_wait_means_other_things_in_other_engines() {
+        let futex = |polling, model| Doing::Futex.part(polling, model);
+        assert_eq!(futex(Polling::Never, Model::Process), Part::Lock);
+        assert_eq!(futex(Polling::Never, Model::Thread), Part::Idle);
+        assert_eq!(futex(Polling::Timed, Model::Thread), Part::Lock);
+        assert_eq!(futex(Polling::Forever, Model::Loop), Part::Idle);
+        let behind = |polling, model| Doing::FutexDisk.part(polling, model);
+        assert_eq!(behind(Polling::Forever, Model::Process), Part::Disk);
+        assert_eq!(behind(Polling::Never, Model::Thread), Part::Idle);
+        let freeing = |polling, model| Doing::FutexReclaim.part(polling, model);
+        assert_eq!(freeing(Polling::Forever, Model::Process), Part::Reclaim);
+        assert_eq!(freeing(Polling::Never, Model::Thread), Part::Idle);
+        let held = |polling, doing, wait, model| {
+            Spent { polling, doing, time_s: Seconds(1.0) }.held_by(wait, model)
+        };
+        let (forever, timed) = (Polling::Forever, Polling::Timed);
+        assert!(held(forever, Doing::FutexFilesystem, Doing::Filesystem, Model::Process));
+        assert!(!held(forever, Doing::FutexFilesystem, Doing::Disk, Model::Process));
+        assert!(!held(timed, Doing::Disk, Doing::Disk, Model::Process), "in the background");
+        assert!(held(timed, Doing::Disk, Doing::Disk, Model::Thread));
+        assert!(held(timed, Doing::Disk, Doing::Disk, Model::Loop));
+        assert!(!held(Polling::Never, Doing::Disk, Doing::Disk, Model::Loop), "it saves");
+        let asynchronous = |model| Doing::AsyncIo.part(Polling::Never, model);
+        assert_eq!([Model::Process, Model::Thread].map(asynchronous), [Part::Disk, Part::Idle]);
+        assert_eq!(Doing::PollPeer.part(Polling::Timed, Model::Process), Part::Idle);
+        assert_eq!(Doing::PollPeer.part(Polling::Forever, Model::Process), Part::Lock);
+    }
+}
