@@ -4,8 +4,9 @@
 //! the server's own directory writable, all inside the container's mount namespace.
 
 use crate::account::Account;
+use crate::program::words;
 use crate::scratch::Scratch;
-use crate::server::{Place, words};
+use crate::setup::Place;
 use crate::shell::Shell;
 use crate::{SceneError, error::at, program};
 use serde_json::{Value, json};

@@ -2,7 +2,7 @@
 
 use crate::SceneError;
 use crate::program::host_text;
-use crate::server::words;
+use crate::program::words;
 use crate::setting::Setting;
 use crate::shell::Shell;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -55,11 +55,7 @@ pub use pgbouncer::PgBouncer;
 pub use postgres::Postgres;
 pub use program::find as find_program;
 pub use redis::{PIPELINED, Redis};
-pub use server::Place;
 pub use setting::{DirtyLimits, HugePages, Override, Setting, Thp, Turn};
-pub use setup::Setup;
+pub use setup::{Place, Settings, Setup};
 pub use start::start;
 pub use work::{Database, Engine, Kind, Work};
-
-/// Settings of a server by name, in the server's own words; later ones win.
-pub type Settings<'a> = &'a [(&'a str, &'a str)];

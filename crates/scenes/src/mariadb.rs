@@ -2,11 +2,12 @@
 
 use crate::account::Account;
 use crate::load::{Load, Sysbench, sysbench_tps};
+use crate::program::words;
 use crate::scratch::free_port;
-use crate::server::{Kind, Place, Server, lines, words};
-use crate::setup::Setup;
+use crate::server::{Kind, Server, lines};
+use crate::setup::{Place, Settings, Setup};
 use crate::work::{self, Database, Work};
-use crate::{SceneError, Settings, program};
+use crate::{SceneError, program};
 
 const KIND: Kind = Kind { user: "mysql", signal: "TERM" };
 const PACKAGE: &str = "mariadb-server";

@@ -3,7 +3,7 @@
 use crate::SceneError;
 use crate::group::Group;
 use crate::program;
-use crate::server::words;
+use crate::program::words;
 use crate::shell::Shell;
 use std::path::Path;
 

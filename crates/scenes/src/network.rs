@@ -1,6 +1,6 @@
 //! A network of one's own: a namespace with a loopback interface that can be made slow.
 
-use crate::server::words;
+use crate::program::words;
 use crate::setting::Setting;
 use crate::shell::Shell;
 use crate::{SceneError, program};

@@ -1,8 +1,8 @@
 //! A PgBouncer with a configuration that somebody else wrote.
 
 use crate::account::Account;
+use crate::program::words;
 use crate::scratch::Scratch;
-use crate::server::words;
 use crate::shell::{Shell, TICK};
 use crate::{SceneError, account, program};
 use std::path::{Path, PathBuf};

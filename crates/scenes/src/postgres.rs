@@ -1,11 +1,12 @@
 //! A scratch PostgreSQL cluster.
 
 use crate::load::{Load, Pgbench, pgbench_tps};
+use crate::program::words;
 use crate::scratch::free_port;
-use crate::server::{Kind, Place, Server, lines, words};
-use crate::setup::Setup;
+use crate::server::{Kind, Server, lines};
+use crate::setup::{Place, Settings, Setup};
 use crate::work::{self, Database, Work};
-use crate::{SceneError, Settings, program};
+use crate::{SceneError, program};
 use std::path::PathBuf;
 use untax_host::Host;
 

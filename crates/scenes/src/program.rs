@@ -91,6 +91,11 @@ pub(crate) fn tail(log: &Path) -> String {
     if lines.is_empty() { "nothing".to_owned() } else { lines[shown..].join(" | ") }
 }
 
+/// Words of a command line.
+pub(crate) fn words<const N: usize>(words: [&str; N]) -> Vec<String> {
+    words.map(str::to_owned).to_vec()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

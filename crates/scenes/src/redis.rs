@@ -1,11 +1,12 @@
 //! A scratch Redis server.
 
 use crate::load::{Load, RedisBenchmark, redis_rps};
+use crate::program::words;
 use crate::scratch::free_port;
-use crate::server::{Kind, Place, Server, lines, words};
-use crate::setup::Setup;
+use crate::server::{Kind, Server, lines};
+use crate::setup::{Place, Settings, Setup};
 use crate::work::{self, Database, Work};
-use crate::{SceneError, Settings, program};
+use crate::{SceneError, program};
 
 const KIND: Kind = Kind { user: "redis", signal: "TERM" };
 const PACKAGE: &str = "redis-server";

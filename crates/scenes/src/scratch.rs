@@ -6,7 +6,7 @@
 
 use crate::account::Account;
 use crate::error::at;
-use crate::server::words;
+use crate::program::words;
 use crate::shell::Shell;
 use crate::{SceneError, program};
 use std::net::{Ipv4Addr, TcpListener};

@@ -6,28 +6,15 @@ use crate::group::Group;
 use crate::network::Network;
 use crate::program;
 use crate::scratch::Scratch;
-use crate::setup::Setup;
+use crate::setup::{Place, Settings, Setup};
 use crate::shell::{Shell, TICK};
-use crate::{SceneError, Settings, error::at};
+use crate::{SceneError, error::at};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// The longest that a server may take to answer.
 const READY: Duration = Duration::from_secs(120);
-
-/// Where a scratch server runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
-    /// As an ordinary process.
-    Host,
-    /// In a container of runc that sees this machine's programs and the server's own directory.
-    Runc,
-    /// The same, of an image that was never given an identity of its own: it has this machine's.
-    Clone,
-    /// In a sandbox of gVisor that sees the same, in this machine's network.
-    Gvisor,
-}
 
 /// One kind of server, as far as starting and stopping it goes.
 pub(crate) struct Kind {
@@ -200,9 +187,4 @@ fn answers(ready: &[String]) -> Result<bool, SceneError> {
 /// The lines of a configuration file, one for each setting, as `line` writes it.
 pub(crate) fn lines(settings: Settings, line: impl Fn(&str, &str) -> String) -> String {
     settings.iter().map(|(name, value)| line(name, value) + "\n").collect()
-}
-
-/// Words of a command line.
-pub(crate) fn words<const N: usize>(words: [&str; N]) -> Vec<String> {
-    words.map(str::to_owned).to_vec()
 }

@@ -1,10 +1,24 @@
 //! How a scratch server is set up.
 
-use crate::Settings;
 use crate::group::Group;
 use crate::network::Network;
-use crate::server::Place;
 use std::path::Path;
+
+/// Where a scratch server runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// As an ordinary process.
+    Host,
+    /// In a container of runc that sees this machine's programs and the server's own directory.
+    Runc,
+    /// The same, of an image that was never given an identity of its own: it has this machine's.
+    Clone,
+    /// In a sandbox of gVisor that sees the same, in this machine's network.
+    Gvisor,
+}
+
+/// Settings of a server by name, in the server's own words; later ones win.
+pub type Settings<'a> = &'a [(&'a str, &'a str)];
 
 /// How a scratch server is set up: by default as an ordinary process beside everything else, with
 /// data that need not last.

@@ -1,6 +1,8 @@
 //! What clients ask of a scratch server, the same words for every engine.
 
-use crate::{Load, Place, SceneError, Settings};
+use crate::SceneError;
+use crate::load::Load;
+use crate::setup::{Place, Settings};
 
 /// A kind of server that the lab can run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
