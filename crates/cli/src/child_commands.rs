@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 /// Runs a hidden part if this process was started as one.
 pub fn run() -> Option<ExitCode> {
-    if let Some(code) = untax_experiments::child::main(std::env::args_os()) {
+    if let Some(code) = untax_experiments::run_hidden(std::env::args_os()) {
         return Some(code);
     }
     match std::env::args_os().nth(1)?.to_str()? {

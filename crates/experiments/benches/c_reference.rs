@@ -15,9 +15,9 @@ use untax_changes::temporary::folder;
 use untax_changes::{Lock, Pool, Program, Temporary, Tree};
 use untax_core::{Bytes, stats};
 use untax_experiments::pages::control::Work;
-use untax_experiments::pages::crew::{Crew, Filled};
 use untax_experiments::pages::job::Place;
 use untax_experiments::pages::plan::pool_pages;
+use untax_experiments::pages::readers::{Filled, Readers};
 use untax_experiments::pages::table::Layout;
 use untax_experiments::pages::{Access, Model, Page};
 use untax_scenes::Turn;
@@ -130,12 +130,12 @@ fn compare(reference: &Path, place: Place, settings: &Settings, state: &Path) ->
     let program = Program::at(env!("CARGO_BIN_EXE_untax-experiments").into());
     let interrupt = Interrupt::default();
     let filled = Filled::make(&program, place, &interrupt, |_| ())?;
-    let mut crew = Crew::start(&program, &filled, Model::Process, 1, 1)?;
-    crew.ready(&interrupt, |_| ())?;
+    let mut readers = Readers::start(&program, &filled, Model::Process, 1, 1)?;
+    readers.ready(&interrupt, |_| ())?;
     let mut c = Reference::start(reference, place)?;
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     for pair in 0..settings.pairs {
-        let mut rust = || crew.trial(1, Work::Read, settings.trial, &interrupt);
+        let mut rust = || readers.trial(1, Work::Read, settings.trial, &interrupt);
         if pair % 2 == 0 {
             ours.push(rust()?);
             theirs.push(c.trial(settings.trial, pair)?);

@@ -27,81 +27,41 @@
 //! pages. A touch is too short for that clock: the longest of each trial, which were interrupted, are
 //! left out.
 
+mod budget;
 mod measure;
 
-use crate::child;
-use crate::pages::Means;
-use crate::{Machine, own_cgroup};
+pub use budget::{Budget, FULL, QUICK};
+
+use crate::child::HiddenCommand;
+use crate::machine::{Machine, own_cgroup};
+use crate::pages::Capacity;
 use jiff::Timestamp;
+use measure::{Measured, measure};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use serde::{Deserialize, Serialize};
 use std::io::{self, Read};
-use std::process::Child;
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 use untax_changes::{Program, Tree};
-use untax_core::calibration::TouchPenalty;
 use untax_core::host::HostFacts;
 use untax_core::{Bytes, Calibration, Interval, Reading};
 
-/// What a calibration may cost.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Budget {
-    /// Processor time.
-    pub cpu: Duration,
-    /// Memory, of a process that then ends, without its page tables.
-    pub memory: Bytes,
-    /// Page tables, so many at most: those of many processes that map the same memory.
-    pub page_tables: Bytes,
-}
-
-impl Budget {
-    /// With no more page tables than a small part of the memory that is available.
-    #[must_use]
-    pub fn within(self, available: Bytes) -> Self {
-        Self { page_tables: self.page_tables.min(Bytes(available.0 / 32)), ..self }
-    }
-}
-
-/// For `check`, which must be cheap.
-pub const QUICK: Budget = Budget {
-    cpu: Duration::from_secs(3),
-    memory: Bytes::from_mib(256),
-    page_tables: Bytes::from_mib(512),
+/// The hidden subcommand that measures in a child, and prints JSON.
+pub(crate) const CALIBRATE: HiddenCommand = HiddenCommand {
+    name: "__calibrate",
+    thread: c"untax-calibrate",
+    run: |budget| {
+        let measured = measure(serde_json::from_str(budget)?);
+        Ok(serde_json::to_writer(io::stdout(), &measured)?)
+    },
 };
-
-/// For `bench pages`, which is not.
-pub const FULL: Budget = Budget {
-    cpu: Duration::from_secs(4),
-    memory: Bytes::from_mib(512),
-    page_tables: Bytes::from_mib(512),
-};
-
-/// How the child is told.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-pub(crate) struct Spec(Budget);
-
-/// What the child found.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Measured {
-    minor_fault_ns: Interval,
-    write_fault_ns: Option<Interval>,
-    unmap_ns: Option<Interval>,
-    touches: Vec<TouchPenalty>,
-    touches_missing: Option<String>,
-}
-
-impl Spec {
-    /// Measures; called in the child only.
-    pub(crate) fn measure(self) -> Reading<Measured> {
-        measure::measure(self.0)
-    }
-}
 
 /// Calibrates for `check`: two or three seconds, 256 MiB and page tables, in children of this very
 /// program.
 pub fn calibrate_in_child(host: &HostFacts) -> Reading<Calibration> {
-    match Means::read(&Tree::live(), own_cgroup(host).as_ref()) {
-        Ok(means) => calibrate(&Program::this(), QUICK.within(means.available), &Machine::of(host)),
+    match Capacity::read(&Tree::live(), own_cgroup(host).as_ref()) {
+        Ok(capacity) => {
+            calibrate(&Program::this(), QUICK.within(capacity.available), &Machine::of(host))
+        }
         Err(error) => Reading::Failed(format!("what memory is available: {error}")),
     }
 }
@@ -111,13 +71,13 @@ pub fn calibrate_in_child(host: &HostFacts) -> Reading<Calibration> {
 /// than two minutes.
 pub fn calibrate(program: &Program, budget: Budget, machine: &Machine) -> Reading<Calibration> {
     // One measures touches; the others are there for their faults.
-    let spec = |number| match number {
-        0 => Spec(budget),
-        _ => Spec(Budget { page_tables: Bytes(0), ..budget }),
+    let budget = |number| match number {
+        0 => budget,
+        _ => Budget { page_tables: Bytes(0), ..budget },
     };
     let ask = || -> io::Result<Reading<Measured>> {
         let cpus = std::thread::available_parallelism()?.get();
-        let start = |number| child::start_calibration(program, &spec(number)).map(Calibrating);
+        let start = |number| Calibrating::start(program, budget(number));
         let children = (0..AT_ONCE.min(cpus)).map(start).collect::<io::Result<Vec<_>>>()?;
         let until = Instant::now() + PATIENCE;
         let answers = children.into_iter().map(|child| child.answer(until));
@@ -151,6 +111,12 @@ const PATIENCE: Duration = Duration::from_secs(120);
 struct Calibrating(Child);
 
 impl Calibrating {
+    fn start(program: &Program, budget: Budget) -> io::Result<Self> {
+        let mut command = CALIBRATE.command(program, &budget)?;
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+        command.spawn().map(Self)
+    }
+
     /// What it measured, if it has ended by then.
     fn answer(mut self, until: Instant) -> io::Result<Reading<Measured>> {
         let answer = self.read(until)?;
@@ -218,7 +184,7 @@ fn together(a: Measured, b: Measured) -> Measured {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::process::{Command, Stdio};
+    use std::process::Command;
 
     /// A shell script in place of a calibration.
     fn calibrating(script: &str) -> Calibrating {

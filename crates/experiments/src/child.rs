@@ -1,81 +1,43 @@
-//! Processes that the bench starts from its own program, and their hidden subcommands.
+//! Hidden subcommands: the parts of a bench that run as children, started from its own program.
 
-use crate::calibrate;
-use crate::pages::job::Job;
-use rustix::process::Signal;
-use std::ffi::OsString;
+use rustix::process::{Pid, Signal};
+use serde::Serialize;
+use std::ffi::{CStr, OsString};
 use std::io;
 use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, ExitCode, Stdio};
-use untax_changes::{Program, guard};
+use std::process::Command;
+use untax_changes::Program;
 
-/// Fills or reads a table; see [`Job`].
-const READ_PAGES: &str = "__read-pages";
-/// Measures what faults and touches cost; see [`calibrate`].
-const CALIBRATE: &str = "__calibrate";
+/// The highest score: when memory runs out, the kernel kills a bench first, not a database.
+const OOM_SCORE: &str = "1000";
 
-/// Where the kernel kills first when memory runs out: at a bench, not at a database.
-const FIRST: &str = "1000";
-
-/// Starts a child that works on a table and dies with the thread that calls this.
-pub(crate) fn start_job(
-    program: &Program,
-    job: &Job,
-    table: Stdio,
-    control: Stdio,
-) -> io::Result<Child> {
-    let job = serde_json::to_string(job)?;
-    dependent(program, READ_PAGES, job).stdin(table).stdout(control).spawn()
+/// A subcommand that no help lists. A bench names it in its entry and starts it for its children.
+#[derive(Debug, Clone, Copy)]
+pub struct HiddenCommand {
+    /// Its name on the command line, such as `__read-pages`.
+    pub name: &'static str,
+    /// The name of its thread, as `ps` shows it.
+    pub thread: &'static CStr,
+    /// Does the work that the specification, in JSON, describes. Called in the child only.
+    pub run: fn(&str) -> io::Result<()>,
 }
 
-/// Starts a child that calibrates and prints JSON.
-pub(crate) fn start_calibration(program: &Program, spec: &calibrate::Spec) -> io::Result<Child> {
-    let mut command = dependent(program, CALIBRATE, serde_json::to_string(spec)?);
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()
-}
-
-/// A child in a process group of its own, so that Ctrl-C reaches the bench alone, which then
-/// ends its children in order.
-fn dependent(program: &Program, role: &str, spec: String) -> Command {
-    let mut command = program.part(role);
-    command.arg(std::process::id().to_string()).arg(spec).process_group(0);
-    command
-}
-
-/// Runs a hidden subcommand when the arguments (the program's name first) ask for one. To be
-/// called first of all by every program that is used as a [`Program`]; the guard is among them.
-pub fn main(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
-    let arguments: Vec<OsString> = arguments.into_iter().collect();
-    if let Some(code) = guard::main(arguments.iter().cloned()) {
-        return Some(code);
+impl HiddenCommand {
+    /// A child that does the work of this specification and dies with the thread that starts it. It
+    /// has a process group of its own: Ctrl-C reaches the bench alone, which then ends its children in
+    /// order.
+    pub(crate) fn command(&self, program: &Program, spec: &impl Serialize) -> io::Result<Command> {
+        let spec = serde_json::to_string(spec)?;
+        let mut command = program.part(self.name);
+        command.arg(std::process::id().to_string()).arg(spec).process_group(0);
+        Ok(command)
     }
-    let mut arguments = arguments.into_iter().skip(1);
-    let role = arguments.next()?;
-    let ended = match role.to_str()? {
-        READ_PAGES => read_pages(arguments),
-        CALIBRATE => run_calibration(arguments),
-        _ => return None,
-    };
-    Some(match ended {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("untax {}: {error}", role.display());
-            ExitCode::from(2)
-        }
-    })
-}
 
-fn read_pages(arguments: impl Iterator<Item = OsString>) -> io::Result<()> {
-    rustix::thread::set_name(c"untax-pages")?;
-    let job: Job = serde_json::from_str(&depend(arguments)?)?;
-    job.work()
-}
-
-fn run_calibration(arguments: impl Iterator<Item = OsString>) -> io::Result<()> {
-    rustix::thread::set_name(c"untax-calibrate")?;
-    let spec: calibrate::Spec = serde_json::from_str(&depend(arguments)?)?;
-    serde_json::to_writer(io::stdout(), &spec.measure())?;
-    Ok(())
+    /// Does the work in the child, given the arguments behind the subcommand.
+    pub(crate) fn main(&self, arguments: impl Iterator<Item = OsString>) -> io::Result<()> {
+        rustix::thread::set_name(self.thread)?;
+        (self.run)(&depend(arguments)?)
+    }
 }
 
 /// Ties this process to the bench that started it, and gives back its specification.
@@ -84,15 +46,10 @@ fn depend(mut arguments: impl Iterator<Item = OsString>) -> io::Result<String> {
     let mut text = || arguments.next().and_then(|a| a.into_string().ok());
     let bad = || io::Error::from(io::ErrorKind::InvalidInput);
     let parent: i32 = text().and_then(|pid| pid.parse().ok()).ok_or_else(bad)?;
-    let now = rustix::process::getppid().map(rustix::process::Pid::as_raw_pid);
-    if now != Some(parent) {
+    if rustix::process::getppid().map(Pid::as_raw_pid) != Some(parent) {
         return Err(io::Error::other("the bench ended before its child began"));
     }
-    offer_to_oom_killer(FIRST);
+    // Without the privilege to write it, the default remains.
+    let _ = std::fs::write("/proc/self/oom_score_adj", OOM_SCORE);
     text().ok_or_else(bad)
-}
-
-/// Lowering the score takes privileges; where they lack, the default remains.
-fn offer_to_oom_killer(score: &str) {
-    let _ = std::fs::write("/proc/self/oom_score_adj", score);
 }

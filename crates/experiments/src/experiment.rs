@@ -1,5 +1,6 @@
 //! What an experiment is to the command line: an entry that can be listed, run and reported.
 
+use crate::child::HiddenCommand;
 use crate::progress::Progress;
 use std::error::Error;
 use std::io;
@@ -25,6 +26,8 @@ pub struct Experiment {
     pub schema: &'static str,
     /// Its help and the arguments that it alone has.
     pub command: fn() -> clap::Command,
+    /// The hidden subcommands that its children run.
+    pub children: &'static [HiddenCommand],
     /// Runs it with these arguments. An interrupted run gives what was measured so far.
     pub run: fn(&clap::ArgMatches, &mut Context) -> RunResult,
     /// Reads a saved result of its schema.

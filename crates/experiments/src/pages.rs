@@ -5,8 +5,8 @@
 //! [`plan`] for the order of trials, and of [`run()`] for what happens to the host meanwhile.
 
 mod arguments;
+pub mod capacity;
 pub mod control;
-pub mod crew;
 mod entry;
 mod error;
 #[cfg(test)]
@@ -14,11 +14,11 @@ mod example;
 mod html;
 pub mod job;
 pub mod keys;
-pub mod means;
 mod method;
 pub mod options;
 mod page_pools;
 pub mod plan;
+pub mod readers;
 #[cfg(test)]
 mod report_tests;
 mod results;
@@ -32,9 +32,9 @@ pub mod transparent;
 mod trials;
 mod warnings;
 
+pub use capacity::Capacity;
 pub use entry::EXPERIMENT;
 pub use error::BenchError;
-pub use means::Means;
 pub use options::{Access, Model, Page, Request};
 pub use plan::{Plan, Refusal};
 pub use run::run;

@@ -6,12 +6,12 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use untax_changes::{Lock, Program, Tree, recover};
 use untax_experiments::pages::{self, PagesBench, Request};
-use untax_experiments::{Bench, Machine, Nobody, child, own_cgroup};
+use untax_experiments::{Bench, Machine, Nobody, own_cgroup, run_hidden};
 use untax_host::Host;
 use untax_trials::Interrupt;
 
 fn main() -> ExitCode {
-    if let Some(code) = child::main(std::env::args_os()) {
+    if let Some(code) = run_hidden(std::env::args_os()) {
         return code;
     }
     match run() {

@@ -1,11 +1,12 @@
 //! The measuring itself, in a process of its own.
 
-use super::{Budget, Measured};
+use super::budget::Budget;
 use crate::memory::{Huge, PrivateWords, SharedWords};
 use crate::pages::keys::{mix, within};
 use crate::smaps;
 use rustix::fs::MemfdFlags;
 use rustix::time::{ClockId, clock_gettime};
+use serde::{Deserialize, Serialize};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -49,6 +50,17 @@ const GROWTH: usize = 8;
 /// side.
 const MOST_PARTS: usize = 1 << 18;
 
+/// What the child measured.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Measured {
+    pub(super) minor_fault_ns: Interval,
+    pub(super) write_fault_ns: Option<Interval>,
+    pub(super) unmap_ns: Option<Interval>,
+    pub(super) touches: Vec<TouchPenalty>,
+    pub(super) touches_missing: Option<String>,
+}
+
+/// Measures faults and touches; called in the child only.
 pub(super) fn measure(budget: Budget) -> Reading<Measured> {
     let page = rustix::param::page_size();
     if page != PAGE_WORDS * 8 {

@@ -2,14 +2,17 @@
 
 use super::arguments::Arguments;
 use super::error::BenchError;
+use super::job;
 use super::plan::Refusal;
 use super::schema::{PagesBench, SCHEMA};
 use super::{html, run as bench_run, terminal};
+use crate::bench::Bench;
+use crate::calibrate;
 use crate::experiment::{
     BenchResult, Context, Ending, Experiment, ExperimentError, Listener, RunResult,
 };
+use crate::machine::{Machine, own_cgroup};
 use crate::progress::{Observer, Progress};
-use crate::{Bench, Machine, calibrate, own_cgroup};
 use clap::{ArgMatches, CommandFactory, FromArgMatches};
 use untax_changes::{Lock, Program, Tree, recover};
 use untax_host::Host;
@@ -28,6 +31,7 @@ pub const EXPERIMENT: Experiment = Experiment {
            size) and as many CPUs as there are connections",
     schema: SCHEMA,
     command: Arguments::command,
+    children: &[job::READ_PAGES],
     run,
     read: |saved| Ok(Box::new(serde_json::from_value::<PagesBench>(saved)?)),
 };

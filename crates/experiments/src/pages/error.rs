@@ -16,7 +16,7 @@ pub enum BenchError {
     Refused(#[from] Refusal),
     /// Memory and pools of this machine could not be read.
     #[error("memory and page pools of this machine could not be read")]
-    Means(#[source] io::Error),
+    Capacity(#[source] io::Error),
     /// A pool could not be changed.
     #[error(transparent)]
     Pool(#[from] PoolError),

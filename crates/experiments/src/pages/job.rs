@@ -7,6 +7,7 @@ use super::control::{Control, Work};
 use super::keys::Keys;
 use super::options::Page;
 use super::table::{Corrupt, Layout, Table};
+use crate::child::HiddenCommand;
 use crate::memory::{SealedWords, SharedWords};
 use crate::smaps;
 use serde::{Deserialize, Serialize};
@@ -20,6 +21,13 @@ const BATCH: u32 = 64;
 
 /// Words of a base page.
 const PAGE_WORDS: usize = 512;
+
+/// The hidden subcommand that does a [`Job`].
+pub(crate) const READ_PAGES: HiddenCommand = HiddenCommand {
+    name: "__read-pages",
+    thread: c"untax-pages",
+    run: |job| serde_json::from_str::<Job>(job)?.work(),
+};
 
 /// What a child is started for.
 #[derive(Debug, Clone, Serialize, Deserialize)]

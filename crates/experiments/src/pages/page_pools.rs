@@ -6,7 +6,7 @@ use super::options::Page;
 use super::plan::pool_pages;
 use super::transparent;
 use super::warnings::Warning;
-use crate::Bench;
+use crate::bench::Bench;
 use std::time::Duration;
 use untax_changes::temporary::folder;
 use untax_changes::{Pool, Temporary, TemporaryError};

@@ -1,8 +1,8 @@
 //! What will be done, decided before anything is changed: pure, so that tests can ask about any
 //! machine.
 
+use super::capacity::Capacity;
 use super::job::Place;
-use super::means::Means;
 use super::options::{Model, Page, Request};
 use super::table::Layout;
 use untax_core::Bytes;
@@ -144,14 +144,18 @@ impl Phase {
 
 impl Plan {
     /// Plans a request, or refuses it.
-    pub fn new(request: &Request, means: &Means) -> Result<Self, Refusal> {
+    pub fn new(request: &Request, capacity: &Capacity) -> Result<Self, Refusal> {
         make_sense(request)?;
-        let layouts = layouts(request, means)?;
-        request.pages.iter().try_for_each(|page| allowed(*page, &layouts, means))?;
-        let budget = means.budget();
+        let layouts = layouts(request, capacity)?;
+        request.pages.iter().try_for_each(|page| allowed(*page, &layouts, capacity))?;
+        let budget = capacity.budget();
         let costs = |layout: &Layout| {
             let place = |page: &Page| Place { layout: *layout, page: *page };
-            request.pages.iter().map(|page| cost(place(page), request, means)).collect::<Vec<_>>()
+            request
+                .pages
+                .iter()
+                .map(|page| cost(place(page), request, capacity))
+                .collect::<Vec<_>>()
         };
         for layout in &layouts {
             for (page, need) in request.pages.iter().zip(costs(layout)) {
@@ -160,7 +164,7 @@ impl Plan {
                         Place { layout: *layout, page: *page },
                         need,
                         request,
-                        means,
+                        capacity,
                     ));
                 }
             }
@@ -201,8 +205,8 @@ fn make_sense(request: &Request) -> Result<(), Refusal> {
     }
 }
 
-fn layouts(request: &Request, means: &Means) -> Result<Vec<Layout>, Refusal> {
-    let share = Bytes((means.available.0 / 4).min(MOST_BY_DEFAULT.0));
+fn layouts(request: &Request, capacity: &Capacity) -> Result<Vec<Layout>, Refusal> {
+    let share = Bytes((capacity.available.0 / 4).min(MOST_BY_DEFAULT.0));
     let mut widths = request.row_bytes.clone();
     widths.sort_unstable();
     widths.dedup();
@@ -216,27 +220,27 @@ fn layouts(request: &Request, means: &Means) -> Result<Vec<Layout>, Refusal> {
 }
 
 /// Whether this machine has the pages and this user may get them.
-fn allowed(page: Page, layouts: &[Layout], means: &Means) -> Result<(), Refusal> {
+fn allowed(page: Page, layouts: &[Layout], capacity: &Capacity) -> Result<(), Refusal> {
     match page {
-        Page::Small if means.base_page == Bytes::KIB_4 => Ok(()),
-        Page::Small => Err(Refusal::BasePage(means.base_page)),
-        Page::Transparent => match means.transparent_changes {
+        Page::Small if capacity.base_page == Bytes::KIB_4 => Ok(()),
+        Page::Small => Err(Refusal::BasePage(capacity.base_page)),
+        Page::Transparent => match capacity.transparent_changes {
             None => Err(Refusal::NoSuchPages { page: page.id() }),
             Some(0) => Ok(()),
-            Some(_) if means.root => Ok(()),
+            Some(_) if capacity.root => Ok(()),
             Some(_) => Err(Refusal::TransparentNeedsRoot),
         },
         Page::Huge | Page::Gigantic => {
-            let Some(free) = means.free_pages(page) else {
+            let Some(free) = capacity.free_pages(page) else {
                 return Err(Refusal::NoSuchPages { page: page.id() });
             };
             let need =
                 layouts.iter().map(|layout| pool_pages(Place { layout: *layout, page })).max();
             let need = need.unwrap_or(0);
-            if let Some(allowed) = means.allowed_pages(page).filter(|allowed| need > *allowed) {
+            if let Some(allowed) = capacity.allowed_pages(page).filter(|allowed| need > *allowed) {
                 return Err(Refusal::PoolLimited { page: page.id(), need, allowed });
             }
-            if means.root || need <= free {
+            if capacity.root || need <= free {
                 return Ok(());
             }
             Err(Refusal::PoolNeedsRoot { page: page.id(), need, free })
@@ -251,41 +255,42 @@ pub fn pool_pages(place: Place) -> u64 {
 
 /// What a table and its readers take of the available memory. Free pages of a pool are not
 /// available memory, so what they cover costs nothing.
-fn cost(place: Place, request: &Request, means: &Means) -> Bytes {
+fn cost(place: Place, request: &Request, capacity: &Capacity) -> Bytes {
     let processes = match request.model {
         Model::Process => u64::from(request.most_connections()),
         Model::Thread => 1,
     };
     let file = place.file_bytes();
     let covered = place.page.pool().map_or(Bytes(0), |size| {
-        Bytes(means.free_pages(place.page).unwrap_or(0).saturating_mul(size.0)).min(file)
+        Bytes(capacity.free_pages(place.page).unwrap_or(0).saturating_mul(size.0)).min(file)
     });
     let tables =
         if place.page.may_need_small_tables() { file.0 / PER_ENTRY * processes } else { 0 };
     file - covered + Bytes(tables) + Bytes(READER.0 * processes)
 }
 
-fn too_large(place: Place, need: Bytes, request: &Request, means: &Means) -> Refusal {
+fn too_large(place: Place, need: Bytes, request: &Request, capacity: &Capacity) -> Refusal {
     let layout = place.layout;
     // The need grows in proportion to the rows, but for the readers and the last page.
-    let share = means.budget().0 as f64 / need.0 as f64;
+    let share = capacity.budget().0 as f64 / need.0 as f64;
     Refusal::TooLarge {
         rows: layout.rows,
         row_bytes: layout.row_bytes,
         page: place.page.id(),
         need,
         table: layout.bytes(),
-        available: means.available,
-        reserve: means.reserve(),
-        fits: fitting_rows(place, (layout.rows as f64 * share) as u64, request, means),
+        available: capacity.available,
+        reserve: capacity.reserve(),
+        fits: fitting_rows(place, (layout.rows as f64 * share) as u64, request, capacity),
     }
 }
 
 /// The most rows, at most `guess`, whose table fits.
-fn fitting_rows(place: Place, guess: u64, request: &Request, means: &Means) -> u64 {
+fn fitting_rows(place: Place, guess: u64, request: &Request, capacity: &Capacity) -> u64 {
     let fits = |rows| {
-        Layout::new(rows, place.layout.row_bytes, place.layout.access, 0)
-            .is_some_and(|layout| cost(Place { layout, ..place }, request, means) <= means.budget())
+        Layout::new(rows, place.layout.row_bytes, place.layout.access, 0).is_some_and(|layout| {
+            cost(Place { layout, ..place }, request, capacity) <= capacity.budget()
+        })
     };
     let mut rows = guess;
     while rows > 0 && !fits(rows) {

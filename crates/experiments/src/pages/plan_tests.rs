@@ -7,8 +7,8 @@ use std::time::Duration;
 
 const GIB: u64 = 1 << 30;
 
-fn means() -> Means {
-    Means {
+fn capacity() -> Capacity {
+    Capacity {
         available: Bytes(20 * GIB),
         total: Bytes(24 * GIB),
         base_page: Bytes::KIB_4,
@@ -35,7 +35,7 @@ fn request() -> Request {
 }
 
 fn plan(request: &Request) -> Plan {
-    Plan::new(request, &means()).unwrap()
+    Plan::new(request, &capacity()).unwrap()
 }
 
 fn measured(plan: &Plan) -> Vec<Trial> {
@@ -81,7 +81,7 @@ fn tables_that_do_not_fit_together_are_filled_there_and_back() {
 #[test]
 fn what_does_not_fit_is_refused_with_numbers() {
     let request = Request { rows: Some(100_000_000), row_bytes: vec![128, 16384], ..request() };
-    let refusal = Plan::new(&request, &means()).unwrap_err();
+    let refusal = Plan::new(&request, &capacity()).unwrap_err();
     let Refusal::TooLarge { rows, row_bytes, table, available, fits, .. } = refusal.clone() else {
         panic!("{refusal}");
     };
@@ -89,59 +89,60 @@ fn what_does_not_fit_is_refused_with_numbers() {
     assert_eq!((table, available), (Bytes(1_638_400_000_000), Bytes(20 * GIB)));
     // What is said to fit must fit.
     let smaller = Request { rows: Some(fits), ..request };
-    assert!(Plan::new(&smaller, &means()).is_ok());
+    assert!(Plan::new(&smaller, &capacity()).is_ok());
     assert!(fits > 1_000_000, "{fits}");
 }
 
 #[test]
 fn page_tables_of_many_readers_count() {
     let few = Request { rows: Some(100_000_000), connections: vec![2], ..request() };
-    assert!(Plan::new(&few, &means()).is_ok());
+    assert!(Plan::new(&few, &capacity()).is_ok());
     let many = Request { connections: vec![400], ..few };
-    assert!(matches!(Plan::new(&many, &means()), Err(Refusal::TooLarge { page: "4k", .. })));
+    assert!(matches!(Plan::new(&many, &capacity()), Err(Refusal::TooLarge { page: "4k", .. })));
     let threads = Request { model: Model::Thread, ..many };
-    assert!(Plan::new(&threads, &means()).is_ok());
+    assert!(Plan::new(&threads, &capacity()).is_ok());
 }
 
 #[test]
 fn free_pages_of_a_pool_cost_no_available_memory() {
     let request = Request { rows: Some(100_000_000), pages: vec![Page::Huge], ..request() };
-    let mut means = Means { available: Bytes(4 * GIB), ..means() };
-    assert!(Plan::new(&request, &means).is_err());
-    means.pools = vec![(Page::Huge, 6104)];
-    assert!(Plan::new(&request, &means).is_ok());
+    let mut capacity = Capacity { available: Bytes(4 * GIB), ..capacity() };
+    assert!(Plan::new(&request, &capacity).is_err());
+    capacity.pools = vec![(Page::Huge, 6104)];
+    assert!(Plan::new(&request, &capacity).is_ok());
 }
 
 #[test]
 fn without_root_only_pages_that_are_there_can_be_used() {
-    let means = Means { root: false, ..means() };
-    let asking = |pages| Plan::new(&Request { pages, ..request() }, &means);
+    let capacity = Capacity { root: false, ..capacity() };
+    let asking = |pages| Plan::new(&Request { pages, ..request() }, &capacity);
     assert!(asking(vec![Page::Small]).is_ok());
     let refusal = Refusal::PoolNeedsRoot { page: "2m", need: 62, free: 0 };
     assert_eq!(asking(vec![Page::Small, Page::Huge]), Err(refusal));
     assert_eq!(asking(vec![Page::Transparent]), Err(Refusal::TransparentNeedsRoot));
-    let means = Means { pools: vec![(Page::Huge, 62)], transparent_changes: Some(0), ..means };
+    let capacity =
+        Capacity { pools: vec![(Page::Huge, 62)], transparent_changes: Some(0), ..capacity };
     let request = Request { pages: vec![Page::Huge, Page::Transparent], ..request() };
-    assert!(Plan::new(&request, &means).is_ok());
+    assert!(Plan::new(&request, &capacity).is_ok());
 }
 
 #[test]
 fn a_control_group_that_allows_too_few_pages_is_found_before_the_bus_error() {
-    let mut means = Means { pool_limits: vec![(Page::Huge, 61)], ..means() };
+    let mut capacity = Capacity { pool_limits: vec![(Page::Huge, 61)], ..capacity() };
     let refusal = Refusal::PoolLimited { page: "2m", need: 62, allowed: 61 };
-    assert_eq!(Plan::new(&request(), &means), Err(refusal));
-    means.pool_limits = vec![(Page::Huge, 62), (Page::Gigantic, 0)];
-    assert!(Plan::new(&request(), &means).is_ok());
+    assert_eq!(Plan::new(&request(), &capacity), Err(refusal));
+    capacity.pool_limits = vec![(Page::Huge, 62), (Page::Gigantic, 0)];
+    assert!(Plan::new(&request(), &capacity).is_ok());
 }
 
 #[test]
 fn pages_that_this_machine_lacks_are_refused() {
-    let means = Means { pools: Vec::new(), transparent_changes: None, ..means() };
+    let capacity = Capacity { pools: Vec::new(), transparent_changes: None, ..capacity() };
     for (page, id) in [(Page::Huge, "2m"), (Page::Gigantic, "1g"), (Page::Transparent, "thp")] {
         let request = Request { pages: vec![page], ..request() };
-        assert_eq!(Plan::new(&request, &means), Err(Refusal::NoSuchPages { page: id }));
+        assert_eq!(Plan::new(&request, &capacity), Err(Refusal::NoSuchPages { page: id }));
     }
-    let arm = Means { base_page: Bytes(64 << 10), ..means };
+    let arm = Capacity { base_page: Bytes(64 << 10), ..capacity };
     let request = Request { pages: vec![Page::Small], ..request() };
     assert_eq!(Plan::new(&request, &arm), Err(Refusal::BasePage(Bytes(64 << 10))));
 }
@@ -159,7 +160,10 @@ fn requests_without_sense_are_refused() {
         Request { trials: 0, ..request() },
         Request { trial: Duration::ZERO, ..request() },
     ] {
-        assert!(matches!(Plan::new(&request, &means()), Err(Refusal::Senseless(_))), "{request:?}");
+        assert!(
+            matches!(Plan::new(&request, &capacity()), Err(Refusal::Senseless(_))),
+            "{request:?}"
+        );
     }
 }
 
@@ -237,11 +241,11 @@ proptest! {
         rows in 1..200_000_000_u64, available in GIB..64 * GIB, readers in 1..300_u32
     ) {
         let request = Request { rows: Some(rows), connections: vec![readers], ..request() };
-        let means = Means { available: Bytes(available), ..means() };
-        if let Ok(plan) = Plan::new(&request, &means) {
+        let capacity = Capacity { available: Bytes(available), ..capacity() };
+        if let Ok(plan) = Plan::new(&request, &capacity) {
             for phase in &plan.phases {
                 let tables = phase.layout.bytes().0 * phase.pages.len() as u64;
-                prop_assert!(tables <= means.budget().0);
+                prop_assert!(tables <= capacity.budget().0);
             }
         }
     }

@@ -5,7 +5,7 @@ use super::plan::{Plan, Purpose, Trial, chased};
 use super::schema::{Cell, PagesBench, Ratio, SCHEMA, SpoiledTrial};
 use super::table::Layout;
 use super::warnings::Warning;
-use crate::Machine;
+use crate::machine::Machine;
 use jiff::Timestamp;
 use std::collections::BTreeMap;
 use untax_core::bench::{Noise, RatioVerdict};

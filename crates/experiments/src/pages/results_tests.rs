@@ -1,7 +1,7 @@
 //! Tests of what is made of trials.
 
 use super::*;
-use crate::pages::means::Means;
+use crate::pages::capacity::Capacity;
 use crate::pages::options::{Access, Model};
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ fn request(pages: &[Page], trials: u32) -> Request {
 }
 
 fn results(request: &Request, available: Bytes) -> (Results, Plan) {
-    let means = Means {
+    let capacity = Capacity {
         available,
         total: available,
         base_page: Bytes::KIB_4,
@@ -30,7 +30,7 @@ fn results(request: &Request, available: Bytes) -> (Results, Plan) {
         root: true,
         nodes: 1,
     };
-    let plan = Plan::new(request, &means).unwrap();
+    let plan = Plan::new(request, &capacity).unwrap();
     let machine = Machine { cpu_model: "a cpu".to_owned(), kernel_release: "6.1".to_owned() };
     (Results::new(request, &plan, &machine, "run-1"), plan)
 }

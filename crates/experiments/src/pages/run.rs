@@ -1,7 +1,7 @@
 //! Doing what was planned.
 
+use super::capacity::Capacity;
 use super::error::BenchError;
-use super::means::Means;
 use super::options::Request;
 use super::page_pools::PagePools;
 use super::plan::{Plan, Trial};
@@ -10,8 +10,9 @@ use super::schema::PagesBench;
 use super::tables::{Measured, Tables};
 use super::trials::Trials;
 use super::warnings::{self, Warning};
+use crate::bench::Bench;
+use crate::calibrate::calibrate;
 use crate::progress::{Observer, Progress};
-use crate::{Bench, calibrate};
 use std::cell::RefCell;
 use untax_core::Reading;
 use untax_host::Host;
@@ -24,12 +25,14 @@ pub fn run(
     bench: &Bench<'_>,
     observer: &mut dyn Observer<PagesBench>,
 ) -> Result<PagesBench, BenchError> {
-    let means = Means::read(bench.tree, bench.cgroup).map_err(BenchError::Means)?;
-    let plan = Plan::new(request, &means)?;
+    let capacity = Capacity::read(bench.tree, bench.cgroup).map_err(BenchError::Capacity)?;
+    let plan = Plan::new(request, &capacity)?;
     let mut results = Results::new(request, &plan, bench.machine, bench.run);
-    warnings::before(request, &plan, &means, &mut results);
+    for warning in warnings::before(request, &plan, &capacity) {
+        results.warn(&warning);
+    }
     if let Some(budget) = bench.calibration {
-        match calibrate(bench.program, budget.within(means.available), bench.machine) {
+        match calibrate(bench.program, budget.within(capacity.available), bench.machine) {
             Reading::Present(calibration) => results.calibrated(calibration),
             gap => results.warn(&Warning::NoCalibration(gap.why().unwrap_or_default())),
         }

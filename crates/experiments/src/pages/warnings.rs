@@ -1,11 +1,9 @@
 //! What a result must be read with, each with the next action.
 
-use super::crew::Filled;
+use super::capacity::Capacity;
 use super::job::Place;
-use super::means::Means;
 use super::options::{Page, Request};
 use super::plan::Plan;
-use super::results::Results;
 use untax_core::Bytes;
 
 /// Trials below which an interval is hardly one.
@@ -66,38 +64,34 @@ pub(crate) enum Warning {
     TransparentUnasked { got: Bytes },
 }
 
-/// What can be told before the first trial.
-pub(crate) fn before(request: &Request, plan: &Plan, means: &Means, results: &mut Results) {
+/// The warnings that hold before the first trial.
+pub(crate) fn before(request: &Request, plan: &Plan, capacity: &Capacity) -> Vec<Warning> {
+    let mut warnings = Vec::new();
     if request.trials < FEW_TRIALS {
-        results.warn(&Warning::FewTrials(request.trials));
+        warnings.push(Warning::FewTrials(request.trials));
     }
-    if means.nodes > 1 {
-        results.warn(&Warning::Nodes(means.nodes));
+    if capacity.nodes > 1 {
+        warnings.push(Warning::Nodes(capacity.nodes));
     }
     if !plan.together {
-        results.warn(&Warning::Blocks);
+        warnings.push(Warning::Blocks);
     }
     for phase in &plan.phases {
         let (table, row_bytes) = (phase.layout.bytes(), phase.layout.row_bytes);
         if table < SMALL_TABLE {
-            results.warn(&Warning::SmallTable { row_bytes, table });
+            warnings.push(Warning::SmallTable { row_bytes, table });
         }
         if !row_bytes.is_multiple_of(8) {
-            results.warn(&Warning::OddWidth(row_bytes));
+            warnings.push(Warning::OddWidth(row_bytes));
         }
     }
+    warnings
 }
 
-/// Whether a table lies on the pages that were asked for.
-pub(crate) fn obtained(place: Place, filled: &Filled, results: &mut Results) {
-    for warning in other_pages(place, filled.page, filled.transparent) {
-        results.warn(&warning);
-    }
-}
-
-/// How the pages that a table `got` are not as was asked for. Zero tells that they could not be
-/// read; then it is not known either how much of it is on `transparent` huge pages.
-fn other_pages(place: Place, got: Bytes, transparent: Bytes) -> Vec<Warning> {
+/// Warnings about a table whose pages, of the size `got`, are not those that the bench asked for. A
+/// size of zero means that the child could not read it; then it does not know either how much of
+/// the table is on `transparent` huge pages.
+pub(crate) fn other_pages(place: Place, got: Bytes, transparent: Bytes) -> Vec<Warning> {
     let (page, table) = (place.page.id(), place.file_bytes());
     if got == Bytes(0) {
         return vec![Warning::PagesUnknown { page }];

@@ -1,4 +1,4 @@
-//! What this machine has to bench with.
+//! The memory, page pools and rights that this machine has for the bench.
 
 use super::options::Page;
 use super::transparent;
@@ -9,7 +9,7 @@ use untax_core::{Bytes, Reading};
 
 /// Memory, pools and rights, read once before anything is planned.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Means {
+pub struct Capacity {
     /// What can be allocated without swapping, as the kernel estimates it, or less where our
     /// control group allows less.
     pub available: Bytes,
@@ -29,7 +29,7 @@ pub struct Means {
     pub nodes: usize,
 }
 
-impl Means {
+impl Capacity {
     /// Reads them. `cgroup` is our own, where it is known.
     pub fn read(tree: &Tree, cgroup: Option<&Cgroup>) -> io::Result<Self> {
         let pools = [Page::Huge, Page::Gigantic].into_iter().filter_map(|page| {

@@ -2,9 +2,8 @@
 
 use super::control::{Control, Work};
 use super::error::BenchError;
-use super::job::{Job, Place};
+use super::job::{Job, Place, READ_PAGES};
 use super::options::Model;
-use crate::child;
 use crate::memory::FROZEN;
 use rustix::fs::{Mode, OFlags};
 use std::io;
@@ -48,7 +47,7 @@ impl Filled {
         let threads = std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
         let job = Job::Fill { table: place, threads };
         let handed = file.try_clone().map_err(making)?;
-        let child = child::start_job(program, &job, handed.into(), control_fd.into());
+        let child = start(program, &job, handed.into(), control_fd.into());
         let mut filler = Offspring(vec![child.map_err(BenchError::Start)?]);
         loop {
             if let Some(status) = filler.0[0].try_wait().map_err(BenchError::Start)? {
@@ -83,6 +82,11 @@ fn seal(file: &OwnedFd) -> io::Result<OwnedFd> {
     Ok(rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?)
 }
 
+/// Starts a child that works on a table; it gets the files that [`Job`] needs.
+fn start(program: &Program, job: &Job, table: Stdio, control: Stdio) -> io::Result<Child> {
+    READ_PAGES.command(program, job)?.stdin(table).stdout(control).spawn()
+}
+
 /// Children that end with this value.
 struct Offspring(Vec<Child>);
 
@@ -95,15 +99,15 @@ impl Drop for Offspring {
 }
 
 /// Readers at one table, resting between trials.
-pub struct Crew {
+pub struct Readers {
     place: Place,
     model: Model,
     children: Offspring,
     control: Control,
-    readers: u32,
+    count: u32,
 }
 
-impl Crew {
+impl Readers {
     /// Starts the readers. They touch all of the table before they are ready.
     pub fn start(
         program: &Program,
@@ -119,10 +123,10 @@ impl Crew {
         for first in (0..readers).step_by(per_process as usize) {
             let job = Job::Read { table: table.place, first, readers: per_process, seed };
             let file = |fd: &OwnedFd| fd.try_clone().map(Stdio::from).map_err(making);
-            let child = child::start_job(program, &job, file(&table.file)?, file(&control_fd)?);
+            let child = start(program, &job, file(&table.file)?, file(&control_fd)?);
             children.0.push(child.map_err(BenchError::Start)?);
         }
-        Ok(Self { place: table.place, model, children, control, readers })
+        Ok(Self { place: table.place, model, children, control, count: readers })
     }
 
     /// Waits until all readers rest; `progress` hears how many do.
@@ -132,9 +136,9 @@ impl Crew {
         mut progress: impl FnMut(u32),
     ) -> Result<(), BenchError> {
         loop {
-            let resting = self.resting(self.readers);
+            let resting = self.resting(self.count);
             progress(resting);
-            if resting == self.readers {
+            if resting == self.count {
                 return Ok(());
             }
             self.all_alive()?;
