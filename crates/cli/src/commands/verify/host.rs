@@ -1,7 +1,8 @@
 //! This host with and without a plan, by turns.
 
+use super::args::Args;
+use super::shell::shell;
 use super::workload::Measured;
-use super::{Args, WITH, shell};
 use crate::commands::apply;
 use crate::state::State;
 use anyhow::{Context, bail};
@@ -13,6 +14,12 @@ use untax_core::plan::{Effect, Plan, Step};
 use untax_core::receipt::Status;
 use untax_remedies::workload::Rate;
 use untax_trials::{Interrupted, Rig, Slot};
+
+/// The arms in the design of every verification.
+pub const ARMS: [&str; 2] = ["without the plan", "with the plan"];
+
+/// The place among them of the one with the plan.
+pub const WITH: usize = 1;
 
 /// What is tried of a plan.
 pub struct Tried {
@@ -238,7 +245,7 @@ fn restart(command: Option<&str>) -> anyhow::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::args;
+    use super::super::args::tests::args;
     use super::*;
     use crate::commands::apply::tests::{applied, makes, plan_of};
     use std::fs;

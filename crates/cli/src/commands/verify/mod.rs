@@ -1,21 +1,21 @@
 //! `untax verify`.
 
+mod args;
 mod host;
 mod passive;
+mod shell;
 mod workload;
 
+pub use args::Args;
+
 use super::{apply, plan};
-use crate::duration::duration;
 use crate::screen::{print, print_json, say, style, write_file};
 use crate::state::State;
 use crate::{Outcome, Usage};
 use anyhow::{Context, anyhow, bail};
-use host::{Host, Tried};
+use host::{ARMS, Host, Tried, WITH};
 use jiff::Timestamp;
-use std::path::PathBuf;
-use std::process::{Command, Stdio};
 use std::sync::Arc;
-use std::time::Duration;
 use untax_changes::guard::Duty;
 use untax_changes::{Guard, Program, Tree};
 use untax_core::plan::{Effect, Plan};
@@ -28,70 +28,6 @@ use untax_trials::{
     Arm, Cell, Design, Interrupt, Interrupted, Observer, Runner, Trial, is_unanimous, judged,
 };
 use workload::Measured;
-
-/// Arguments of `untax verify`.
-#[derive(Debug, clap::Args)]
-#[command(
-    after_help = "The rate of a workload is what pgbench, sysbench or redis-benchmark print, or a \
-                  number on its last line; else how often it could run in a second.\n\n\
-                  With --restart the database is restarted each time the plan is applied or \
-                  undone: about five times in four pairs, which makes 20 times (24 at most) in \
-                  15 pairs, and 10 times where the first 8 pairs agree and end it. A pair is two \
-                  trials, each with its warm-up: 15 pairs with a workload of 10s take 10 \
-                  minutes, and what the restarts take. A workload that is known by name keeps \
-                  the server busy, and pgbench and sysbench make a database of 256 MiB there and \
-                  drop it. The place for all this is a replica, or a maintenance window.\n\n\
-                  Exit codes: 0 proven, 1 disproven or inconclusive, 2 could not do it, \
-                  3 bad usage.\n\n\
-                  Examples:\n  \
-                  untax verify fix/ --workload 'pgbench -S -c 16 -T 20 bench' \\\n    \
-                  --restart 'systemctl restart postgresql'\n  \
-                  untax verify plan-20260101T101500000Z --passive 60s   under traffic that is there anyway\n  \
-                  untax verify fix/ --workload 'pgbench -c 300 bench' \\\n    \
-                  --workload-applied 'pgbench -c 300 -p 6432 bench'   a pooler, which no step sets"
-)]
-pub struct Args {
-    /// The plan: its id, its file, or the directory that it was written to
-    #[arg(value_name = "PLAN")]
-    plan: String,
-    /// The shell command to run in each trial; or pgbench, sysbench or redis-benchmark alone, to
-    /// have it run on the database of the plan, on data of its own
-    #[arg(long, value_name = "CMD", required_unless_present = "passive")]
-    pub workload: Option<String>,
-    /// The shell command for trials with the plan, where it is another one: through a pooler, say
-    #[arg(long, value_name = "CMD", requires = "workload")]
-    pub workload_applied: Option<String>,
-    /// Length of a trial of a workload that is known by name
-    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration)]
-    pub trial: Duration,
-    /// Connections of a workload that is known by name [default: 4 for each CPU]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    pub clients: Option<u32>,
-    /// Run no workload: in each trial, measure for this long what the databases of the plan serve
-    /// anyway, in accesses to cached data a second; tells something only where the database is
-    /// saturated. The plan is applied and undone by turns all the same
-    #[arg(long, value_name = "TIME", conflicts_with = "workload", value_parser = duration)]
-    pub passive: Option<Duration>,
-    /// The shell command that restarts the database, for plans that need it; it must not
-    /// return before the database serves, and is run about five times in four pairs
-    #[arg(long, value_name = "CMD")]
-    restart: Option<String>,
-    /// Runs of the workload after each change that are not counted
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    warm_up: u32,
-    /// The most pairs of trials
-    #[arg(long, value_name = "N", default_value_t = 15, value_parser = clap::value_parser!(u32).range(1..=1000))]
-    pairs: u32,
-    /// Begin no new pair after this time
-    #[arg(long, value_name = "TIME", default_value = "1h", value_parser = duration)]
-    budget: Duration,
-    /// Also write the result as a self-contained web page
-    #[arg(long, value_name = "FILE")]
-    html: Option<PathBuf>,
-    /// Print the result as JSON
-    #[arg(long)]
-    json: bool,
-}
 
 /// Runs the command.
 pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
@@ -127,12 +63,6 @@ pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
     let receipt = host.tried.receipts.last().map(|receipt| receipt.id().to_owned());
     report(args, state, &plan, Made { trials, seed: design.seed }, host.measure, receipt)
 }
-
-/// The arms in the design of every verification.
-const ARMS: [&str; 2] = ["without the plan", "with the plan"];
-
-/// The place among them of the one with the plan.
-const WITH: usize = 1;
 
 /// The host without the plan and with it, under one workload.
 fn design(args: &Args) -> Design {
@@ -280,39 +210,12 @@ fn predicted(plan: &Plan, state: &State) -> Option<Gain> {
     gains.max_by(|a, b| a.factor.total_cmp(&b.factor))
 }
 
-fn shell(command: &str) -> anyhow::Result<String> {
-    let mut shell = Command::new("sh");
-    let output = shell.args(["-c", command]).stdin(Stdio::null()).output()?;
-    if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr);
-        bail!("{command} ended with {}: {}", output.status, said.trim());
-    }
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
-}
-
 #[cfg(test)]
 mod tests {
+    use super::args::tests::args;
     use super::*;
     use crate::commands::apply::tests::{makes, plan_of};
     use std::path::Path;
-
-    /// Arguments with this workload, and what is the default of the others.
-    pub fn args(workload: &str) -> Args {
-        Args {
-            plan: String::new(),
-            workload: Some(workload.to_owned()),
-            workload_applied: None,
-            trial: Duration::from_secs(1),
-            clients: None,
-            passive: None,
-            restart: None,
-            warm_up: 0,
-            pairs: 1,
-            budget: Duration::MAX,
-            html: None,
-            json: false,
-        }
-    }
 
     #[test]
     fn a_plan_for_the_next_boot_is_no_plan_for_trials() {

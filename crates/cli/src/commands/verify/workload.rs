@@ -1,7 +1,8 @@
 //! What a trial of `untax verify` runs, and what it achieved.
 
+use super::args::Args;
 use super::passive::Passive;
-use super::{Args, shell};
+use super::shell::shell;
 use crate::screen::say;
 use anyhow::{Context, bail};
 use std::sync::atomic::AtomicBool;

@@ -1,0 +1,92 @@
+//! The arguments of `untax verify`.
+
+use crate::duration::duration;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Arguments of `untax verify`.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "The rate of a workload is what pgbench, sysbench or redis-benchmark print, or a \
+                  number on its last line; else how often it could run in a second.\n\n\
+                  With --restart the database is restarted each time the plan is applied or \
+                  undone: about five times in four pairs, which makes 20 times (24 at most) in \
+                  15 pairs, and 10 times where the first 8 pairs agree and end it. A pair is two \
+                  trials, each with its warm-up: 15 pairs with a workload of 10s take 10 \
+                  minutes, and what the restarts take. A workload that is known by name keeps \
+                  the server busy, and pgbench and sysbench make a database of 256 MiB there and \
+                  drop it. The place for all this is a replica, or a maintenance window.\n\n\
+                  Exit codes: 0 proven, 1 disproven or inconclusive, 2 could not do it, \
+                  3 bad usage.\n\n\
+                  Examples:\n  \
+                  untax verify fix/ --workload 'pgbench -S -c 16 -T 20 bench' \\\n    \
+                  --restart 'systemctl restart postgresql'\n  \
+                  untax verify plan-20260101T101500000Z --passive 60s   under traffic that is there anyway\n  \
+                  untax verify fix/ --workload 'pgbench -c 300 bench' \\\n    \
+                  --workload-applied 'pgbench -c 300 -p 6432 bench'   a pooler, which no step sets"
+)]
+pub struct Args {
+    /// The plan: its id, its file, or the directory that it was written to
+    #[arg(value_name = "PLAN")]
+    pub plan: String,
+    /// The shell command to run in each trial; or pgbench, sysbench or redis-benchmark alone, to
+    /// have it run on the database of the plan, on data of its own
+    #[arg(long, value_name = "CMD", required_unless_present = "passive")]
+    pub workload: Option<String>,
+    /// The shell command for trials with the plan, where it is another one: through a pooler, say
+    #[arg(long, value_name = "CMD", requires = "workload")]
+    pub workload_applied: Option<String>,
+    /// Length of a trial of a workload that is known by name
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration)]
+    pub trial: Duration,
+    /// Connections of a workload that is known by name [default: 4 for each CPU]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub clients: Option<u32>,
+    /// Run no workload: in each trial, measure for this long what the databases of the plan serve
+    /// anyway, in accesses to cached data a second; tells something only where the database is
+    /// saturated. The plan is applied and undone by turns all the same
+    #[arg(long, value_name = "TIME", conflicts_with = "workload", value_parser = duration)]
+    pub passive: Option<Duration>,
+    /// The shell command that restarts the database, for plans that need it; it must not
+    /// return before the database serves, and is run about five times in four pairs
+    #[arg(long, value_name = "CMD")]
+    pub restart: Option<String>,
+    /// Runs of the workload after each change that are not counted
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub warm_up: u32,
+    /// The most pairs of trials
+    #[arg(long, value_name = "N", default_value_t = 15, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub pairs: u32,
+    /// Begin no new pair after this time
+    #[arg(long, value_name = "TIME", default_value = "1h", value_parser = duration)]
+    pub budget: Duration,
+    /// Also write the result as a self-contained web page
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    /// Print the result as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+
+    /// Arguments with this workload, and what is the default of the others.
+    pub fn args(workload: &str) -> Args {
+        Args {
+            plan: String::new(),
+            workload: Some(workload.to_owned()),
+            workload_applied: None,
+            trial: Duration::from_secs(1),
+            clients: None,
+            passive: None,
+            restart: None,
+            warm_up: 0,
+            pairs: 1,
+            budget: Duration::MAX,
+            html: None,
+            json: false,
+        }
+    }
+}
