@@ -32,10 +32,10 @@ fn run(program: &str, arguments: &[&str]) -> Result<String, SceneError> {
             program: program.to_owned(),
             package: "fio e2fsprogs util-linux".to_owned(),
         })?;
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let output_end = String::from_utf8_lossy(&output.stderr).into_owned();
     let status = output.status.to_string();
     if !output.status.success() {
-        return Err(SceneError::Failed { program: program.to_owned(), status, said });
+        return Err(SceneError::Failed { program: program.to_owned(), status, output_end });
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }

@@ -97,7 +97,7 @@ fn a_database_that_is_restarted_is_another_one_that_was_not_watched() {
             let mut took = Duration::ZERO;
             let (check, _) = check(&Untax::new(), None, || {
                 let since = Instant::now();
-                postgres.restart_as_it_is().unwrap();
+                postgres.restart_keeping_configuration().unwrap();
                 took = since.elapsed();
             });
             demand(took < Duration::from_secs(3), || format!("the restart took {took:?}"))?;

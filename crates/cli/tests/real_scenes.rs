@@ -101,7 +101,7 @@ fn a_hang_that_was_there_before_the_watch_is_no_lock() {
         load.args(["-n", "-N", "-c", "8", "-j", "2", "-T", &MINUTES.to_string(), "postgres"]);
         let _load = Bystander::start(load);
         std::thread::sleep(std::time::Duration::from_secs(2));
-        let _frozen = disk.freezes(15.0, 1.0)?;
+        let _frozen = disk.freeze_in_loop(15.0, 1.0)?;
         std::thread::sleep(std::time::Duration::from_secs(1));
         let pid = postgres.pid().unwrap();
         let check = Untax::new().check(pid);
@@ -137,7 +137,7 @@ fn who_comes_into_a_hang_waits_for_no_lock() {
             format!("yes '{update} 1;' | $0 2>/dev/null & yes '{update} 2;' | $0 2>/dev/null");
         let _load = Bystander::start(shell(&load, &mariadb));
         std::thread::sleep(std::time::Duration::from_secs(2));
-        let _frozen = disk.freezes(20.0, 1.0)?;
+        let _frozen = disk.freeze_in_loop(20.0, 1.0)?;
         let late = format!(
             "n=10; while :; do n=$((n + 1)); $0 -e \"{update} $n\" 2>/dev/null & sleep 0.2; done"
         );

@@ -68,7 +68,7 @@ fn huge_pages_are_verified_where_they_are_applied_and_everything_comes_back() {
         assert!(text(&configuration).contains("huge_pages = on"));
         let workload = pgbench(&postgres, postgres.port(), "-S -M prepared -c 64 -j 2 -T 3");
         let restart = |postgres: &mut Postgres| -> Result<(), SceneError> {
-            postgres.restart_as_it_is()?;
+            postgres.restart_keeping_configuration()?;
             let warm = "SELECT pg_prewarm('pgbench_accounts'), pg_prewarm('pgbench_accounts_pkey')";
             postgres.sql(warm).map(drop)
         };
@@ -203,7 +203,7 @@ fn three_hundred_connections_come_down_to_a_pool_of_a_real_pgbouncer() {
         let file = Path::new(folder).join(file);
         let pooler = PgBouncer::start(&file, postgres.user(), "secret", &socket)?;
         // It says so of every line that it does not know or heed.
-        let said = pooler.said();
+        let said = pooler.output();
         assert!(!said.contains("ERROR") && !said.contains("unknown"), "{said}");
 
         // Clients that stand in each other's way: for reads alone, on a machine where the pooler

@@ -77,7 +77,7 @@ impl Environment {
     /// those of most servers do: where they have none, it is they that decide what removing a cause
     /// brings. The clients of Redis cannot think.
     pub(crate) fn with_think_time(self, engine: Engine, dose: Dose) -> Self {
-        let thinking = Work { kind: Kind::Thoughtful, clients: 16 };
+        let thinking = Work { kind: Kind::WithThinkTime, clients: 16 };
         match (engine, dose) {
             (Engine::Redis, _) | (_, Dose::Strong) => self,
             _ => Self { work: Some(thinking), ..self },

@@ -49,7 +49,7 @@ impl Injection {
     /// Fails when the cause was too much for the server: what was measured then means nothing.
     pub fn survived(&self) -> Result<(), LabError> {
         // Hosts that do not limit memory kill nobody for it.
-        match self.testbed.group().killed() {
+        match self.testbed.group().oom_kills() {
             Ok(killed) if killed > 0 => Err(LabError::Killed { cause: self.cause.id }),
             _ => Ok(()),
         }

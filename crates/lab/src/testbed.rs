@@ -40,7 +40,7 @@ impl Testbed {
         let disk = environment.disk_mebibytes.map(Disk::make).transpose()?;
         let network = environment.network.then(Network::make).transpose()?;
         let link = network.as_ref().zip(environment.link_bits_per_s);
-        let link = link.map(|(network, bits_per_s)| network.link(bits_per_s)).transpose()?;
+        let link = link.map(|(network, bits_per_s)| network.slow_link(bits_per_s)).transpose()?;
         let setup = Setup {
             place: environment.place,
             settings: environment.settings,
@@ -57,7 +57,7 @@ impl Testbed {
         }
         server.fill(environment.fill_mebibytes)?;
         let shared = pod.as_ref().zip(environment.pod_left_bytes);
-        let shared = shared.map(|(pod, left)| pod.limit_memory(pod.kept_bytes()? + left));
+        let shared = shared.map(|(pod, left)| pod.limit_memory(pod.unreclaimable_bytes()? + left));
         let slow = disk.as_ref().zip(environment.disk_bytes_per_s);
         let slow = slow.map(|(disk, a_second)| disk.limit(&group, Limit::WriteBytes, a_second));
         let disk_limits = slow.transpose()?.unwrap_or_default();

@@ -12,7 +12,7 @@ pub(crate) struct Account {
 }
 
 impl Account {
-    /// Who runs this program.
+    /// The user that runs this program.
     pub(crate) fn own() -> Result<Self, SceneError> {
         let uid = rustix::process::getuid().as_raw();
         let own = find(&host_text("/etc/passwd")?, |account| account.uid == uid);
@@ -24,7 +24,7 @@ impl Account {
         }))
     }
 
-    /// The user for a server: ourselves, or when we are root the package's own user, else `nobody`.
+    /// The user for a server: as root the package's own user or else `nobody`, otherwise our own.
     pub(crate) fn for_server(name: &str) -> Result<Self, SceneError> {
         if !is_root() {
             return Self::own();
@@ -51,7 +51,7 @@ impl Account {
     }
 }
 
-/// Whether this program may do everything.
+/// Whether this program runs as root.
 pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }

@@ -15,8 +15,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What an installed program needs of the machine.
-const MOUNTED: [&str; 5] = ["/usr", "/bin", "/lib", "/lib64", "/etc"];
+/// The directories of this machine that an installed program needs.
+const MACHINE_PATHS: [&str; 5] = ["/usr", "/bin", "/lib", "/lib64", "/etc"];
 
 const MACHINE_ID: &str = "/etc/machine-id";
 
@@ -58,7 +58,7 @@ impl Container {
         std::fs::set_permissions(&temporary, anybody).map_err(at(&temporary))?;
         let mut config = configuration(scratch, account, words);
         if place != Place::Clone {
-            identify(&bundle, &mut config)?;
+            mount_own_machine_id(&bundle, &mut config)?;
         }
         let file = bundle.join("config.json");
         std::fs::write(&file, config.to_string()).map_err(at(&file))?;
@@ -91,8 +91,8 @@ impl Container {
         };
         let state: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
         state["pid"].as_u64().and_then(|pid| u32::try_from(pid).ok()).ok_or_else(|| {
-            let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-            SceneError::Failed { program, status: output.status.to_string(), said }
+            let output_end = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+            SceneError::Failed { program, status: output.status.to_string(), output_end }
         })
     }
 }
@@ -111,10 +111,10 @@ fn runtime(place: Place, scratch: &Scratch) -> Result<Vec<String>, SceneError> {
     }
 }
 
-/// Gives a container an identity of its own, as a good image does.
-fn identify(bundle: &Path, config: &mut Value) -> Result<(), SceneError> {
+/// Mounts a machine id of its own into a container, as a good image has one.
+fn mount_own_machine_id(bundle: &Path, config: &mut Value) -> Result<(), SceneError> {
     let own = bundle.join("machine-id");
-    // The kernel's own way to one that is unlike every other.
+    // The kernel makes one that is unique.
     let id = program::host_text("/proc/sys/kernel/random/uuid")?.replace('-', "");
     std::fs::write(&own, id).map_err(at(&own))?;
     // On a machine without such a file there is no place to put one.
@@ -138,7 +138,7 @@ fn configuration(scratch: &Scratch, account: &Account, words: &[String]) -> Valu
         ("/tmp", "tmpfs"),
     ];
     let mounts = plain.map(|(at, kind)| json!({"destination": at, "type": kind, "source": kind}));
-    let bound = MOUNTED.map(|path| bind(path, "ro"));
+    let bound = MACHINE_PATHS.map(|path| bind(path, "ro"));
     let own = bind(&scratch.word(""), "rw");
     let mounts: Vec<Value> = mounts.into_iter().chain(bound).chain([own]).collect();
     let namespaces = ["pid", "mount", "ipc", "uts"].map(|kind| json!({"type": kind}));

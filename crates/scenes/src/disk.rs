@@ -1,4 +1,4 @@
-//! A disk of one's own: a filesystem in a file, mounted through a loop device.
+//! A disk: a filesystem in a file, mounted through a loop device.
 
 use crate::group::{Group, Version};
 use crate::setting::{Override, Setting};
@@ -8,10 +8,10 @@ use std::borrow::Cow;
 use std::path::Path;
 use untax_host::Host;
 
-/// Makes a filesystem of `$1` MiB with mkfs `$2`, and says where it is mounted and on which
-/// device. Without lazy initialisation, which would write in the middle of a measurement, and past the page
-/// cache where the file's own filesystem can do that: or the device takes what it is given into memory, and
-/// who flushes it waits for all that a neighbour wrote.
+/// Makes a filesystem of `$1` MiB with mkfs `$2`, and prints its mount point and its device. Without
+/// lazy initialisation, which would write during a measurement. With direct I/O where the file's own
+/// filesystem supports it: else the device buffers writes in memory, and a flush of the database waits
+/// for all that a neighbour wrote.
 const MAKE: &str = r#"
 directory=$(mktemp -d -t untax-lab.XXXXXXXX) && chmod 755 "$directory" && mkdir "$directory/mount" &&
     truncate -s "$1M" "$directory/image" &&
@@ -21,7 +21,7 @@ directory=$(mktemp -d -t untax-lab.XXXXXXXX) && chmod 755 "$directory" && mkdir 
     echo "$directory/mount $device" || echo
 "#;
 
-/// Takes it apart, as soon as the server on it has ended.
+/// Unmounts and deletes it as soon as the server on it has ended.
 const REMOVE: &str = r#"
 ticks=1200
 while mountpoint -q "$directory/mount" && [ "$ticks" -gt 0 ]; do
@@ -32,7 +32,7 @@ done 2>/dev/null
 [ -z "$directory" ] || rm -rf --one-file-system "$directory"
 "#;
 
-/// Freezes the filesystem at `$1` for `$2` seconds, lets it go for `$3`, and so on.
+/// Freezes the filesystem at `$1` for `$2` seconds, thaws it for `$3`, and so on.
 const FREEZE: &str = r#"
 echo
 (trap stop=yes TERM
@@ -43,7 +43,7 @@ echo
 loop=$!
 "#;
 
-/// Ends that, after its last unfreezing; and unfreezes it once more, should that have been killed.
+/// Ends the loop, which thaws the filesystem; and thaws it once more in case the loop was killed.
 const UNFREEZE: &str = r#"
 kill -s TERM "$loop"
 wait "$loop"
@@ -75,7 +75,7 @@ impl Disk {
         program::find("losetup", "mount")?;
         let arguments = [mebibytes.to_string(), mkfs.to_string_lossy().into_owned()];
         let guard = Shell::guard(MAKE, REMOVE, &arguments)?;
-        if guard.said.is_empty() {
+        if guard.first_line.is_empty() {
             let why = "no filesystem could be mounted through a loop device".to_owned();
             return Err(SceneError::Host { why });
         }
@@ -84,12 +84,12 @@ impl Disk {
 
     /// Where it is mounted.
     pub fn path(&self) -> &Path {
-        Path::new(self.guard.said.split(' ').next().unwrap_or_default())
+        Path::new(self.guard.first_line.split(' ').next().unwrap_or_default())
     }
 
     /// Its device, such as `/dev/loop0`.
     pub fn device(&self) -> &str {
-        self.guard.said.split(' ').nth(1).unwrap_or_default()
+        self.guard.first_line.split(' ').nth(1).unwrap_or_default()
     }
 
     /// Its device's number, such as `7:0`.
@@ -149,8 +149,8 @@ impl Disk {
         limits.iter().map(|limit| limit.replace_value(line)).collect()
     }
 
-    /// Freezes it for some seconds, lets it go for some, and so on.
-    pub fn freezes(&self, frozen_s: f64, free_s: f64) -> Result<FreezeLoop, SceneError> {
+    /// Freezes it for `frozen_s` seconds, thaws it for `free_s`, and so on.
+    pub fn freeze_in_loop(&self, frozen_s: f64, free_s: f64) -> Result<FreezeLoop, SceneError> {
         program::find("fsfreeze", "util-linux")?;
         let path = self.path().to_string_lossy().into_owned();
         let arguments = [path, frozen_s.to_string(), free_s.to_string()];
@@ -158,7 +158,7 @@ impl Disk {
     }
 }
 
-/// What of a disk can be limited.
+/// A limit of a disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limit {
     /// Operations that read.

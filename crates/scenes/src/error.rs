@@ -1,10 +1,10 @@
-//! What can go wrong in the lab, each with the next action.
+//! Errors of scenes, each with the next action.
 
 use std::io;
 use std::path::PathBuf;
 use untax_changes::{PoolError, TemporaryError};
 
-/// Why a scratch database, a load or a setting did not come about.
+/// Why a scratch database or a load did not start, or a setting was not changed.
 #[derive(Debug, thiserror::Error)]
 pub enum SceneError {
     /// A program is not installed.
@@ -24,17 +24,17 @@ pub enum SceneError {
         source: io::Error,
     },
     /// A program ended with a failure.
-    #[error("{program} failed ({status}); it said: {said}")]
+    #[error("{program} failed ({status}); its output ends with: {output_end}")]
     Failed {
         /// The program.
         program: String,
         /// Its exit status.
         status: String,
         /// The end of what it printed.
-        said: String,
+        output_end: String,
     },
     /// A program took too long and was stopped.
-    #[error("{program} was not {what} after {seconds} s; it said: {said}")]
+    #[error("{program} was not {what} after {seconds} s; its output ends with: {output_end}")]
     Late {
         /// The program.
         program: String,
@@ -43,15 +43,17 @@ pub enum SceneError {
         /// How long.
         seconds: u64,
         /// The end of what it printed.
-        said: String,
+        output_end: String,
     },
     /// A load ended well, but without the number that it should print.
-    #[error("{program} printed no throughput; is its version supported? It said: {said}")]
+    #[error(
+        "{program} printed no throughput; is its version supported? Its output ends with: {output_end}"
+    )]
     NoThroughput {
         /// The program.
         program: String,
         /// The end of what it printed.
-        said: String,
+        output_end: String,
     },
     /// A file or directory could not be made, read or written.
     #[error("{}", path.display())]

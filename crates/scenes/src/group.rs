@@ -1,4 +1,4 @@
-//! Control groups of one's own: one for a scratch server, one for its neighbours.
+//! Control groups for a scratch server and for its neighbours.
 
 use crate::SceneError;
 use crate::program::host_text;
@@ -10,15 +10,15 @@ use std::time::Duration;
 use untax_core::host::CgroupMount;
 use untax_host::{Host, facts};
 
-/// What the lab limits, and where the pressure files are.
-const WANTED: [&str; 5] = ["cpu", "cpuacct", "memory", "blkio", "unified"];
+/// The controllers that scenes limit, and that of version 2, which has the pressure files.
+const USED_CONTROLLERS: [&str; 5] = ["cpu", "cpuacct", "memory", "blkio", "unified"];
 
-/// The controllers of version 2 that the lab limits.
+/// The controllers of version 2 that scenes limit.
 const CONTROLLERS: [&str; 3] = ["cpu", "memory", "io"];
 
 /// How many tenths of a second the server in a group has to end by itself before the group's
 /// cleanup ends it: longer than the shell that runs it gives it.
-const PATIENCE: &str = "700";
+const END_TIMEOUT: &str = "700";
 
 /// Makes the groups `$2…`.
 const MAKE: &str = r#"
@@ -27,7 +27,7 @@ shift
 mkdir "$@" && echo made || echo
 "#;
 
-/// Removes them once they are empty; after `$1` tenths of a second whatever is left in them ends.
+/// Removes them once they are empty; after `$1` tenths of a second it kills the processes that are left.
 const REMOVE: &str = r#"
 ticks=0
 for directory in "$@"; do
@@ -64,17 +64,17 @@ struct Member {
 impl Group {
     /// A group for a server, which ends in good order before the group goes.
     pub fn for_server() -> Result<Self, SceneError> {
-        Self::make("server", PATIENCE, None)
+        Self::make("server", END_TIMEOUT, None)
     }
 
-    /// A group for neighbours, which need no patience.
+    /// A group for neighbours, which are killed at once.
     pub fn for_neighbours() -> Result<Self, SceneError> {
         Self::make("neighbour", "0", None)
     }
 
     /// The same for a server, below this one.
     pub fn server_below(&self) -> Result<Self, SceneError> {
-        Self::make("server", PATIENCE, Some(self))
+        Self::make("server", END_TIMEOUT, Some(self))
     }
 
     /// The same for neighbours, below this one.
@@ -84,15 +84,15 @@ impl Group {
 
     /// A group for both of them.
     pub fn for_all() -> Result<Self, SceneError> {
-        Self::make("pod", PATIENCE, None)
+        Self::make("pod", END_TIMEOUT, None)
     }
 
     fn make(role: &str, patience: &str, above: Option<&Self>) -> Result<Self, SceneError> {
-        static MADE: AtomicU32 = AtomicU32::new(0);
+        static COUNT: AtomicU32 = AtomicU32::new(0);
         if !crate::account::is_root() {
             return Err(SceneError::NeedsRoot { what: "a control group" });
         }
-        let number = MADE.fetch_add(1, Ordering::Relaxed);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let name = format!("untax-lab-{}-{number}-{role}", std::process::id());
         let members = match above {
             None => members(&mounts()?, &name)?,
@@ -104,7 +104,7 @@ impl Group {
         let arguments: Vec<String> =
             std::iter::once(patience.to_owned()).chain(directories).collect();
         let guard = Shell::guard(MAKE, REMOVE, &arguments)?;
-        if guard.said != "made" {
+        if guard.first_line != "made" {
             let why = format!("no control group {name} could be made");
             return Err(SceneError::Host { why });
         }
@@ -163,7 +163,7 @@ impl Group {
     }
 
     /// Processes in it that the kernel killed for going over its memory limit.
-    pub fn killed(&self) -> Result<u64, SceneError> {
+    pub fn oom_kills(&self) -> Result<u64, SceneError> {
         let file = match self.directory("memory", "memory")? {
             (Version::V1, directory) => format!("{directory}/memory.oom_control"),
             (Version::V2, directory) => format!("{directory}/memory.events"),
@@ -183,9 +183,9 @@ impl Group {
         Ok(host_text(&format!("{directory}/{usage}"))?.trim().parse().unwrap_or(0))
     }
 
-    /// How much of that is not page cache. Waits until the kernel has added up what is by now.
-    pub fn kept_bytes(&self) -> Result<u64, SceneError> {
-        std::thread::sleep(ADDED_UP);
+    /// How much of that is not page cache, bytes. Waits until the kernel has updated `memory.stat`.
+    pub fn unreclaimable_bytes(&self) -> Result<u64, SceneError> {
+        std::thread::sleep(STAT_AGE);
         let (version, directory) = self.directory("memory", "memory")?;
         let stat = host_text(&format!("{directory}/memory.stat"))?;
         let counter = |name: &str| {
@@ -202,9 +202,9 @@ impl Group {
     }
 }
 
-/// What memory is charged is known at once; what it is for, the kernel adds up every two seconds
-/// (`FLUSH_TIME` of mm/memcontrol.c), or when a reader comes after too many changes.
-const ADDED_UP: Duration = Duration::from_millis(2500);
+/// The oldest that `memory.stat` can be: the kernel updates it every two seconds (`FLUSH_TIME` of
+/// mm/memcontrol.c), or when it is read after many changes. The usage is always up to date.
+const STAT_AGE: Duration = Duration::from_millis(2500);
 
 /// Which version of control groups a controller is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -218,7 +218,7 @@ pub enum Version {
 impl Member {
     fn below(&self, name: &str) -> Result<Self, SceneError> {
         if self.controllers == ["unified"] {
-            pass_down(&self.directory)?;
+            enable_controllers(&self.directory)?;
         }
         let directory = format!("{}/{name}", self.directory);
         Ok(Self { controllers: self.controllers.clone(), directory })
@@ -235,13 +235,13 @@ fn mounts() -> Result<Vec<CgroupMount>, SceneError> {
 }
 
 fn members(mounts: &[CgroupMount], name: &str) -> Result<Vec<Member>, SceneError> {
-    let wanted = |mount: &&CgroupMount| {
-        mount.controllers.iter().any(|controller| WANTED.contains(&controller.as_str()))
+    let is_used = |mount: &&CgroupMount| {
+        mount.controllers.iter().any(|controller| USED_CONTROLLERS.contains(&controller.as_str()))
     };
     let mut members = Vec::new();
-    for mount in mounts.iter().filter(wanted) {
+    for mount in mounts.iter().filter(is_used) {
         if mount.controllers == ["unified"] {
-            pass_down(&mount.path)?;
+            enable_controllers(&mount.path)?;
         }
         let directory = format!("{}/{name}", mount.path.trim_end_matches('/'));
         members.push(Member { controllers: mount.controllers.clone(), directory });
@@ -249,14 +249,14 @@ fn members(mounts: &[CgroupMount], name: &str) -> Result<Vec<Member>, SceneError
     Ok(members)
 }
 
-/// Lets the groups below the root have the controllers that it has. That limits nobody, and is
-/// left so: others may have come to rely on it before the lab is done.
-fn pass_down(root: &str) -> Result<(), SceneError> {
+/// Enables the controllers of the root for the groups below it. That limits no group, and is not put
+/// back: other programs may rely on it before the scene ends.
+fn enable_controllers(root: &str) -> Result<(), SceneError> {
     let has = host_text(&format!("{root}/cgroup.controllers"))?;
     let file = format!("{root}/cgroup.subtree_control");
-    let passed = host_text(&file)?;
+    let enabled = host_text(&file)?;
     let listed = |list: &str, name: &str| list.split_whitespace().any(|word| word == name);
-    for name in CONTROLLERS.iter().filter(|name| listed(&has, name) && !listed(&passed, name)) {
+    for name in CONTROLLERS.iter().filter(|name| listed(&has, name) && !listed(&enabled, name)) {
         std::fs::write(&file, format!("+{name}")).map_err(crate::error::at(&file))?;
     }
     Ok(())

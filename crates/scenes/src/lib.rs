@@ -1,11 +1,10 @@
 //! Scratch databases, loads and host settings for tests, benches and demonstrations.
 //!
-//! Everything here takes care of itself: a shell in a process group of its own holds the other end
-//! of a pipe and cleans up as soon as that pipe closes, be it because the value was dropped or
-//! because this process was killed in any way, SIGKILL included (see `shell.rs`). Settings of the whole
-//! machine have a guard of `untax_changes` in the same way (see `setting.rs`). So nothing is
-//! left running, mounted, set or lying about, but for controllers that the root of control groups of version 2
-//! passes down from then on, which limits nobody.
+//! Every scene is removed when its value is dropped or when this process is killed, even by SIGKILL. A
+//! shell in a process group of its own holds the other end of a pipe and cleans up when that pipe
+//! closes (see `shell.rs`). A guard of `untax_changes` puts back settings of the whole machine (see
+//! `setting.rs`). So no process, mount, setting or file is left. One thing stays: the controllers that
+//! are enabled in the root of control groups of version 2, which limit no process.
 //!
 //! ```no_run
 //! use untax_scenes::{HugePages, Pgbench, Place, Postgres, Turn};

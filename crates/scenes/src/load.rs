@@ -7,9 +7,9 @@ use crate::shell::Shell;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// How much longer than it was told to a load may run: connecting and ending take their time on a
-/// busy machine, and a connection that nobody answers is given up after 127 s (`tcp_syn_retries`, 6).
-const GRACE: Duration = Duration::from_secs(180);
+/// How much longer than its length a load may run. Connecting and ending take time on a busy machine,
+/// and the kernel gives up a connection without an answer after 127 s (`tcp_syn_retries`, 6).
+const EXTRA_TIME: Duration = Duration::from_secs(180);
 
 /// A load that is running; stopped when dropped.
 pub struct Load {
@@ -29,11 +29,11 @@ impl Load {
     ) -> Result<Self, SceneError> {
         let log = scratch.log(words);
         let shell = Shell::run(words, "KILL", &log, &scratch.private(""))?;
-        let deadline = Duration::from_secs(seconds.into()) + GRACE;
+        let deadline = Duration::from_secs(seconds.into()) + EXTRA_TIME;
         Ok(Self { shell, program: program::name(words), log, deadline, parse })
     }
 
-    /// Transactions in each second so far, for those that tell: pgbench.
+    /// Transactions in each second so far; empty for all programs but pgbench.
     pub fn each_second(&self) -> Vec<f64> {
         program::text(&self.log).lines().filter_map(pgbench_second).collect()
     }
@@ -43,11 +43,11 @@ impl Load {
         let Self { shell, program, log, deadline, parse } = self;
         let output = program::finish(shell, &program, &log, deadline)?;
         parse(&output)
-            .ok_or_else(|| SceneError::NoThroughput { program, said: program::tail(&log) })
+            .ok_or_else(|| SceneError::NoThroughput { program, output_end: program::tail(&log) })
     }
 }
 
-/// `pgbench`, reading single rows by primary key (`-S`) unless told otherwise.
+/// `pgbench`, reading single rows by primary key (`-S`) by default.
 #[derive(Debug, Clone, Copy)]
 pub struct Pgbench {
     /// Connections.
@@ -60,10 +60,10 @@ pub struct Pgbench {
     pub reconnect: bool,
 }
 
-/// From this many clients on each has a thread of `pgbench` for itself: of fewer threads each would be a
-/// queue in front of the server. So has each that connects again and again, as meanwhile its thread
-/// does nothing else.
-const CROWD: u32 = 75;
+/// From this many clients on, `pgbench` gets a thread for each: with fewer threads its clients would
+/// queue for a thread before they reach the server. Clients that reconnect get a thread each too,
+/// because a thread that connects does nothing else.
+const MANY_CLIENTS: u32 = 75;
 
 impl Default for Pgbench {
     fn default() -> Self {
@@ -75,7 +75,7 @@ impl Pgbench {
     pub(crate) fn words(self) -> Vec<String> {
         let mut words = vec!["-n".to_owned(), "-M".to_owned(), "prepared".to_owned()];
         words.push(format!("--client={}", self.clients));
-        let few = self.clients < CROWD && !self.reconnect;
+        let few = self.clients < MANY_CLIENTS && !self.reconnect;
         let jobs = if few { self.clients.min(2) } else { self.clients };
         words.push(format!("--jobs={jobs}"));
         words.push(format!("--time={}", self.seconds));
@@ -98,8 +98,8 @@ pub(crate) fn pgbench_tps(output: &str) -> Option<f64> {
 
 /// `progress: 5.0 s, 12345.6 tps, lat 0.078 ms stddev 0.050, 0 failed`.
 fn pgbench_second(line: &str) -> Option<f64> {
-    let (_, told) = line.strip_prefix("progress: ")?.split_once("s, ")?;
-    told.split_once(" tps")?.0.parse().ok()
+    let (_, rates) = line.strip_prefix("progress: ")?.split_once("s, ")?;
+    rates.split_once(" tps")?.0.parse().ok()
 }
 
 /// `sysbench`, reading rows of one table by primary key (`oltp_point_select`).

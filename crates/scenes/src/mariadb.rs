@@ -12,26 +12,27 @@ use crate::{SceneError, program};
 const KIND: Kind = Kind { user: "mysql", signal: "TERM" };
 const PACKAGE: &str = "mariadb-server";
 
-/// For data that nobody will miss.
-const FLEETING: Settings = &[("innodb_flush_log_at_trx_commit", "0"), ("innodb_doublewrite", "0")];
+/// Without flushing: the data may be lost in a crash.
+const NOT_DURABLE: Settings =
+    &[("innodb_flush_log_at_trx_commit", "0"), ("innodb_doublewrite", "0")];
 
 const SCRATCH: Settings = &[
     ("bind-address", "127.0.0.1"),
     ("skip-log-bin", "1"),
     ("skip-name-resolve", "1"),
     ("max_connections", "400"),
-    // Caches of engines that nobody uses here; they would take huge pages before InnoDB does.
+    // Caches of storage engines that have no table here; they would take huge pages before InnoDB does.
     ("key_buffer_size", "1M"),
     ("aria_pagecache_buffer_size", "1M"),
 ];
 
-/// Comes in over TCP without a password, where the server has a network of its own: nobody else can knock
-/// there.
-const VISITOR: &str = "CREATE USER visitor@127.0.0.1; GRANT ALL ON sbtest.* TO visitor@127.0.0.1";
+/// The user of loads that connect over TCP without a password, where the server has a network of its
+/// own: no other process can connect there.
+const CREATE_TCP_USER: &str =
+    "CREATE USER visitor@127.0.0.1; GRANT ALL ON sbtest.* TO visitor@127.0.0.1";
 
-/// A running MariaDB; stopped and removed when dropped. Its `root` (or the user of that name who
-/// runs this program) comes in over the socket without a password, and nobody else does but loads in a
-/// network of its own.
+/// A running MariaDB; stopped and removed when dropped. The user that runs this program connects over
+/// the socket without a password. No other user can connect, except loads in a network of its own.
 pub struct MariaDb {
     server: Server,
     port: u16,
@@ -56,7 +57,7 @@ impl MariaDb {
         mariadb.server.prepare(&words([&install, &defaults, auth, &user, "--skip-test-db"]))?;
         mariadb.launch()?;
         if mariadb.server.has_network() {
-            mariadb.sql(VISITOR)?;
+            mariadb.sql(CREATE_TCP_USER)?;
         }
         Ok(mariadb)
     }
@@ -84,9 +85,9 @@ impl MariaDb {
             ("pid-file", &pid_file),
         ];
         let line = |name: &str, value: &str| format!("{name} = {value}");
-        let fleeting = if self.server.durable { &[] } else { FLEETING };
-        let text =
-            "[mysqld]\n".to_owned() + &lines(&[SCRATCH, fleeting, &own, settings].concat(), line);
+        let not_durable = if self.server.durable { &[] } else { NOT_DURABLE };
+        let text = "[mysqld]\n".to_owned()
+            + &lines(&[SCRATCH, not_durable, &own, settings].concat(), line);
         self.server.scratch.write("my.cnf", &text, &self.server.account)
     }
 
@@ -112,7 +113,7 @@ impl MariaDb {
 
     /// The data directory.
     pub fn data_directory(&self) -> String {
-        self.server.data()
+        self.server.data_directory()
     }
 
     /// The id of its container, when it runs in one.
@@ -131,7 +132,7 @@ impl MariaDb {
         self.sql("CREATE DATABASE IF NOT EXISTS sbtest")?;
         let load = Sysbench { threads: 1, seconds: 0, rows };
         let command = self.sysbench(&load, "oltp_point_select", "prepare")?;
-        self.server.scratch.run(&self.server.as_client(&command))?;
+        self.server.scratch.run(&self.server.client_command(&command))?;
         // Writes all of it to the disk: or the log is full of it, and what comes next waits.
         self.sql("USE sbtest; FLUSH TABLES sbtest1 FOR EXPORT; UNLOCK TABLES").map(drop)
     }
@@ -142,7 +143,7 @@ impl MariaDb {
     }
 
     fn sysbench_script(&self, load: &Sysbench, script: &str) -> Result<Load, SceneError> {
-        let command = self.server.as_client(&self.sysbench(load, script, "run")?);
+        let command = self.server.client_command(&self.sysbench(load, script, "run")?);
         Load::start(&self.server.scratch, &command, load.seconds, sysbench_tps)
     }
 
@@ -167,7 +168,7 @@ impl MariaDb {
         Ok([own, self.address_options()].concat())
     }
 
-    /// The words of sysbench that say where the server is, and who comes.
+    /// The options of sysbench for the server's address and the user.
     fn address_options(&self) -> Vec<String> {
         if self.server.has_network() {
             let port = format!("--mysql-port={}", self.port);
@@ -208,8 +209,10 @@ impl Database for MariaDb {
         let event = match work.kind {
             work::Kind::Reads | work::Kind::Pipelined(_) => return self.sysbench_run(&load),
             work::Kind::Writes => WRITE,
-            work::Kind::Thoughtful => &THOUGHTFUL.replace("ROW", "sysbench.rand.uniform(1, ROWS)"),
-            work::Kind::HotRow => &THOUGHTFUL.replace("ROW", "1"),
+            work::Kind::WithThinkTime => {
+                &THINK_TIME.replace("ROW", "sysbench.rand.uniform(1, ROWS)")
+            }
+            work::Kind::HotRow => &THINK_TIME.replace("ROW", "1"),
             work::Kind::Reconnect => &format!("{CONNECT}\n{READ}"),
             work::Kind::Batches => &BATCH.replace("READ", READ),
             work::Kind::Sessions => &format!("{CONNECT}\n{}", BATCH.replace("READ", READ)),
@@ -235,8 +238,8 @@ function thread_done() connection:disconnect() end
 function event() EVENT end
 "#;
 const WRITE: &str = r#"connection:query("UPDATE sbtest1 SET k = k + 1 WHERE id = " .. sysbench.rand.uniform(1, ROWS))"#;
-/// As a program does that asks the server, decides, and asks again.
-const THOUGHTFUL: &str = r#"connection:query("BEGIN")
+/// With pauses, as a program has that computes between its requests.
+const THINK_TIME: &str = r#"connection:query("BEGIN")
 connection:query("UPDATE sbtest1 SET k = k + 1 WHERE id = " .. ROW)
 ffi.C.usleep(2000)
 connection:query("COMMIT")

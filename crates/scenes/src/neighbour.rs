@@ -1,4 +1,4 @@
-//! Neighbours: programs that take what a database beside them would need.
+//! Noisy neighbours: programs that use CPUs, memory or a disk that a database needs.
 
 use crate::SceneError;
 use crate::group::Group;
@@ -17,24 +17,24 @@ done
 wait
 "#;
 
-/// Takes `$1` MiB for a second, `$2` times at once, again and again. It takes memory rather than CPUs:
-/// who copies it waits until nobody wants it any more.
-const TAKE: &str = r#"
+/// Allocates `$1` MiB for a second, again and again, in `$2` processes at once. It uses memory rather
+/// than CPUs: the process that copies the data waits while the other one sleeps.
+const ALLOCATE: &str = r#"
 left=$2
 while [ "$left" -gt 0 ]; do
     setpriv --pdeathsig=KILL -- /bin/sh -c '
         while :; do
             dd if=/dev/zero bs="$1M" count=1 | sleep 1
         done' \
-        take "$1" &
+        allocate "$1" &
     left=$((left - 1))
 done
 wait
 "#;
 
-/// Writes `$2` files of 4 MiB below `$1` in pieces of 16 KiB, past the page cache, again and again; they are
-/// gone when it ends. Small files: what a loop device may have in memory of them when it is flushed makes a
-/// filesystem that hangs, which is another cause.
+/// Writes `$2` files of 4 MiB below `$1` in pieces of 16 KiB, past the page cache, again and again; the
+/// files are deleted already, so nothing is left. They are small: a flush of a loop device that holds
+/// much of them in memory would make the filesystem hang, which is another cause.
 const WRITE: &str = r#"
 left=$2
 while [ "$left" -gt 0 ]; do
@@ -58,19 +58,20 @@ pub struct Neighbour {
 }
 
 impl Neighbour {
-    /// Keeps so many CPUs busy.
-    pub fn spinning(count: u32) -> Result<Self, SceneError> {
+    /// A neighbour that keeps so many CPUs busy.
+    pub fn of_cpus(count: u32) -> Result<Self, SceneError> {
         Self::start(SPIN, &[count.to_string()], Group::for_neighbours()?)
     }
 
-    /// Takes so many MiB, so many times at once, again and again; in a group below another one.
-    pub fn taking_memory(mebibytes: u64, count: u32, above: &Group) -> Result<Self, SceneError> {
+    /// A neighbour that allocates so many MiB in `count` processes at once, again and again; in a group
+    /// below another one.
+    pub fn of_memory(mebibytes: u64, count: u32, above: &Group) -> Result<Self, SceneError> {
         let arguments = [mebibytes.to_string(), count.to_string()];
-        Self::start(TAKE, &arguments, Group::neighbours_below(above)?)
+        Self::start(ALLOCATE, &arguments, Group::neighbours_below(above)?)
     }
 
-    /// Writes so many files to a disk, again and again.
-    pub fn writing(directory: &Path, count: u32) -> Result<Self, SceneError> {
+    /// A neighbour that writes so many files to a disk, again and again.
+    pub fn of_disk(directory: &Path, count: u32) -> Result<Self, SceneError> {
         let arguments = [directory.to_string_lossy().into_owned(), count.to_string()];
         Self::start(WRITE, &arguments, Group::for_neighbours()?)
     }

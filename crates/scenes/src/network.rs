@@ -1,4 +1,4 @@
-//! A network of one's own: a namespace with a loopback interface that can be made slow.
+//! A network namespace with a loopback interface that can be made slow.
 
 use crate::program::words;
 use crate::setting::Setting;
@@ -7,19 +7,19 @@ use crate::{SceneError, program};
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// With packets as long as on a real network: those of a loopback interface are longer than any
-/// queue made here.
+/// The MTU is that of a real network: a packet of the default loopback MTU is longer than any queue
+/// made here.
 const MAKE: &str =
     r#"ip netns add "$1" && ip -n "$1" link set lo mtu 1500 up && echo made || echo"#;
 const REMOVE: &str = r#"ip netns delete "$1" 2>/dev/null"#;
 
-/// A short queue drops what comes in a burst, which TCP then sends again.
-const NARROW: &str = r#"tc -n "$1" qdisc replace dev lo root tbf rate "$2" burst 16kb limit "$3" && echo made || echo"#;
-const WIDE: &str =
+/// A short queue drops packets of a burst, and TCP retransmits them.
+const SHORTEN_QUEUE: &str = r#"tc -n "$1" qdisc replace dev lo root tbf rate "$2" burst 16kb limit "$3" && echo made || echo"#;
+const LENGTHEN_QUEUE: &str =
     r#"tc -n "$1" qdisc replace dev lo root tbf rate "$2" burst 16kb limit "$4" 2>/dev/null"#;
 
-/// More than what all clients ask for at once.
-const WIDE_BYTES: u64 = 16 << 20;
+/// More than all clients request at once.
+const LONG_QUEUE_BYTES: u64 = 16 << 20;
 
 /// A firewall rule that asks for the state of connections, which makes the kernel remember each; for a
 /// second after its end rather than two minutes. Those that are over still count until the kernel
@@ -45,7 +45,7 @@ pub struct Network {
 
 /// A table of connections, until this is dropped.
 pub struct ConnectionTracking {
-    _listing: Shell,
+    _monitor: Shell,
     _most: Setting,
     _guard: Shell,
 }
@@ -58,15 +58,15 @@ pub struct SlowLink {
 impl Network {
     /// Makes one.
     pub fn make() -> Result<Self, SceneError> {
-        static MADE: AtomicU32 = AtomicU32::new(0);
+        static COUNT: AtomicU32 = AtomicU32::new(0);
         if !crate::account::is_root() {
             return Err(SceneError::NeedsRoot { what: "a network of its own" });
         }
         program::find("ip", "iproute2")?;
-        let number = MADE.fetch_add(1, Ordering::Relaxed);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let name = format!("untax-lab-{}-{number}", std::process::id());
         let guard = Shell::guard(MAKE, REMOVE, &[&name])?;
-        if guard.said != "made" {
+        if guard.first_line != "made" {
             return Err(SceneError::Host { why: "no network namespace could be made".to_owned() });
         }
         Ok(Self { _guard: guard, name })
@@ -87,7 +87,7 @@ impl Network {
             return Err(SceneError::Host { why: why.to_owned() });
         }
         let guard = Shell::guard(TRACK, FORGET, &[&self.name])?;
-        if guard.said != "made" {
+        if guard.first_line != "made" {
             let why =
                 "nft could not make a rule; has this kernel nf_tables and connection tracking?";
             return Err(SceneError::Host { why: why.to_owned() });
@@ -96,23 +96,23 @@ impl Network {
         let setting = Setting::set(MOST_CONNECTIONS, prior.trim(), &most.to_string())?;
         let list = words(["/bin/sh", "-c", LIST, "untax-lab-list"]);
         let line = [self.enter_command(), list].concat();
-        let listing = Shell::run(&line, "KILL", Path::new("/dev/null"), Path::new("/"))?;
-        Ok(ConnectionTracking { _listing: listing, _most: setting, _guard: guard })
+        let monitor = Shell::run(&line, "KILL", Path::new("/dev/null"), Path::new("/"))?;
+        Ok(ConnectionTracking { _monitor: monitor, _most: setting, _guard: guard })
     }
 
     /// Lets so many bits a second through, and drops nothing.
-    pub fn link(&self, bits_per_s: u64) -> Result<SlowLink, SceneError> {
-        self.narrow(bits_per_s, WIDE_BYTES)
+    pub fn slow_link(&self, bits_per_s: u64) -> Result<SlowLink, SceneError> {
+        self.lossy_link(bits_per_s, LONG_QUEUE_BYTES)
     }
 
-    /// Lets so many bits a second through, and queues so many bytes at most: more are dropped.
-    pub fn narrow(&self, bits_per_s: u64, queued_bytes: u64) -> Result<SlowLink, SceneError> {
+    /// Lets so many bits a second through, and queues at most `queued_bytes`: it drops the rest.
+    pub fn lossy_link(&self, bits_per_s: u64, queued_bytes: u64) -> Result<SlowLink, SceneError> {
         program::find("tc", "iproute2")?;
-        let queues = [queued_bytes, WIDE_BYTES].map(|bytes| bytes.to_string());
-        let [short, wide] = queues;
-        let arguments = [self.name.clone(), format!("{bits_per_s}bit"), short, wide];
-        let guard = Shell::guard(NARROW, WIDE, &arguments)?;
-        if guard.said != "made" {
+        let queues = [queued_bytes, LONG_QUEUE_BYTES].map(|bytes| bytes.to_string());
+        let [short, long] = queues;
+        let arguments = [self.name.clone(), format!("{bits_per_s}bit"), short, long];
+        let guard = Shell::guard(SHORTEN_QUEUE, LENGTHEN_QUEUE, &arguments)?;
+        if guard.first_line != "made" {
             let why = "tc could not limit the interface; has this kernel the tbf queue?";
             return Err(SceneError::Host { why: why.to_owned() });
         }

@@ -1,4 +1,4 @@
-//! A PgBouncer with a configuration that somebody else wrote.
+//! A PgBouncer with a configuration file that it is given.
 
 use crate::account::Account;
 use crate::program::words;
@@ -70,9 +70,13 @@ impl PgBouncer {
     fn wait_for(&mut self, socket: &Path) -> Result<(), SceneError> {
         let since = Instant::now();
         while since.elapsed() < READY {
-            if let Some(status) = self.shell.ended() {
+            if let Some(status) = self.shell.exit_status() {
                 let (program, status) = ("pgbouncer".to_owned(), status.to_string());
-                return Err(SceneError::Failed { program, status, said: program::tail(&self.log) });
+                return Err(SceneError::Failed {
+                    program,
+                    status,
+                    output_end: program::tail(&self.log),
+                });
             }
             if socket.exists() {
                 return Ok(());
@@ -83,12 +87,12 @@ impl PgBouncer {
             program: "pgbouncer".to_owned(),
             what: "ready",
             seconds: READY.as_secs(),
-            said: program::tail(&self.log),
+            output_end: program::tail(&self.log),
         })
     }
 
-    /// What it said so far.
-    pub fn said(&self) -> String {
+    /// What it has printed so far.
+    pub fn output(&self) -> String {
         program::text(&self.log)
     }
 }

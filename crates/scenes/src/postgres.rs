@@ -10,20 +10,19 @@ use crate::{SceneError, program};
 use std::path::PathBuf;
 use untax_host::Host;
 
-/// Not SIGQUIT, which comes sooner to an end: a process that it meets while that makes shared
-/// memory leaves it behind.
+/// SIGINT, not SIGQUIT: a process that gets SIGQUIT while it makes shared memory leaves it behind.
 const KIND: Kind = Kind { user: "postgres", signal: "INT" };
 const PACKAGE: &str = "postgresql";
 
-/// Where Debian and its kin keep the programs of each version.
+/// Where Debian and its derivatives keep the programs of each version.
 const VERSIONS: &str = "/usr/lib/postgresql";
 
 /// No vacuuming in the middle of a measurement.
 const SCRATCH: Settings =
     &[("listen_addresses", "127.0.0.1"), ("autovacuum", "off"), ("max_connections", "400")];
 
-/// For data that nobody will miss: no flushing and no checkpoints.
-const FLEETING: Settings = &[
+/// Without flushing and checkpoints: the data may be lost in a crash.
+const NOT_DURABLE: Settings = &[
     ("fsync", "off"),
     ("full_page_writes", "off"),
     ("synchronous_commit", "off"),
@@ -35,8 +34,8 @@ const FLEETING: Settings = &[
 
 /// A running PostgreSQL; stopped and removed when dropped.
 ///
-/// Clients come in over the socket alone, which only root and the server's user reach; the port on
-/// the loopback interface listens but lets nobody in.
+/// Clients connect over the socket only, which only root and the server's user reach; the server
+/// listens on a port of the loopback interface too, but rejects connections there.
 pub struct Postgres {
     server: Server,
     port: u16,
@@ -56,7 +55,7 @@ impl Postgres {
         let initdb = postgres.program("initdb")?;
         let data = postgres.data_directory();
         let user = format!("--username={}", postgres.user());
-        // In a network of its own nobody else can knock.
+        // No other process can connect in a network of its own.
         let host = if postgres.server.has_network() { "trust" } else { "reject" };
         let access = words(["--auth-local=trust", &format!("--auth-host={host}")]);
         let command = words([&initdb, "-D", &data, &user, "-N", "--locale=C", "-E", "UTF8"]);
@@ -77,8 +76,8 @@ impl Postgres {
         self.server.stop();
     }
 
-    /// Stops the server in good order and starts it with its configuration as it is by now.
-    pub fn restart_as_it_is(&mut self) -> Result<(), SceneError> {
+    /// Stops the server in good order and starts it with its configuration file as it is now.
+    pub fn restart_keeping_configuration(&mut self) -> Result<(), SceneError> {
         self.stop();
         self.open()
     }
@@ -88,8 +87,8 @@ impl Postgres {
         let port = self.port.to_string();
         let own = [("port", port.as_str()), ("unix_socket_directories", socket.as_str())];
         let line = |name: &str, value: &str| format!("{name} = '{}'", value.replace('\'', "''"));
-        let fleeting = if self.server.durable { &[] } else { FLEETING };
-        let text = lines(&[SCRATCH, fleeting, &own, settings].concat(), line);
+        let not_durable = if self.server.durable { &[] } else { NOT_DURABLE };
+        let text = lines(&[SCRATCH, not_durable, &own, settings].concat(), line);
         let file = format!("{data}/postgresql.conf");
         self.server.scratch.write(&file, &text, &self.server.account)?;
         self.open()
@@ -119,7 +118,7 @@ impl Postgres {
 
     /// The data directory.
     pub fn data_directory(&self) -> String {
-        self.server.data()
+        self.server.data_directory()
     }
 
     /// The id of its container, when it runs in one.
@@ -164,7 +163,7 @@ impl Postgres {
             self.socket_directory()
         };
         let server = words([&program, "-h", &host, "-p", &port, "-U", self.user()]);
-        Ok(self.server.as_client(&[server, options, words(["postgres"])].concat()))
+        Ok(self.server.client_command(&[server, options, words(["postgres"])].concat()))
     }
 
     fn program(&self, name: &str) -> Result<String, SceneError> {
@@ -197,11 +196,11 @@ impl Database for Postgres {
             work::Kind::Reconnect => return self.pgbench(&Pgbench { reconnect: true, ..plain }),
             // The standard script, without the branches: those are few, and so hot rows.
             work::Kind::Writes => WRITES.replace("ROWS", &(scale(mebibytes) * 100_000).to_string()),
-            work::Kind::Thoughtful => {
+            work::Kind::WithThinkTime => {
                 let rows = (scale(mebibytes) * 100_000).to_string();
-                THOUGHTFUL.replace("ROW", &format!("random(1, {rows})"))
+                THINK_TIME.replace("ROW", &format!("random(1, {rows})"))
             }
-            work::Kind::HotRow => THOUGHTFUL.replace("ROW", "1"),
+            work::Kind::HotRow => THINK_TIME.replace("ROW", "1"),
             work::Kind::Batches | work::Kind::Sessions => READS.repeat(200),
             work::Kind::Scans => SCANS.to_owned(),
             work::Kind::Sorts => SORTS.to_owned(),
@@ -227,8 +226,8 @@ const READS: &str = "\\set aid random(1, 100000)\n\
     SELECT abalance FROM pgbench_accounts WHERE aid = :aid;\n";
 const WRITES: &str = "\\set aid random(1, ROWS)\n\
     UPDATE pgbench_accounts SET abalance = abalance + 1 WHERE aid = :aid;\n";
-/// As a program does that asks the server, decides, and asks again.
-const THOUGHTFUL: &str = "\\set aid ROW\n\
+/// With pauses, as a program has that computes between its requests.
+const THINK_TIME: &str = "\\set aid ROW\n\
     BEGIN;\n\
     UPDATE pgbench_accounts SET abalance = abalance + 1 WHERE aid = :aid;\n\
     \\sleep 2 ms\n\

@@ -7,7 +7,7 @@ use std::time::Duration;
 use untax_host::Host;
 
 /// Where programs are. Fixed rather than from the environment, so that a run does not depend on
-/// who started it; servers live in `sbin`, which users often have not in their path.
+/// the user that starts it; servers are in `sbin`, which the path of many users lacks.
 const DIRECTORIES: [&str; 6] =
     ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
 
@@ -51,12 +51,12 @@ pub(crate) fn finish(
             program: program.to_owned(),
             what: "done",
             seconds: deadline.as_secs(),
-            said: tail(log),
+            output_end: tail(log),
         });
     };
     if !status.success() {
         let (program, status) = (program.to_owned(), status.to_string());
-        return Err(SceneError::Failed { program, status, said: tail(log) });
+        return Err(SceneError::Failed { program, status, output_end: tail(log) });
     }
     Ok(text(log))
 }

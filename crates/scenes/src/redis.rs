@@ -14,7 +14,7 @@ const PACKAGE: &str = "redis-server";
 /// Requests at a time, as in redis.io's own example of pipelining.
 pub const PIPELINED: u32 = 16;
 
-/// For data that nobody will miss.
+/// For data that may be lost.
 const SCRATCH: Settings =
     &[("bind", "127.0.0.1"), ("daemonize", "no"), ("save", "\"\""), ("appendonly", "no")];
 
@@ -82,7 +82,7 @@ impl Redis {
 
     /// The working directory, where a dump would go.
     pub fn data_directory(&self) -> String {
-        self.server.data()
+        self.server.data_directory()
     }
 
     /// The id of its container, when it runs in one.
@@ -111,7 +111,7 @@ impl Redis {
             ("-P", "16".to_owned()),
         ];
         command.extend(options.into_iter().flat_map(|(flag, value)| [flag.to_owned(), value]));
-        Load::start(&self.server.scratch, &self.server.as_client(&command), 0, redis_rps)
+        Load::start(&self.server.scratch, &self.server.client_command(&command), 0, redis_rps)
     }
 
     /// The words of redis-benchmark that are the same for every work.
@@ -124,7 +124,7 @@ impl Redis {
 
     /// The words of a client that say where the server is.
     fn address_options(&self) -> Vec<String> {
-        if self.server.over_tcp() {
+        if self.server.is_tcp_only() {
             words(["-p", &self.port.to_string()])
         } else {
             self.by_socket()
@@ -181,7 +181,7 @@ impl Database for Redis {
         let mut command = self.worker(pipeline, work.clients)?;
         let size = value_bytes(mebibytes).to_string();
         match work.kind {
-            work::Kind::Writes | work::Kind::Thoughtful | work::Kind::HotRow => {
+            work::Kind::Writes | work::Kind::WithThinkTime | work::Kind::HotRow => {
                 command.extend(words(["-t", "set", "-d", &size]));
             }
             // As many keys as there can be, so that nearly every request makes a new one.
@@ -204,7 +204,7 @@ impl Database for Redis {
         counted.push(asking.len().to_string());
         counted.extend(asking);
         counted.extend(command);
-        let counted = self.server.as_client(&counted);
+        let counted = self.server.client_command(&counted);
         Load::start(&self.server.scratch, &counted, seconds, counted_rps)
     }
 }

@@ -1,8 +1,8 @@
-//! A directory and a port of one's own.
+//! A directory and a port for one server.
 //!
-//! The directory is the server's user's, who may put links into it at any moment: a root that wrote
-//! there, or ran a program there, would do what that user wants. So whatever is written there, that
-//! user writes, and what is ours alone (scripts, logs, containers) is in a directory beside it.
+//! The directory belongs to the server's user, which may put links into it at any moment: root must
+//! neither write there nor run a program there. So that user writes all files there, and our own files
+//! (scripts, logs, containers) are in a directory beside it.
 
 use crate::account::Account;
 use crate::error::at;
@@ -13,15 +13,15 @@ use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The directories are made by the shell that removes them, so that there is no moment at which
-/// they could be forgotten.
+/// The shell that removes the directories also makes them: at no moment do they exist without it.
 const MAKE: &str = r#"
 directory=$(mktemp -d -t untax-lab.XXXXXXXX) && mkdir -m 700 "$directory.own" &&
     echo "$directory" || echo
 "#;
 
-/// Not before nobody works there any more: a PostgreSQL that loses its files while it starts or stops leaves
-/// its shared memory behind. And one that works elsewhere may still write: tried until nothing is left.
+/// Waits until no process works there: a PostgreSQL that loses its files while it starts or stops leaves
+/// its shared memory behind. A process that works elsewhere may still write there: the shell tries until
+/// nothing is left.
 const REMOVE: &str = r#"
 ticks=600
 while [ -n "$directory" ] && [ "$ticks" -gt 0 ] &&
@@ -49,7 +49,7 @@ pub(crate) struct Scratch {
 impl Scratch {
     pub(crate) fn new(owner: &Account) -> Result<Self, SceneError> {
         let shell = Shell::guard::<&str>(MAKE, REMOVE, &[])?;
-        if shell.said.is_empty() {
+        if shell.first_line.is_empty() {
             return Err(SceneError::Host { why: "mktemp made no directory".to_owned() });
         }
         let scratch = Self { shell, logs: AtomicU32::new(0) };
@@ -59,7 +59,7 @@ impl Scratch {
     }
 
     pub(crate) fn path(&self) -> &Path {
-        Path::new(&self.shell.said)
+        Path::new(&self.shell.first_line)
     }
 
     /// A path in the directory.
@@ -74,12 +74,12 @@ impl Scratch {
 
     /// A path in the directory that only we enter.
     pub(crate) fn private(&self, name: &str) -> PathBuf {
-        PathBuf::from(format!("{}.own", self.shell.said)).join(name)
+        PathBuf::from(format!("{}.own", self.shell.first_line)).join(name)
     }
 
     /// The last part of the path: unique on this machine.
     pub(crate) fn name(&self) -> &str {
-        self.shell.said.rsplit('/').next().unwrap_or_default()
+        self.shell.first_line.rsplit('/').next().unwrap_or_default()
     }
 
     /// Writes a file as the owner: shorter than 128 KiB, the most that the kernel takes for a word.
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_loses_the_files_that_it_works_on() {
+    fn a_process_keeps_the_files_that_it_works_on() {
         let scratch = Scratch::new(&Account::own().unwrap()).unwrap();
         let path = scratch.path().to_owned();
         std::fs::write(scratch.join("data"), "").unwrap();

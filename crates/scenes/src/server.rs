@@ -1,4 +1,4 @@
-//! What the servers of all engines have in common: started, waited for, stopped.
+//! Starts and stops the servers of all engines, and waits until they answer.
 
 use crate::account::{self, Account};
 use crate::container::Container;
@@ -16,29 +16,30 @@ use std::time::{Duration, Instant};
 /// The longest that a server may take to answer.
 const READY: Duration = Duration::from_secs(120);
 
-/// One kind of server, as far as starting and stopping it goes.
+/// How one kind of server is started and stopped.
 pub(crate) struct Kind {
     /// The OS user of the Debian package.
     pub(crate) user: &'static str,
-    /// The signal after which it saves its data and goes, leaving nothing in the kernel.
+    /// The signal after which it saves its data and ends, and leaves nothing in the kernel.
     pub(crate) signal: &'static str,
 }
 
 /// A scratch server. Fields are dropped in this order: the process, its container, its files.
 pub(crate) struct Server {
-    running: Option<Running>,
+    process: Option<Process>,
     pub(crate) scratch: Scratch,
     pub(crate) account: Account,
     pub(crate) place: Place,
     kind: &'static Kind,
-    /// The words that put it, and those that put its clients, where they belong.
+    /// The words before its command that enter its group and network, and those before a client's.
     enter_command: Vec<String>,
     clients_enter_command: Vec<String>,
     disk: Option<PathBuf>,
     pub(crate) durable: bool,
 }
 
-struct Running {
+/// The running server, with the shell that stops it.
+struct Process {
     shell: Shell,
     container: Option<Container>,
     pid: u32,
@@ -64,7 +65,7 @@ impl Server {
         let enter_command = [group, clients_enter_command.clone()].concat();
         let durable = setup.durable;
         Ok(Self {
-            running: None,
+            process: None,
             scratch,
             account,
             place,
@@ -77,23 +78,23 @@ impl Server {
     }
 
     /// A data directory of its own, on another disk if it has one.
-    pub(crate) fn data(&self) -> String {
+    pub(crate) fn data_directory(&self) -> String {
         let on_disk = |disk: &PathBuf| disk.join("data").to_string_lossy().into_owned();
         self.disk.as_ref().map_or_else(|| self.scratch.word("data"), on_disk)
     }
 
-    /// Whether clients reach it over TCP alone: a socket made in a sandbox is nobody else's.
-    pub(crate) fn over_tcp(&self) -> bool {
+    /// Whether clients reach it over TCP only: a socket that a sandbox makes exists in the sandbox alone.
+    pub(crate) fn is_tcp_only(&self) -> bool {
         self.has_network() || self.place == Place::Gvisor
     }
 
-    /// Whether it and its clients have a network of their own, where nobody else comes in.
+    /// Whether it and its clients have a network of their own, which no other process uses.
     pub(crate) fn has_network(&self) -> bool {
         !self.clients_enter_command.is_empty()
     }
 
-    /// A command line of a client, run where clients are.
-    pub(crate) fn as_client(&self, words: &[String]) -> Vec<String> {
+    /// The command line of a client in the network that clients use.
+    pub(crate) fn client_command(&self, words: &[String]) -> Vec<String> {
         [&self.clients_enter_command, words].concat()
     }
 
@@ -104,7 +105,7 @@ impl Server {
 
     /// Starts the server and waits until the `ready` program succeeds.
     pub(crate) fn start(&mut self, words: &[String], ready: &[String]) -> Result<(), SceneError> {
-        self.running = None;
+        self.process = None;
         let log = self.scratch.log(words);
         let container = match self.place {
             Place::Host => None,
@@ -118,35 +119,39 @@ impl Server {
             Some(container) => container.command(),
         };
         let shell = Shell::run(&whole, self.kind.signal, &log, self.scratch.path())?;
-        let mut running = Running { shell, container, pid: 0, log };
-        running.wait_until_ready(ready, &program::name(words))?;
-        self.running = Some(running);
+        let mut process = Process { shell, container, pid: 0, log };
+        process.wait_until_ready(ready, &program::name(words))?;
+        self.process = Some(process);
         Ok(())
     }
 
     /// The main process; `None` when it was stopped.
     pub(crate) fn pid(&self) -> Option<u32> {
-        self.running.as_ref().map(|running| running.pid)
+        self.process.as_ref().map(|process| process.pid)
     }
 
     /// The id of its container, when it runs in one.
     pub(crate) fn container_id(&self) -> Option<&str> {
-        self.running.as_ref()?.container.as_ref().map(Container::id)
+        self.process.as_ref()?.container.as_ref().map(Container::id)
     }
 
     /// Stops the server in good order; its files stay until it is dropped.
     pub(crate) fn stop(&mut self) {
-        self.running = None;
+        self.process = None;
     }
 }
 
-impl Running {
+impl Process {
     fn wait_until_ready(&mut self, ready: &[String], program: &str) -> Result<(), SceneError> {
         let since = Instant::now();
         while since.elapsed() < READY {
-            if let Some(status) = self.shell.ended() {
+            if let Some(status) = self.shell.exit_status() {
                 let (program, status) = (program.to_owned(), status.to_string());
-                return Err(SceneError::Failed { program, status, said: program::tail(&self.log) });
+                return Err(SceneError::Failed {
+                    program,
+                    status,
+                    output_end: program::tail(&self.log),
+                });
             }
             if answers(ready)? {
                 return self.find_pid();
@@ -157,15 +162,15 @@ impl Running {
             program: program.to_owned(),
             what: "ready",
             seconds: READY.as_secs(),
-            said: program::tail(&self.log),
+            output_end: program::tail(&self.log),
         })
     }
 
     fn find_pid(&mut self) -> Result<(), SceneError> {
-        let said = &self.shell.said;
-        let unexpected = |_| SceneError::Host { why: format!("'{said}' is no process id") };
+        let pid = &self.shell.first_line;
+        let unexpected = |_| SceneError::Host { why: format!("'{pid}' is no process id") };
         self.pid = match &self.container {
-            None => said.parse().map_err(unexpected)?,
+            None => pid.parse().map_err(unexpected)?,
             Some(container) => container.pid()?,
         };
         Ok(())

@@ -1,4 +1,4 @@
-//! Settings of the host, put back whatever happens.
+//! Settings of the host, which a guard puts back however this process ends.
 //!
 //! Settings of the whole machine are changed as all else that untax changes: `untax_changes` keeps
 //! their prior values, and its guard puts them back. So a program that uses them calls
@@ -25,20 +25,20 @@ const THP: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
 /// empties it.
 const PRIOR_VALUES: &str = "/run/untax";
 
-/// The turn to change this machine's settings, or to measure while nobody else does: one program
-/// or test at a time has it, until dropped. After an abrupt end it lasts until all that was started
-/// meanwhile has ended and cleaned up.
+/// A lock for the whole machine: its owner alone changes settings or measures. One program or test at a
+/// time holds it, until dropped. If the owner is killed, the lock stays until every guard and shell that
+/// the owner started has cleaned up.
 pub struct Turn {
     locked: OwnedFd,
 }
 
 impl Turn {
-    /// Waits for the turn, however long another has it.
+    /// Waits for the lock, however long another process holds it.
     pub fn wait() -> Result<Self, SceneError> {
-        // The directory of the settings itself is locked, which takes no privilege and no file.
-        // Children inherit it: when this process is killed, the guards and shells that put things
-        // back keep others from measuring until they are done. An `untax_changes::Lock` differs in that:
-        // only a guard that is handed one has it.
+        // It locks the directory of the settings itself, which needs no privilege and no file. Children
+        // inherit it: when this process is killed, the guards and shells that put settings back hold the
+        // lock until they end. An `untax_changes::Lock` is not inherited: a guard has it only if it is
+        // handed one.
         let flags = OFlags::RDONLY | OFlags::DIRECTORY;
         let failed = |errno: Errno| at(SETTINGS)(errno.into());
         let directory = rustix::fs::open(SETTINGS, flags, Mode::empty()).map_err(failed)?;
@@ -49,7 +49,7 @@ impl Turn {
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        // Not by closing it alone: a child that outlives this, such as another test's, has it too.
+        // Closing it is not enough: a child that lives on, such as that of another test, has it open too.
         let _ = rustix::fs::flock(&self.locked, FlockOperation::Unlock);
     }
 }
@@ -61,8 +61,8 @@ pub struct Setting {
     value: String,
 }
 
-/// Another value of a setting; the first one comes back when this is dropped. Whoever is killed
-/// meanwhile leaves the prior value of the setting itself.
+/// Another value of a setting; the first one comes back when this is dropped. If this
+/// process is killed, the guard of the [`Setting`] puts back the value from before that.
 pub struct Override {
     path: String,
     value: String,
@@ -105,12 +105,11 @@ pub struct HugePages {
     prior: Idle,
 }
 
-/// Pages of a pool. Those that are surplus are not among them: who writes the pool's number sets
-/// that of the others.
+/// Pages of a pool, without surplus pages: a write to the pool's size sets the number of the others.
 #[derive(Clone, Copy)]
 struct Idle {
     pages: u64,
-    /// How many of them nobody has taken or reserved.
+    /// How many of them no process has allocated or reserved.
     idle: u64,
 }
 
@@ -119,9 +118,9 @@ impl Idle {
         Ok(Self { pages: pool.pages(tree)?, idle: pool.free(tree)? })
     }
 
-    /// How many pages are left when those are given back that have become idle since `prior`: what
-    /// was there and idle before is meant for others, such as a database that is to start.
-    fn trimmed(self, prior: Self) -> u64 {
+    /// The size of the pool without the pages that have become idle since `prior`. Pages that were idle
+    /// before stay: they are meant for another program, such as a database that is to start.
+    fn pages_to_keep(self, prior: Self) -> u64 {
         self.pages.saturating_sub(self.idle.saturating_sub(prior.idle)).max(prior.pages)
     }
 }
@@ -148,9 +147,9 @@ impl HugePages {
         Ok(Self { _changes: changes, tree, pool, prior })
     }
 
-    /// Gives back what nobody has taken or reserved of it.
+    /// Gives back the pages that no process has allocated or reserved.
     pub fn trim(&self) -> Result<(), SceneError> {
-        let kept = Idle::of(&self.pool, &self.tree)?.trimmed(self.prior);
+        let kept = Idle::of(&self.pool, &self.tree)?.pages_to_keep(self.prior);
         Ok(self.pool.resize(&self.tree, kept)?)
     }
 }
@@ -198,7 +197,7 @@ fn change<const N: usize>(values: [(Target, String); N]) -> Result<Temporary, Sc
 }
 
 /// Holds targets, which may be changed until this is dropped. The guard that puts them back inherits
-/// the turn, so others wait for it.
+/// the lock of a [`Turn`], so other programs wait for it.
 fn hold(tree: &Tree, targets: impl Iterator<Item = Target>) -> Result<Temporary, SceneError> {
     if !is_root() {
         return Err(SceneError::NeedsRoot { what: "a setting of this host" });
@@ -220,9 +219,13 @@ mod tests {
     #[test]
     fn pages_that_were_idle_before_stay() {
         let pool = |pages, idle| Idle { pages, idle };
-        assert_eq!(pool(160, 30).trimmed(pool(0, 0)), 130);
-        assert_eq!(pool(260, 130).trimmed(pool(100, 100)), 230, "100 are idle as before");
-        assert_eq!(pool(260, 200).trimmed(pool(100, 0)), 100, "others gave some back meanwhile");
-        assert_eq!(pool(260, 20).trimmed(pool(100, 50)), 260, "others took some meanwhile");
+        assert_eq!(pool(160, 30).pages_to_keep(pool(0, 0)), 130);
+        assert_eq!(pool(260, 130).pages_to_keep(pool(100, 100)), 230, "100 are idle as before");
+        assert_eq!(
+            pool(260, 200).pages_to_keep(pool(100, 0)),
+            100,
+            "others gave some back meanwhile"
+        );
+        assert_eq!(pool(260, 20).pages_to_keep(pool(100, 50)), 260, "others took some meanwhile");
     }
 }

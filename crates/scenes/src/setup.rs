@@ -11,7 +11,7 @@ pub enum Place {
     Host,
     /// In a container of runc that sees this machine's programs and the server's own directory.
     Runc,
-    /// The same, of an image that was never given an identity of its own: it has this machine's.
+    /// The same, of an image without a machine id of its own: it has that of this machine.
     Clone,
     /// In a sandbox of gVisor that sees the same, in this machine's network.
     Gvisor,
@@ -20,8 +20,7 @@ pub enum Place {
 /// Settings of a server by name, in the server's own words; later ones win.
 pub type Settings<'a> = &'a [(&'a str, &'a str)];
 
-/// How a scratch server is set up: by default as an ordinary process beside everything else, with
-/// data that need not last.
+/// How a scratch server is set up: by default as an ordinary process whose data may be lost.
 #[derive(Clone, Copy)]
 pub struct Setup<'a> {
     /// Whether it runs in a container.
@@ -32,7 +31,7 @@ pub struct Setup<'a> {
     pub group: Option<&'a Group>,
     /// The directory below which its data are, when that is to be on a disk of its own.
     pub disk: Option<&'a Path>,
-    /// The network that it listens in, and that its loads come from.
+    /// The network of the server and its loads.
     pub network: Option<&'a Network>,
     /// Whether its data are to survive a crash, as in production: with flushing, a journal and
     /// checkpoints.

@@ -1,10 +1,9 @@
-//! Shells that clean up after us.
+//! Shells that clean up when this process ends.
 //!
-//! A process that is killed with SIGKILL runs no destructor, and the kernel's parent-death signal
-//! is cleared when a program changes its user and belongs to a thread rather than to a process. So
-//! whatever must not outlive us is left to a shell that waits for the end of a pipe: the kernel
-//! closes our end whichever way we end. Dropping the value does the same, so that there is one way
-//! to clean up and not two.
+//! A process that is killed with SIGKILL runs no destructor. The kernel's parent-death signal does not
+//! help: a change of user clears it, and it belongs to a thread, not to a process. So a shell waits for
+//! the end of a pipe, then cleans up: the kernel closes our end of the pipe however we end. Dropping
+//! the value closes it too, so there is one way to clean up, not two.
 
 use crate::SceneError;
 use std::ffi::OsStr;
@@ -14,13 +13,13 @@ use std::path::Path;
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// How often an end is looked for.
+/// The time between two looks at whether a program has ended.
 pub(crate) const TICK: Duration = Duration::from_millis(20);
 
-/// Runs `$3…` with its output in file `$2`, says its pid, and ends as it ends. When the pipe
-/// closes, the program gets signal `$1` until it ends, as one that is just starting may ignore it,
-/// and after a minute SIGKILL. The shell being the parent, the pid cannot have passed to another.
-/// Whoever would hear of the pid may have ended before it is said.
+/// Runs `$3…` with its output in file `$2`, prints its pid, and ends with its exit status. When the pipe
+/// closes, the program gets signal `$1` again and again, because a program that is just starting may
+/// ignore it; after a minute it gets SIGKILL. The shell is the parent, so the pid cannot be reused.
+/// The trap: the reader of the pid may have ended before the shell prints it.
 const RUN: &str = r#"
 signal=$1 log=$2
 shift 2
@@ -50,20 +49,20 @@ pub(crate) struct Shell {
     child: Child,
     pipe: Option<ChildStdin>,
     /// The first line that the shell printed.
-    pub(crate) said: String,
+    pub(crate) first_line: String,
 }
 
 impl Shell {
-    /// Does `prepare`, which prints one line, and later, whatever happens, `cleanup`. Both see
-    /// `arguments` as `$1`, `$2` … Signals that end all of a session or a service at once, as
-    /// when it is stopped, do not keep it from cleaning up.
+    /// Runs the script `prepare`, which prints one line, and in the end the script `cleanup`. Both get
+    /// `arguments` as `$1`, `$2` … A signal to the whole session or service, as when it is stopped,
+    /// does not prevent the cleanup.
     pub(crate) fn guard<S: AsRef<OsStr>>(
         prepare: &str,
         cleanup: &str,
         arguments: &[S],
     ) -> Result<Self, SceneError> {
         let mut command = Command::new("/bin/sh");
-        command.args(["-c", &guarding(prepare, cleanup), "untax-lab"]).args(arguments);
+        command.args(["-c", &guard_script(prepare, cleanup), "untax-lab"]).args(arguments);
         Self::start(command)
     }
 
@@ -81,21 +80,21 @@ impl Shell {
     }
 
     fn start(mut command: Command) -> Result<Self, SceneError> {
-        // A group of its own, so that Ctrl-C in a terminal does not stop the cleaning up.
+        // A group of its own, so that Ctrl-C in a terminal does not stop the cleanup.
         command.process_group(0).env("LC_ALL", "C").stdin(Stdio::piped()).stdout(Stdio::piped());
         let failed = |source| SceneError::Start { program: "/bin/sh".to_owned(), source };
         let mut child = command.spawn().map_err(failed)?;
         let pipe = child.stdin.take();
-        let mut shell = Self { child, pipe, said: String::new() };
+        let mut shell = Self { child, pipe, first_line: String::new() };
         if let Some(output) = shell.child.stdout.take() {
-            BufReader::new(output).read_line(&mut shell.said).map_err(failed)?;
+            BufReader::new(output).read_line(&mut shell.first_line).map_err(failed)?;
         }
-        shell.said.truncate(shell.said.trim_end().len());
+        shell.first_line.truncate(shell.first_line.trim_end().len());
         Ok(shell)
     }
 
-    /// How the program ended, if it has.
-    pub(crate) fn ended(&mut self) -> Option<ExitStatus> {
+    /// The exit status of the program; `None` while it runs.
+    pub(crate) fn exit_status(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().ok().flatten()
     }
 
@@ -103,7 +102,7 @@ impl Shell {
     pub(crate) fn wait(&mut self, deadline: Duration) -> Option<ExitStatus> {
         let since = Instant::now();
         loop {
-            if let Some(status) = self.ended() {
+            if let Some(status) = self.exit_status() {
                 return Some(status);
             }
             if since.elapsed() >= deadline {
@@ -121,8 +120,8 @@ impl Drop for Shell {
     }
 }
 
-/// The script of a guard. Whoever waits for its line may have ended before it is printed.
-fn guarding(prepare: &str, cleanup: &str) -> String {
+/// The script of a guard. It ignores SIGPIPE: the reader of its line may have ended before it is printed.
+fn guard_script(prepare: &str, cleanup: &str) -> String {
     format!("trap '' HUP INT TERM PIPE\n{prepare}\nread -r end\n{cleanup}")
 }
 
@@ -136,7 +135,7 @@ mod tests {
         let file = std::env::temp_dir().join(format!("untax-guard-{}", std::process::id()));
         std::fs::write(&file, "changed").unwrap();
         let guard = Shell::guard("echo ready", r#"rm "$1""#, &[&file]).unwrap();
-        assert_eq!(guard.said, "ready");
+        assert_eq!(guard.first_line, "ready");
         for signal in [Signal::HUP, Signal::INT, Signal::TERM] {
             kill_process(Pid::from_child(&guard.child), signal).unwrap();
         }
@@ -147,23 +146,23 @@ mod tests {
     #[test]
     fn a_program_that_ignores_its_first_signal_gets_another() {
         let starting = "trap '' TERM; sleep 1; trap - TERM; exec sleep 600";
-        let status = left_alone(&["/bin/sh", "-c", starting], Stdio::null());
+        let status = status_without_starter(&["/bin/sh", "-c", starting], Stdio::null());
         assert_eq!(status.code(), Some(128 + Signal::TERM.as_raw()), "{status}");
     }
 
     #[test]
     fn a_program_whose_starter_ended_meanwhile_is_ended() {
-        let (heard, said) = std::io::pipe().unwrap();
-        drop(heard);
-        let status = left_alone(&["/bin/sleep", "600"], said.into());
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let status = status_without_starter(&["/bin/sleep", "600"], writer.into());
         assert_eq!(status.code(), Some(128 + Signal::TERM.as_raw()), "{status}");
     }
 
-    /// How a program ends whose starter ends soon.
-    fn left_alone(program: &[&str], said: Stdio) -> ExitStatus {
+    /// The exit status of a program whose starter ends soon.
+    fn status_without_starter(program: &[&str], output: Stdio) -> ExitStatus {
         let mut command = Command::new("/bin/sh");
         command.args(["-c", RUN, "untax-lab", "TERM", "/dev/null"]).args(program);
-        let mut shell = command.stdin(Stdio::piped()).stdout(said).spawn().unwrap();
+        let mut shell = command.stdin(Stdio::piped()).stdout(output).spawn().unwrap();
         std::thread::sleep(Duration::from_millis(200));
         drop(shell.stdin.take());
         shell.wait().unwrap()
@@ -173,7 +172,7 @@ mod tests {
     fn a_guard_whose_maker_ended_meanwhile_cleans_up() {
         let file = std::env::temp_dir().join(format!("untax-guard-late-{}", std::process::id()));
         std::fs::write(&file, "changed").unwrap();
-        let script = guarding("sleep 0.2\necho made", r#"rm "$1""#);
+        let script = guard_script("sleep 0.2\necho made", r#"rm "$1""#);
         let mut command = Command::new("/bin/sh");
         command.args(["-c", &script, "untax-lab"]).arg(&file);
         let mut guard = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();

@@ -1,10 +1,10 @@
-//! What clients ask of a scratch server, the same words for every engine.
+//! The work that clients give a scratch server, the same for every engine.
 
 use crate::SceneError;
 use crate::load::Load;
 use crate::setup::{Place, Settings};
 
-/// A kind of server that the lab can run.
+/// A kind of server that scenes can start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Engine {
     /// PostgreSQL.
@@ -19,7 +19,7 @@ impl Engine {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::Postgres, Self::Mysql, Self::Redis];
 
-    /// As checks name it.
+    /// Its id in checks.
     pub fn id(self) -> &'static str {
         match self {
             Self::Postgres => "postgres",
@@ -28,7 +28,7 @@ impl Engine {
         }
     }
 
-    /// What else it is called: by its own name, or by that of one that is like it.
+    /// Its other name, or that of a server that is compatible.
     pub fn alias(self) -> &'static str {
         match self {
             Self::Postgres => "postgresql",
@@ -37,22 +37,22 @@ impl Engine {
         }
     }
 
-    /// The engine that has that name, or is called so.
+    /// The engine with that id or alias.
     pub fn find(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|engine| [engine.id(), engine.alias()].contains(&name))
     }
 }
 
-/// What every client does, again and again.
+/// What each client does, in a loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Reads single rows.
     Reads,
     /// Changes single rows, and commits.
     Writes,
-    /// Changes a single row, and thinks before it commits, and after.
-    Thoughtful,
-    /// The same with the row that everybody changes.
+    /// Changes a single row, with think time before the commit and after it.
+    WithThinkTime,
+    /// The same with one row that all clients change.
     HotRow,
     /// Reads a single row over a connection made for it.
     Reconnect,
@@ -66,13 +66,13 @@ pub enum Kind {
     Sorts,
     /// Reads some hundred rows one by one, and sorts a part of the table.
     Reports,
-    /// Sorts more than it has memory for, which takes files that come and go.
+    /// Sorts more than fits into memory, which makes and deletes temporary files.
     Spills,
     /// Reads a few hundred KiB at once.
     Fetches,
-    /// Adds rows that stay.
+    /// Inserts rows.
     Grows,
-    /// Reads single rows, so many requests in flight on each connection where the engine lets them.
+    /// Reads single rows, with so many requests in flight on each connection where the engine allows it.
     Pipelined(u32),
 }
 
@@ -90,8 +90,8 @@ pub trait Database {
     /// Its main process; `None` when it was stopped.
     fn pid(&self) -> Option<u32>;
 
-    /// Stops it in good order, starts it in that place with other settings and reads its data into its memory.
-    /// Data that were in memory alone are lost.
+    /// Stops it in good order, starts it there with other settings and reads its data into its memory.
+    /// Data that were only in memory are lost.
     fn restart(&mut self, place: Place, settings: Settings) -> Result<(), SceneError>;
 
     /// Makes about so many MiB of rows.

@@ -22,6 +22,6 @@ pub(super) const CAUSE: Cause = Cause {
     inject: |testbed| {
         let (neighbours, cpus) = testbed.dose().of((NEIGHBOURS, Testbed::cpus()), (1, 1));
         (0..neighbours)
-            .try_fold(Guards::none(), |guards, _| Ok(guards.and(Neighbour::spinning(cpus)?)))
+            .try_fold(Guards::none(), |guards, _| Ok(guards.and(Neighbour::of_cpus(cpus)?)))
     },
 };

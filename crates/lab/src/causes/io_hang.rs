@@ -19,6 +19,6 @@ pub(super) const CAUSE: Cause = Cause {
     environment: |engine, dose| Environment::durable(engine).with_think_time(engine, dose),
     inject: |testbed| {
         let (frozen_s, free_s) = testbed.dose().of(STRONG_S, MILD_S);
-        Ok(Guards::of(testbed.disk()?.freezes(frozen_s, free_s)?))
+        Ok(Guards::of(testbed.disk()?.freeze_in_loop(frozen_s, free_s)?))
     },
 };

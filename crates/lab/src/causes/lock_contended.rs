@@ -20,7 +20,7 @@ pub(super) const CAUSE: Cause = Cause {
     needs: &[Need::Root],
     takes: None,
     environment: |engine, _| Environment {
-        work: Some(Work { kind: Kind::Thoughtful, clients: CLIENTS }),
+        work: Some(Work { kind: Kind::WithThinkTime, clients: CLIENTS }),
         cause_work: Some(Work { kind: Kind::HotRow, clients: CLIENTS }),
         ..Environment::healthy(engine)
     },

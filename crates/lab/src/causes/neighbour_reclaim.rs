@@ -33,6 +33,6 @@ pub(super) const CAUSE: Cause = Cause {
     },
     inject: |testbed| {
         let mebibytes = testbed.dose().of(MEBIBYTES, MILD_MEBIBYTES);
-        Ok(Guards::of(Neighbour::taking_memory(mebibytes, 2, testbed.pod()?)?))
+        Ok(Guards::of(Neighbour::of_memory(mebibytes, 2, testbed.pod()?)?))
     },
 };

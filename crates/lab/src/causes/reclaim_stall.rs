@@ -25,7 +25,7 @@ pub(super) const CAUSE: Cause = Cause {
     takes: None,
     environment: |engine, _| environment(engine),
     inject: |testbed| {
-        let kept = testbed.group().kept_bytes()?;
+        let kept = testbed.group().unreclaimable_bytes()?;
         let left = testbed.dose().of(LEFT_BYTES, MILD_BYTES);
         Ok(Guards::of(testbed.group().limit_memory(kept + left)?))
     },

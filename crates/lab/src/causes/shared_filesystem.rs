@@ -17,5 +17,5 @@ pub(super) const CAUSE: Cause = Cause {
     needs: &[Need::Root, Need::LoopDevice, Need::Tool("setpriv", "util-linux")],
     takes: None,
     environment: |engine, _| Environment::durable(engine),
-    inject: |testbed| Ok(Guards::of(Neighbour::writing(testbed.disk()?.path(), WRITERS)?)),
+    inject: |testbed| Ok(Guards::of(Neighbour::of_disk(testbed.disk()?.path(), WRITERS)?)),
 };

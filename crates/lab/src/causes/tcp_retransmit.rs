@@ -26,6 +26,6 @@ pub(super) const CAUSE: Cause = Cause {
     },
     inject: |testbed| {
         let queued = testbed.dose().of(QUEUED_BYTES, MILD_BYTES);
-        Ok(Guards::of(testbed.network()?.narrow(BITS_PER_S, queued)?))
+        Ok(Guards::of(testbed.network()?.lossy_link(BITS_PER_S, queued)?))
     },
 };
