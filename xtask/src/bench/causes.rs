@@ -1,8 +1,11 @@
 //! Whether each cause that the lab can inject is found, and predicted against measured gain of removing
 //! it: two tables of `untax lab matrix`, which goes on where it was interrupted.
+//!
+//! The pairs of each cause are made by that command, with `untax_trials`.
 
 use super::gains::{self, Row};
-use super::{Output, Untax};
+use super::output::{Output, command, machine};
+use super::program::Untax;
 use anyhow::{Context, bail};
 use clap::Args;
 use std::path::Path;
@@ -176,7 +179,7 @@ fn gains_table(matrix: &LabMatrix, options: &Options) -> String {
 }
 
 fn made() -> String {
-    format!("Machine: {}. Command: `{}`.", super::trials::machine(), super::trials::command())
+    format!("Machine: {}. Command: `{}`.", machine(), command())
 }
 
 /// The runs that failed, each with the reason.

@@ -4,9 +4,14 @@
 //! stopped and let go on, as Ctrl-Z and `fg` would, each half second. The speed of a virtual machine
 //! wanders: times that are next to each other differ by as much if they are short as if they are long, so
 //! many short ones tell most. What they differ by when nothing is beside them is told too.
+//!
+//! So a whole pair is one trial for the runner, and its arms are the loads: half seconds are too short to
+//! be saved, and watched, one by one.
 
-use super::trials::{Trial, Trials, order};
-use super::{Output, Untax};
+use super::output::Output;
+use super::paired::Paired;
+use super::program::Untax;
+use super::record::{Measured, Record};
 use anyhow::{Context, bail};
 use clap::Args;
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
@@ -18,8 +23,9 @@ use std::os::unix::fs::FileExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
-use untax_core::stats;
+use untax_core::{Interval, stats};
 use untax_scenes::{Load, Network, Pgbench, Postgres, Redis, RedisBenchmark, Setup, Turn};
+use untax_trials::{Arm, Block, Cell, Design, Rig, Slot};
 
 /// What to measure.
 #[derive(Debug, Args)]
@@ -69,35 +75,74 @@ const ENDLESS: u64 = i32::MAX as u64;
 
 /// Runs the bench and writes the result.
 pub fn run(options: &Options) -> anyhow::Result<()> {
-    options.output.prepare()?;
     let _turn = Turn::wait()?;
+    let design = design(options);
+    let paired = Paired::open(&options.output, "overhead", &design)?;
     let untax = Untax::find()?;
-    let path = options.output.out.join("overhead.json");
-    let chosen = |load: &str| load.starts_with(&options.only);
-    let mut trials = Trials::open(&path, chosen)?;
-    for (name, words) in LOADS.into_iter().filter(|(name, _)| chosen(name)) {
-        let servers = on_each_cpu(|| Loaded::start(name, options.clients))?;
-        let mut beside = Beside::new(&untax, words)?;
-        beside.go_on()?;
-        beside.run(READY)?;
-        for pair in 0..options.pairs {
-            if trials.has(pair, name, "B") {
-                continue;
-            }
-            let rates = block(&mut beside, &servers)?;
-            let own = Value::from(beside.own()?);
-            let trial = |(arm, tps): (&str, f64)| Trial {
-                pair,
-                load: name.into(),
-                arm: arm.into(),
-                tps,
-                check: (arm == "B").then(|| own.clone()),
-            };
-            trials.add_all(rates.map(trial), &path)?;
-        }
+    let mut servers = Servers { untax: &untax, clients: options.clients, running: None };
+    report(&paired.run(&mut servers)?, options)
+}
+
+/// All loads, so that one may be measured after the other, and the trials of those that are chosen.
+fn design(options: &Options) -> Design {
+    let configuration = format!("{} connections", options.clients);
+    let arm =
+        |(name, _): &(&str, _)| Arm { configuration: configuration.clone(), ..Arm::new(*name) };
+    let chosen = (0..LOADS.len()).filter(|load| LOADS[*load].0.starts_with(&options.only));
+    let block = |(arm, block)| Block {
+        slots: vec![Slot { block, arm, cell: 0, repeat: false }],
+        ..Block::default()
+    };
+    let slots = chosen.flat_map(|load| (0..options.pairs).map(move |pair| (load, pair)));
+    Design {
+        // The order is fixed.
+        seed: 0,
+        arms: LOADS.iter().map(arm).collect(),
+        cells: vec![Cell { name: String::new(), length: Some(ARM * 2 * ARMS) }],
+        blocks: slots.map(block).collect(),
     }
-    Trials::finish(&path)?;
-    report(&trials, options)
+}
+
+/// Servers under one of the loads, and what runs beside them.
+struct Servers<'a> {
+    untax: &'a Untax,
+    clients: u32,
+    running: Option<(Beside<'a>, Vec<Loaded>)>,
+}
+
+impl Rig for Servers<'_> {
+    type Error = anyhow::Error;
+    type Outcome = Vec<Measured>;
+
+    fn prepare(&mut self, loads: &[usize], _: &mut dyn FnMut(&str, f64)) -> anyhow::Result<()> {
+        self.tear_down()?;
+        for (name, words) in loads.iter().map(|load| LOADS[*load]) {
+            let servers = on_each_cpu(|| Loaded::start(name, self.clients))?;
+            let mut beside = Beside::new(self.untax, words)?;
+            beside.go_on()?;
+            beside.run(READY)?;
+            self.running = Some((beside, servers));
+        }
+        Ok(())
+    }
+
+    fn run(&mut self, slot: &Slot) -> anyhow::Result<Option<Vec<Measured>>> {
+        let Some((beside, servers)) = &mut self.running else { return Ok(None) };
+        let rates = block(beside, servers)?;
+        let own = Value::from(beside.own()?);
+        let measured = |(arm, tps): (&str, f64)| Measured {
+            load: LOADS[slot.arm].0.to_owned(),
+            arm: arm.to_owned(),
+            tps,
+            check: (arm == "B").then(|| own.clone()),
+        };
+        Ok(Some(rates.into_iter().map(measured).collect()))
+    }
+
+    fn tear_down(&mut self) -> anyhow::Result<()> {
+        self.running = None;
+        Ok(())
+    }
 }
 
 /// Starts something on each CPU, which it cannot leave.
@@ -284,6 +329,11 @@ impl Sum {
     }
 }
 
+/// The arms of a pair in the order of an ABBA design.
+fn order(pair: u32) -> [&'static str; 2] {
+    if pair.is_multiple_of(2) { ["A", "B"] } else { ["B", "A"] }
+}
+
 /// A pair of trials and, of its first one, every other arm: bytes a second.
 fn block(beside: &mut Beside, servers: &[Loaded]) -> anyhow::Result<[(&'static str, f64); 4]> {
     let mut with = Sum::default();
@@ -316,29 +366,32 @@ fn counted(servers: &[Loaded], run: impl FnOnce() -> anyhow::Result<()>) -> anyh
 }
 
 /// What part of all CPUs it took by its own count, tracing included; the servers' answers are not in it.
-fn own_share(trials: &Trials, load: &str) -> Option<f64> {
-    let windows = trials.checks(load, "B").filter_map(Value::as_array).flatten();
+fn own_share(record: &Record, load: &str) -> Option<f64> {
+    let windows = record.checks(load, "B").filter_map(Value::as_array).flatten();
     let took_s = |own: &Value| Some(own["cpu_s"].as_f64()? + own["tracing_s"].as_f64()?);
     let took_s: Vec<f64> = windows.filter_map(took_s).collect();
     let cpus = std::thread::available_parallelism().ok()?.get() as f64;
     Some(stats::mean(&took_s)? / WINDOW_S / cpus)
 }
 
-fn report(trials: &Trials, options: &Options) -> anyhow::Result<()> {
+/// Pairs of a load, its throughput with over without, and what noise alone does: three columns of the table.
+fn ratios(record: &Record, load: &str) -> Option<String> {
+    let pairs = record.pairs(load, "B", "A").len();
+    let Interval { low, mid, high } = record.ratio_of_sums(load, "B", "A")?;
+    let floor = record.ratio_of_sums(load, "A1", "A2")?;
+    Some(format!(
+        "{pairs} | **{mid:.4}** | {low:.4} … {high:.4} | {:.4} ({:.4} … {:.4})",
+        floor.mid, floor.low, floor.high
+    ))
+}
+
+fn report(record: &Record, options: &Options) -> anyhow::Result<()> {
     let mut rows = String::new();
     for (name, _) in LOADS {
-        let pairs = trials.pairs(name);
-        let ratios =
-            trials.ratio_of_sums(name, "B", "A").zip(trials.ratio_of_sums(name, "A1", "A2"));
-        let Some((ratio, floor)) = ratios else { continue };
-        let [low, mid, high] = [ratio.low, ratio.mid, ratio.high];
-        let [least, same, most] = [floor.low, floor.mid, floor.high];
-        let own = own_share(trials, name);
+        let Some(ratios) = ratios(record, name) else { continue };
+        let own = own_share(record, name);
         let own = own.map_or("not kept".to_owned(), |own| format!("{:.2} %", own * 100.0));
-        writeln!(
-            rows,
-            "| {name} | {pairs} | **{mid:.4}** | {low:.4} … {high:.4} | {same:.4} ({least:.4} … {most:.4}) | {own} |"
-        )?;
+        writeln!(rows, "| {name} | {ratios} | {own} |")?;
     }
     let text = format!(
         "# What checks cost the database\n\n\
@@ -351,9 +404,39 @@ fn report(trials: &Trials, options: &Options) -> anyhow::Result<()> {
          | load | pairs of trials | with over without | 95 % interval | A/A | own count |\n\
          |---|---|---|---|---|---|\n{rows}\n\
          Machine: {}. Command: `{}`. Every trial: [overhead.json](overhead.json).\n",
-        options.clients, trials.machine, trials.command
+        options.clients, record.machine, record.command
     );
     options.output.write("overhead.md", &text)?;
     eprintln!("{text}");
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    #[test]
+    fn the_published_ratios_are_those_of_the_published_trials() {
+        let results = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/results");
+        let record = Record::read(&results.join("overhead.json")).unwrap();
+        let page = std::fs::read_to_string(results.join("overhead.md")).unwrap();
+        for (load, pairs) in [(LOADS[0].0, "80 |"), (LOADS[1].0, "7 |")] {
+            let ratios = ratios(&record, load).unwrap();
+            assert!(ratios.starts_with(pairs) && page.contains(&ratios), "{ratios}");
+        }
+    }
+
+    #[test]
+    fn a_load_that_is_chosen_is_measured_alone_and_may_stand_beside_the_others() {
+        let design = |only: &str| {
+            let output = Output { out: "target/bench".into() };
+            design(&Options { pairs: 2, clients: 4, only: only.to_owned(), output })
+        };
+        let (redis, all) = (design("redis"), design(""));
+        let places = |design: &Design| design.slots().map(|s| (s.arm, s.block)).collect::<Vec<_>>();
+        assert_eq!(places(&redis), [(1, 0), (1, 1)]);
+        assert_eq!(places(&all), [(0, 0), (0, 1), (1, 0), (1, 1), (2, 0), (2, 1)]);
+        assert_eq!((&redis.arms, &redis.cells), (&all.arms, &all.cells));
+    }
 }

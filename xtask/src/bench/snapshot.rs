@@ -1,6 +1,9 @@
 //! What one look costs: a live host with many backends, and a captured one with many processes.
+//!
+//! Nothing is compared with it, so there are no pairs for `untax_trials`.
 
-use super::{Output, Untax};
+use super::output::Output;
+use super::program::Untax;
 use crate::child::mortal;
 use anyhow::{Context, bail};
 use clap::Args;

@@ -5,9 +5,12 @@
 //! arms get the same workload, so that every difference is chance. Whether a tenth would be found is
 //! told from the very same trials: with a tenth added to one arm, and by what each run says of its
 //! own power.
+//!
+//! Each run is a whole `untax verify`, which makes its pairs with `untax_trials`; the runs are compared with
+//! nothing.
 
-use super::trials::{command, machine};
-use super::{Output, Untax, finished};
+use super::output::{Output, command, machine};
+use super::program::{Untax, finished};
 use anyhow::{Context, bail};
 use clap::Args;
 use serde::{Deserialize, Serialize};
