@@ -5,39 +5,27 @@
 //! tests may import what they like.
 
 mod circles;
-mod left;
 mod resolve;
 mod source;
 mod tokens;
 
 use crate::tidy::problem::{Problem, Tree};
 use circles::Imports;
-use left::LEFT;
 use resolve::Crate;
 
 pub fn check(tree: &Tree) -> Vec<Problem> {
-    check_but(tree, LEFT)
-}
-
-fn check_but(tree: &Tree, left: &[&str]) -> Vec<Problem> {
     let roots = tree.keys().filter(|path| path.ends_with("src/lib.rs"));
     let imports: Imports = roots.flat_map(|root| Crate::read(tree, root).imports()).collect();
-    [circles(&imports, left), directions(&imports)].concat()
+    [circles(&imports), directions(&imports)].concat()
 }
 
-/// Refuses circles, but for those whose files are all left; and a file that is left though it is on no
-/// circle, so that the list shrinks with the circles.
-fn circles(imports: &Imports, left: &[&str]) -> Vec<Problem> {
-    let circles = circles::shortest(imports);
-    let ended = left.iter().filter(|file| !circles.iter().any(|circle| circle.contains(file)));
-    let ended = ended.map(|file| Problem::new(file, None, "is on no circle: take it off LEFT"));
-    let refused = circles.iter().filter(|circle| !circle.iter().all(|file| left.contains(file)));
-    let refused = refused.map(|circle| {
+fn circles(imports: &Imports) -> Vec<Problem> {
+    let problem = |circle: Vec<&str>| {
         let way = circle[1..].join(" → ");
         let first = circle[0];
         Problem::new(first, None, format!("imports in a circle: → {way} → {first}"))
-    });
-    refused.chain(ended).collect()
+    };
+    circles::shortest(imports).into_iter().map(problem).collect()
 }
 
 /// Where the diagnoses are, and the model that they share.
@@ -67,12 +55,8 @@ mod tests {
     use super::*;
 
     fn problems(files: &[(&str, &str)]) -> Vec<String> {
-        problems_but(&[], files)
-    }
-
-    fn problems_but(left: &[&str], files: &[(&str, &str)]) -> Vec<String> {
         let tree = files.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned()));
-        check_but(&tree.collect(), left).iter().map(Problem::to_string).collect()
+        check(&tree.collect()).iter().map(Problem::to_string).collect()
     }
 
     #[test]
@@ -89,34 +73,6 @@ mod tests {
         let circle = "x/src/a.rs: imports in a circle: → x/src/b.rs → x/src/c.rs → x/src/a.rs";
         assert_eq!(problems(&files("use crate::a; pub fn g() {}")), [circle]);
         assert!(problems(&files("#[cfg(test)] mod tests { use crate::a; }")).is_empty());
-    }
-
-    #[test]
-    fn a_circle_is_excused_only_if_all_its_files_are_named() {
-        let files = [
-            ("x/src/lib.rs", "mod a; mod b; mod c;"),
-            ("x/src/a.rs", "use crate::b::B;"),
-            ("x/src/b.rs", "use crate::a; pub struct B;"),
-            ("x/src/c.rs", "pub struct C;"),
-        ];
-        let left = ["x/src/a.rs", "x/src/b.rs"];
-        assert!(problems_but(&left, &files).is_empty());
-        let circle = "x/src/a.rs: imports in a circle: → x/src/b.rs → x/src/a.rs";
-        assert_eq!(problems_but(&["x/src/"], &files)[0], circle);
-        assert_eq!(problems_but(&left[..1], &files), [circle]);
-        // A new circle of a file that is named with one that is not.
-        let mut new = files;
-        new[2].1 = "use crate::{a, c::C}; pub struct B;";
-        new[3].1 = "use crate::b::B; pub struct C;";
-        let circle = "x/src/b.rs: imports in a circle: → x/src/c.rs → x/src/b.rs";
-        assert_eq!(problems_but(&left, &new), [circle]);
-    }
-
-    #[test]
-    fn a_file_on_no_circle_is_not_left() {
-        let files = [("x/src/lib.rs", "mod a;"), ("x/src/a.rs", "pub struct A;")];
-        let ended = "x/src/a.rs: is on no circle: take it off LEFT";
-        assert_eq!(problems_but(&["x/src/a.rs"], &files), [ended]);
     }
 
     #[test]
