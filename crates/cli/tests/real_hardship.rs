@@ -180,7 +180,8 @@ fn moved(from: &Group, to: &Group) {
 #[test]
 fn a_control_group_that_is_removed_throttles_nobody() {
     support::real(|| {
-        for cpus in [None, Some(0.2)] {
+        // So little that every slice sees the group throttled, however busy the machine is.
+        for cpus in [None, Some(0.05)] {
             let (first, second) = (Group::for_server()?, Group::for_server()?);
             let limit = cpus.map(|cpus| first.limit_cpus(cpus)).transpose()?;
             let setup = Setup { group: Some(&first), ..Setup::default() };
@@ -189,15 +190,14 @@ fn a_control_group_that_is_removed_throttles_nobody() {
             let pid = redis.pid().unwrap();
             let directory = first.directory("cpu", "cpu")?.1.to_owned();
             let (check, _) = check(&Untax::new(), Some(pid), || {
-                std::thread::sleep(Duration::from_secs(1));
+                std::thread::sleep(Duration::from_secs(2));
                 moved(&first, &second);
                 drop((limit, first));
             });
             assert!(!Path::new(&directory).exists(), "{directory} is there");
             let found = database(&check, pid);
             println!("{cpus:?}: {:#}", found["time"]);
-            let throttled_s = part(found, "throttled_s");
-            assert_eq!(throttled_s > 0.0, cpus.is_some(), "{:#}", found["time"]);
+            assert_eq!(part(found, "throttled_s") > 0.0, cpus.is_some(), "{:#}", found["time"]);
             let rules = rules(found);
             assert!(!rules.contains(&"cpu-throttled"), "of a limit that is no more: {rules:?}");
             assert!(part(found, "on_cpu_s") > 0.0, "{:#}", found["time"]);

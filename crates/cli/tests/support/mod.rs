@@ -115,17 +115,20 @@ impl Untax {
 
     /// The same as a user without any privilege.
     pub fn as_nobody() -> Self {
-        let untax = Self::new();
+        let mut untax = Self::new();
         // Out of reach where it was built, maybe.
         fs::copy(env!("CARGO_BIN_EXE_untax"), untax.folder.path().join("untax")).unwrap();
         give_to_nobody(untax.folder.path());
         let words = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--"];
-        Self { user: words.map(str::to_owned).to_vec(), ..untax }
+        untax.user = words.map(str::to_owned).to_vec();
+        untax
     }
 
     /// The same, with other words before each command: those of a program that confines it.
     pub fn confined(words: &[&str]) -> Self {
-        Self { user: words.iter().map(|word| (*word).to_owned()).collect(), ..Self::new() }
+        let mut untax = Self::new();
+        untax.user = words.iter().map(|word| (*word).to_owned()).collect();
+        untax
     }
 
     /// Takes a file of another run over into this one's place.
@@ -179,6 +182,17 @@ impl Untax {
     pub fn check(&self, pid: u32) -> Value {
         let pid = pid.to_string();
         self.run(&["check", "--pid", &pid, "--window", "3s", "--no-calibration", "--json"]).json()
+    }
+}
+
+/// A test that fails between apply and undo leaves nothing on the machine: undoing is harmless where it was
+/// done before, and the receipts go with the folder.
+impl Drop for Untax {
+    fn drop(&mut self) {
+        for receipt in fs::read_dir(self.path("state/receipts")).into_iter().flatten().flatten() {
+            let id = receipt.path().file_stem().unwrap_or_default().to_string_lossy().into_owned();
+            let _ = self.command(&["undo", &id]).output();
+        }
     }
 }
 
