@@ -29,7 +29,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use support::{Bystander, Untax, database};
 use untax_lab::{Cause, Dose, Injection};
-use untax_scenes::{Engine, Network, Pgbench, Place, Postgres, SceneError, Setup};
+use untax_scenes::{Engine, Network, Pgbench, Postgres, Runtime, SceneError, Setup};
 
 /// How far both may be apart.
 const ALLOWED: f64 = 0.05;
@@ -276,7 +276,7 @@ fn proc_faults(main: u32) -> f64 {
 fn page_faults_are_those_of_perf() {
     support::real(|| {
         let settings = [("shared_buffers", "256MB"), ("huge_pages", "off")];
-        let postgres = Postgres::start(Place::Host, &settings)?;
+        let postgres = Postgres::start(Runtime::Host, &settings)?;
         postgres.pgbench_fill(10, 100)?;
         let pid = postgres.pid().unwrap();
         let (_perf, perf) = perf_faults(pid)?;
@@ -295,7 +295,7 @@ fn page_faults_are_those_of_perf() {
 
 /// A server whose six clients compute.
 fn computing() -> Result<(Postgres, Bystander), SceneError> {
-    let postgres = Postgres::start(Place::Host, &[("shared_buffers", "128MB")])?;
+    let postgres = Postgres::start(Runtime::Host, &[("shared_buffers", "128MB")])?;
     let load = scripted(&postgres, "SELECT count(*) FROM generate_series(1, 1000000);\n", 6);
     Ok((postgres, load))
 }
@@ -411,7 +411,7 @@ fn agree_on_locks(what: &str, postgres: &Postgres) {
 fn waiting_for_locks_is_what_postgres_says() {
     support::real(|| {
         for held_s in HELD_S {
-            let postgres = Postgres::start(Place::Host, &[("shared_buffers", "128MB")])?;
+            let postgres = Postgres::start(Runtime::Host, &[("shared_buffers", "128MB")])?;
             postgres.pgbench_fill(1, 100)?;
             let _load = scripted(&postgres, &HELD_ROW.replace("HELD", held_s), 6);
             agree_on_locks(&format!("waiting for a row held for {held_s} s"), &postgres);

@@ -13,7 +13,7 @@ mod support;
 use serde_json::Value;
 use std::process::{Command, Stdio};
 use support::{Bystander, Untax, database, rules, texts};
-use untax_scenes::{MariaDb, Pgbench, Place, Postgres, Redis};
+use untax_scenes::{MariaDb, Pgbench, Postgres, Redis, Runtime};
 
 /// The findings that do not depend on what else the machine did at that moment.
 fn lasting(check: &Value) -> Vec<&str> {
@@ -24,9 +24,9 @@ fn lasting(check: &Value) -> Vec<&str> {
 fn a_capture_replays_elsewhere_to_the_same_findings() {
     support::real(|| {
         let settings = [("shared_buffers", "512MB"), ("huge_pages", "off")];
-        let postgres = Postgres::start(Place::Host, &settings)?;
+        let postgres = Postgres::start(Runtime::Host, &settings)?;
         postgres.pgbench_fill(5, 20)?;
-        let redis = Redis::start(Place::Runc, &[])?;
+        let redis = Redis::start(Runtime::Runc, &[])?;
         let load = postgres.pgbench(&Pgbench { seconds: 600, ..Pgbench::default() })?;
         let pids = [postgres.pid().unwrap(), redis.pid().unwrap()];
         let untax = Untax::new();
@@ -75,7 +75,7 @@ fn a_capture_replays_elsewhere_to_the_same_findings() {
 #[test]
 fn a_saved_run_replays_to_the_very_same() {
     support::real(|| {
-        let postgres = Postgres::start(Place::Host, &[("shared_buffers", "128MB")])?;
+        let postgres = Postgres::start(Runtime::Host, &[("shared_buffers", "128MB")])?;
         let untax = Untax::new();
         let live = untax.run(&["check", "--window", "1s", "--json"]).json();
         drop(postgres);
@@ -112,12 +112,12 @@ fn captures_and_saved_runs_hold_no_secrets() {
     support::real(|| {
         let [password, upstream, replica, note, query, cluster, ..] = SECRETS;
         let redis =
-            Redis::start(Place::Host, &[("requirepass", password), ("masterauth", upstream)])?;
+            Redis::start(Runtime::Host, &[("requirepass", password), ("masterauth", upstream)])?;
         let upstream = format!("host=127.0.0.1 password={replica}");
         let settings = [("primary_conninfo", upstream.as_str()), ("lab.note", note)];
-        let postgres = Postgres::start(Place::Host, &settings)?;
+        let postgres = Postgres::start(Runtime::Host, &settings)?;
         let cluster = format!("user:{cluster}");
-        let mariadb = MariaDb::start(Place::Host, &[("wsrep_sst_auth", &cluster)])?;
+        let mariadb = MariaDb::start(Runtime::Host, &[("wsrep_sst_auth", &cluster)])?;
         let (untax, nobody) = (Untax::new(), Untax::as_nobody());
         let bystanders = bystanders(&untax.path("socket").to_string_lossy());
         let check = while_asleep(&postgres, query, || {

@@ -12,7 +12,7 @@ mod support;
 
 use serde_json::Value;
 use support::{Untax, database, rules, texts, unmeasured};
-use untax_scenes::{Place, Redis};
+use untax_scenes::{Redis, Runtime};
 
 const RULE: &str = "duplicate-machine-id";
 
@@ -52,8 +52,8 @@ impl Drop for Identity {
 fn containers_with_one_identity_are_told_and_the_id_is_in_no_capture() {
     support::real(|| {
         let _identity = Identity::of_this_machine();
-        let clones = [Redis::start(Place::Clone, &[])?, Redis::start(Place::Clone, &[])?];
-        let other = Redis::start(Place::Runc, &[])?;
+        let clones = [Redis::start(Runtime::Clone, &[])?, Redis::start(Runtime::Clone, &[])?];
+        let other = Redis::start(Runtime::Runc, &[])?;
         let untax = Untax::new();
         let capture = untax.path("capture");
         let words = ["capture", capture.to_str().unwrap(), "--window", "1s"];
@@ -84,7 +84,7 @@ fn containers_with_one_identity_are_told_and_the_id_is_in_no_capture() {
 #[test]
 fn a_sandbox_of_gvisor_is_told_and_an_idle_one_has_no_price() {
     support::real(|| {
-        let sandboxed = Redis::start(Place::Gvisor, &[])?;
+        let sandboxed = Redis::start(Runtime::Gvisor, &[])?;
         assert_eq!(sandboxed.command(["ping"])?.trim(), "PONG");
         let pid = sandboxed.pid().unwrap();
         let check = Untax::new().check(pid);
@@ -94,7 +94,7 @@ fn a_sandbox_of_gvisor_is_told_and_an_idle_one_has_no_price() {
         let why = gaps.iter().find(|(rule, _)| *rule == "sandboxed-runtime").unwrap().1;
         assert!(why.contains("only the same load outside"), "{why}");
         // Checked from beside it, the host says that something cannot be seen.
-        let plain = Redis::start(Place::Host, &[])?;
+        let plain = Redis::start(Runtime::Host, &[])?;
         let beside = Untax::new().check(plain.pid().unwrap());
         assert!(rules(&beside).contains(&"sandboxed-runtime"), "{beside:#}");
         assert!(!rules(&beside["databases"][0]).contains(&"sandboxed-runtime"), "{beside:#}");

@@ -18,7 +18,7 @@ use std::os::unix::fs::{MetadataExt, fchown, symlink};
 use std::path::Path;
 use std::process::Command;
 use support::Untax;
-use untax_scenes::{Pgbench, Place, Postgres, SceneError};
+use untax_scenes::{Pgbench, Postgres, Runtime, SceneError};
 
 /// A file on a loop device with ext4, gone when dropped, whatever happened.
 struct Disk {
@@ -191,7 +191,7 @@ fn reads_agree(disk: &Disk, file: &str) -> Result<(), String> {
 fn the_log_of_a_postgres_that_commits_is_written_in_sequence() {
     support::real(|| {
         let settings = [("fsync", "on"), ("synchronous_commit", "on"), ("full_page_writes", "on")];
-        let postgres = Postgres::start(Place::Host, &settings)?;
+        let postgres = Postgres::start(Runtime::Host, &settings)?;
         postgres.pgbench_fill(2, 100)?;
         let load =
             postgres.pgbench(&Pgbench { seconds: 20, writes: true, ..Pgbench::default() })?;
@@ -222,7 +222,7 @@ fn all_requests_of_a_split_write_are_those_of_the_file() {
         let disk = Disk::new()?;
         // Three pages: pieces begin at any of them.
         fs::write(format!("/sys/block/{}/queue/max_sectors_kb", disk.name()), "12").unwrap();
-        let postgres = Postgres::start(Place::Host, &[])?;
+        let postgres = Postgres::start(Runtime::Host, &[])?;
         let owner = fs::metadata(postgres.data_directory()).unwrap().uid();
         let space = Path::new(&postgres.data_directory()).join("pg_tblspc/1");
         symlink(disk.mount(), space).unwrap();

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use support::numbers::{gap, part, possible, sum, untraced};
 use support::threads::{Threads, built};
 use support::{Bystander, Ran, Untax, database, demand, one_of, rules, text, unmeasured};
-use untax_scenes::{Disk, Group, Pgbench, Place, Postgres, Redis, RedisBenchmark, Setup, Thp};
+use untax_scenes::{Disk, Group, Pgbench, Postgres, Redis, RedisBenchmark, Runtime, Setup, Thp};
 
 /// A load that outlasts every check.
 const LOAD: RedisBenchmark = RedisBenchmark {
@@ -65,7 +65,7 @@ fn ended(id: &str) -> String {
 #[test]
 fn a_database_that_is_killed_is_said_to_be_gone() {
     support::real(|| {
-        let redis = Redis::start(Place::Host, &[])?;
+        let redis = Redis::start(Runtime::Host, &[])?;
         let pid = redis.pid().unwrap();
         let _load = redis.benchmark(&LOAD)?;
         let untax = Untax::new();
@@ -88,7 +88,7 @@ fn a_database_that_is_killed_is_said_to_be_gone() {
 #[test]
 fn a_database_that_is_restarted_is_another_one_that_was_not_watched() {
     support::real(|| {
-        let mut postgres = Postgres::start(Place::Host, &[("shared_buffers", "64MB")])?;
+        let mut postgres = Postgres::start(Runtime::Host, &[("shared_buffers", "64MB")])?;
         postgres.pgbench_fill(1, 100)?;
         let port = postgres.port();
         let (old, check) = one_of(3, || {
@@ -346,7 +346,7 @@ const REFUSED: [&str; 3] = ["setpriv", "--bounding-set=-bpf,-perfmon,-sys_admin"
 fn root_who_may_not_trace_is_told_so_and_what_needs_no_tracing() {
     support::real(|| {
         let _thp = Thp::set("always")?;
-        let redis = Redis::start(Place::Host, &[("disable-thp", "no")])?;
+        let redis = Redis::start(Runtime::Host, &[("disable-thp", "no")])?;
         let _load = redis.benchmark(&LOAD)?;
         let pid = redis.pid().unwrap();
         let untax = Untax::confined(&REFUSED);

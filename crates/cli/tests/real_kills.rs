@@ -14,7 +14,7 @@ use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 use support::limited::Limited;
 use support::{Untax, apply, text};
-use untax_scenes::{Place, Postgres};
+use untax_scenes::{Postgres, Runtime};
 
 /// Ends a wait that nothing would; measures nothing.
 const HUNG: Duration = Duration::from_secs(120);
@@ -86,7 +86,7 @@ fn a_plan_that_was_tried_when_untax_was_killed_is_undone_or_applied_again() {
 #[test]
 fn what_a_workload_made_is_dropped_when_untax_was_killed() {
     support::real(|| {
-        let postgres = Postgres::start(Place::Host, &[("shared_buffers", "64MB")])?;
+        let postgres = Postgres::start(Runtime::Host, &[("shared_buffers", "64MB")])?;
         let untax = Untax::new();
         let databases = || postgres.sql("SELECT datname FROM pg_database ORDER BY 1").unwrap();
         let before = databases();
@@ -103,7 +103,7 @@ fn what_a_workload_made_is_dropped_when_untax_was_killed() {
 #[test]
 fn a_plan_that_is_applied_half_way_is_not_compared_with_itself() {
     support::real(|| {
-        let postgres = Postgres::start(Place::Host, &[])?;
+        let postgres = Postgres::start(Runtime::Host, &[])?;
         let untax = Untax::new();
         let plan = support::plan_of_a_file(&untax, postgres.pid().unwrap());
         let receipt = apply(&untax, &plan);

@@ -11,7 +11,7 @@
 mod support;
 
 use support::{Untax, database, rules};
-use untax_scenes::{HugePages, MariaDb, Place, SceneError, Sysbench};
+use untax_scenes::{HugePages, MariaDb, Runtime, SceneError, Sysbench};
 
 const ROWS: u64 = 500_000;
 
@@ -19,7 +19,7 @@ const ROWS: u64 = 500_000;
 fn small_pages_are_found_and_large_pages_are_not() {
     support::real(|| {
         let pool = ("innodb_buffer_pool_size", "512M");
-        let mut mariadb = MariaDb::start(Place::Host, &[pool])?;
+        let mut mariadb = MariaDb::start(Runtime::Host, &[pool])?;
         mariadb.sysbench_fill(ROWS)?;
         let off = check_loaded(&mariadb)?;
         assert_eq!(off["memory"]["page_size_bytes"], 4096);

@@ -18,7 +18,7 @@ use support::{Untax, apply, database, plan, rules, settle, text};
 use untax_changes::{Tree, executor, target};
 use untax_core::plan::{Effect, Step, Target};
 use untax_core::receipt::Header;
-use untax_scenes::{HugePages, Pgbench, Place, Postgres, Redis, Thp};
+use untax_scenes::{HugePages, Pgbench, Postgres, Redis, Runtime, Thp};
 
 const POOL: &str = "/proc/sys/vm/nr_hugepages";
 const THP: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
@@ -29,7 +29,7 @@ fn huge_pages_are_planned_applied_used_and_given_back() {
         // Nothing of another program's is to change under this one.
         let _pool = HugePages::reserve(0)?;
         let before = text(POOL);
-        let mut postgres = Postgres::start(Place::Host, &[("shared_buffers", "512MB")])?;
+        let mut postgres = Postgres::start(Runtime::Host, &[("shared_buffers", "512MB")])?;
         postgres.pgbench_fill(10, 100)?;
         let untax = Untax::new();
         let load = Pgbench { clients: 64, seconds: 600, ..Pgbench::default() };
@@ -92,7 +92,7 @@ fn a_cpu_limit_is_raised_and_proven_to_have_cost() {
 fn what_changes_nothing_is_not_proven() {
     support::real(|| {
         let _thp = Thp::set("always")?;
-        let redis = Redis::start(Place::Host, &[("disable-thp", "no")])?;
+        let redis = Redis::start(Runtime::Host, &[("disable-thp", "no")])?;
         let untax = Untax::new();
         untax.check(redis.pid().unwrap());
         let (id, _) = plan(&untax, "thp-mode", &[]);
@@ -114,7 +114,7 @@ fn transparent_huge_pages_are_set_for_redis_and_drift_is_left_alone() {
     const DROP_IN: &str = "/etc/tmpfiles.d/untax-thp.conf";
     support::real(|| {
         let _thp = Thp::set("always")?;
-        let redis = Redis::start(Place::Host, &[("disable-thp", "no")])?;
+        let redis = Redis::start(Runtime::Host, &[("disable-thp", "no")])?;
         let untax = Untax::new();
         let folder = fs::exists("/etc/tmpfiles.d").unwrap();
         untax.check(redis.pid().unwrap());
@@ -138,7 +138,7 @@ fn transparent_huge_pages_are_set_for_redis_and_drift_is_left_alone() {
 fn an_edited_plan_and_a_changed_host_are_refused_before_anything_is_touched() {
     support::real(|| {
         let _thp = Thp::set("always")?;
-        let redis = Redis::start(Place::Host, &[("disable-thp", "no")])?;
+        let redis = Redis::start(Runtime::Host, &[("disable-thp", "no")])?;
         let untax = Untax::new();
         untax.check(redis.pid().unwrap());
         let (id, mut made) = plan(&untax, "thp-mode", &[]);

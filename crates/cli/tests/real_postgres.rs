@@ -12,7 +12,7 @@ mod support;
 
 use serde_json::Value;
 use support::{Untax, database, page_tables, rules, settle, unmeasured};
-use untax_scenes::{HugePages, Pgbench, Place, Postgres, SceneError};
+use untax_scenes::{HugePages, Pgbench, Postgres, Runtime, SceneError};
 
 const CONNECTIONS: u32 = 64;
 
@@ -26,7 +26,7 @@ struct Size {
 /// Small pages under 64 connections are found with their page tables; huge pages are not.
 fn pages_off_and_on(size: &Size) -> Result<(), SceneError> {
     let buffers = ("shared_buffers", size.shared_buffers);
-    let mut postgres = Postgres::start(Place::Host, &[buffers, ("huge_pages", "off")])?;
+    let mut postgres = Postgres::start(Runtime::Host, &[buffers, ("huge_pages", "off")])?;
     postgres.pgbench_fill(size.scale, size.fillfactor)?;
     let needed: u64 =
         postgres.sql("SHOW shared_memory_size_in_huge_pages")?.trim().parse().unwrap();
@@ -98,7 +98,7 @@ fn a_pool_too_small_is_found_short_and_idle() {
         let pool = support::text("/proc/sys/vm/nr_hugepages").trim().parse::<u64>().unwrap();
         let buffers = format!("{}MB", 3 * pool);
         let settings = [("shared_buffers", buffers.as_str()), ("huge_pages", "try")];
-        let postgres = Postgres::start(Place::Host, &settings)?;
+        let postgres = Postgres::start(Runtime::Host, &settings)?;
         let check = Untax::new().check(postgres.pid().unwrap());
         let found = database(&check, postgres.pid().unwrap());
         assert_eq!(found["huge_pages"]["asked"], "try");
@@ -113,7 +113,7 @@ fn a_pool_too_small_is_found_short_and_idle() {
 #[test]
 fn a_check_leaves_no_error_in_the_log_of_the_server() {
     support::real(|| {
-        let postgres = Postgres::start(Place::Host, &[])?;
+        let postgres = Postgres::start(Runtime::Host, &[])?;
         let check = Untax::new().check(postgres.pid().unwrap());
         let asked = &database(&check, postgres.pid().unwrap())["settings"]["source"];
         assert_eq!(asked, "socket");
@@ -133,9 +133,9 @@ fn several_clusters_are_told_apart() {
         let small = [("shared_buffers", "128MB"), ("huge_pages", "off")];
         let large = [("shared_buffers", "256MB"), ("huge_pages", "off")];
         let clusters = [
-            Postgres::start(Place::Host, &small)?,
-            Postgres::start(Place::Host, &large)?,
-            Postgres::start(Place::Host, &large)?,
+            Postgres::start(Runtime::Host, &small)?,
+            Postgres::start(Runtime::Host, &large)?,
+            Postgres::start(Runtime::Host, &large)?,
         ];
         let untax = Untax::new();
         let check = untax.run(&["check", "--window", "1s", "--no-calibration", "--json"]).json();
@@ -156,7 +156,7 @@ fn several_clusters_are_told_apart() {
 fn a_container_is_named() {
     support::real(|| {
         let settings = [("shared_buffers", "128MB"), ("huge_pages", "off")];
-        let postgres = Postgres::start(Place::Runc, &settings)?;
+        let postgres = Postgres::start(Runtime::Runc, &settings)?;
         let (pid, id) = (postgres.pid().unwrap(), postgres.container_id().unwrap());
         let untax = Untax::new();
         let check = untax.check(pid);
@@ -182,8 +182,8 @@ fn one_that_exits_during_the_check_is_said_to_be_gone() {
     support::real(|| {
         for selected in [true, false] {
             let settings = [("shared_buffers", "128MB"), ("huge_pages", "off")];
-            let mut leaving = Postgres::start(Place::Host, &settings)?;
-            let staying = Postgres::start(Place::Host, &settings)?;
+            let mut leaving = Postgres::start(Runtime::Host, &settings)?;
+            let staying = Postgres::start(Runtime::Host, &settings)?;
             let pid = leaving.pid().unwrap();
             let which = if selected { vec!["--pid".to_owned(), pid.to_string()] } else { vec![] };
             let mut arguments = vec!["check", "--window", "12s", "--no-calibration", "--json"];
@@ -213,7 +213,7 @@ fn one_that_exits_during_the_check_is_said_to_be_gone() {
 fn without_privilege_nothing_unknown_is_zero() {
     support::real(|| {
         let settings = [("shared_buffers", "128MB"), ("huge_pages", "off")];
-        let postgres = Postgres::start(Place::Host, &settings)?;
+        let postgres = Postgres::start(Runtime::Host, &settings)?;
         postgres.pgbench_fill(1, 100)?;
         let _load = postgres.pgbench(&Pgbench { seconds: 600, ..Pgbench::default() })?;
         let pid = postgres.pid().unwrap();

@@ -12,7 +12,7 @@ mod support;
 
 use serde_json::Value;
 use support::{Untax, database, rules};
-use untax_scenes::{Place, Redis, RedisBenchmark, SceneError, Settings, Thp};
+use untax_scenes::{Redis, RedisBenchmark, Runtime, SceneError, Settings, Thp};
 
 #[test]
 fn transparent_huge_pages_are_found_where_redis_lets_them_in() {
@@ -39,7 +39,7 @@ fn transparent_huge_pages_are_found_where_redis_lets_them_in() {
 }
 
 fn check_loaded(settings: Settings) -> Result<Value, SceneError> {
-    let redis = Redis::start(Place::Host, settings)?;
+    let redis = Redis::start(Runtime::Host, settings)?;
     let load = |requests, writes| RedisBenchmark {
         clients: 8,
         requests,

@@ -18,7 +18,7 @@ use support::{Ran, Untax, plan, settings_of_host};
 use untax_core::Plan;
 use untax_core::plan::{Effect, Step, Target};
 use untax_remedies::sealed;
-use untax_scenes::{Place, Redis, SceneError, Thp};
+use untax_scenes::{Redis, Runtime, SceneError, Thp};
 
 /// A plan against `thp-mode`, from a real check.
 struct Made {
@@ -31,7 +31,7 @@ struct Made {
 impl Made {
     fn new() -> Result<Self, SceneError> {
         let thp = Thp::set("always")?;
-        let redis = Redis::start(Place::Host, &[("disable-thp", "no")])?;
+        let redis = Redis::start(Runtime::Host, &[("disable-thp", "no")])?;
         let untax = Untax::new();
         untax.check(redis.pid().unwrap());
         let (_, made) = plan(&untax, "thp-mode", &[]);

@@ -17,7 +17,7 @@ use support::numbers::part;
 use support::{Bystander, Untax, database, rules, unmeasured};
 use untax_lab::{Cause, Dose, Injection};
 use untax_scenes::{
-    Disk, Engine, Group, MariaDb, Pgbench, Place, Postgres, Redis, RedisBenchmark, SceneError,
+    Disk, Engine, Group, MariaDb, Pgbench, Postgres, Redis, RedisBenchmark, Runtime, SceneError,
     Setup,
 };
 
@@ -173,7 +173,7 @@ fn reads(untax: &Untax, check: &Value, id: &str) -> [u64; 2] {
 #[test]
 fn a_backup_reads_for_itself() {
     support::real(|| {
-        let postgres = Postgres::start(Place::Host, &[("autovacuum", "off")])?;
+        let postgres = Postgres::start(Runtime::Host, &[("autovacuum", "off")])?;
         postgres.pgbench_fill(20, 100)?;
         postgres.sql("CHECKPOINT")?;
         let file = postgres.sql("SELECT pg_relation_filepath('pgbench_accounts')")?;
@@ -226,7 +226,7 @@ fn what_redis_saves_in_the_background_is_no_tax() {
 #[test]
 fn neighbours_on_other_cpus_take_nothing() {
     support::real(|| {
-        let postgres = Postgres::start(Place::Host, &[("shared_buffers", "256MB")])?;
+        let postgres = Postgres::start(Runtime::Host, &[("shared_buffers", "256MB")])?;
         postgres.pgbench_fill(5, 100)?;
         let pid = postgres.pid().unwrap();
         let pin = |pid: u32, cpu: &str| {

@@ -18,7 +18,7 @@ use std::process::Command;
 use support::numbers::{part, sum};
 use support::{Bystander, Untax, database, rules};
 use untax_scenes::{
-    Group, Load, MariaDb, Pgbench, Place, Postgres, Redis, RedisBenchmark, SceneError, Settings,
+    Group, Load, MariaDb, Pgbench, Postgres, Redis, RedisBenchmark, Runtime, SceneError, Settings,
     Sysbench,
 };
 
@@ -73,7 +73,7 @@ const MINUTES: u32 = 180;
 #[test]
 fn every_second_of_postgres_is_accounted_for() {
     support::real(|| {
-        let postgres = Postgres::start(Place::Host, &[("shared_buffers", "256MB")])?;
+        let postgres = Postgres::start(Runtime::Host, &[("shared_buffers", "256MB")])?;
         postgres.pgbench_fill(10, 100)?;
         let reads = Pgbench { clients: 12, seconds: MINUTES, ..Pgbench::default() };
         let load = postgres.pgbench(&reads)?;
@@ -90,7 +90,7 @@ fn every_second_of_postgres_is_accounted_for() {
 #[test]
 fn clients_that_connect_while_a_check_begins_are_seen() {
     support::real(|| {
-        let postgres = Postgres::start(Place::Host, &[("shared_buffers", "256MB")])?;
+        let postgres = Postgres::start(Runtime::Host, &[("shared_buffers", "256MB")])?;
         postgres.pgbench_fill(10, 100)?;
         let pid = postgres.pid().unwrap();
         let reads = Pgbench { clients: 32, seconds: MINUTES, ..Pgbench::default() };
@@ -118,7 +118,7 @@ fn clients_that_connect_while_a_check_begins_are_seen() {
 fn processes_of_one_database_are_not_its_clients() {
     support::real(|| {
         let settings = [("logging_collector", "on"), ("log_statement", "all")];
-        let postgres = Postgres::start(Place::Host, &settings)?;
+        let postgres = Postgres::start(Runtime::Host, &settings)?;
         postgres.pgbench_fill(1, 100)?;
         let _load = postgres.pgbench(&Pgbench { seconds: MINUTES, ..Pgbench::default() })?;
         let untax = Untax::new();
@@ -137,7 +137,7 @@ fn processes_of_one_database_are_not_its_clients() {
 
 /// A MariaDB that eight clients ask.
 fn busy(settings: Settings) -> Result<(MariaDb, Load), SceneError> {
-    let mariadb = MariaDb::start(Place::Host, settings)?;
+    let mariadb = MariaDb::start(Runtime::Host, settings)?;
     mariadb.sysbench_fill(50_000)?;
     let load = mariadb.sysbench_run(&Sysbench { threads: 8, seconds: MINUTES, rows: 50_000 })?;
     Ok((mariadb, load))
@@ -175,7 +175,7 @@ fn workers_that_the_kernel_writes_with_for_mariadb_are_too() {
 fn threads_whose_clients_have_gone_wait_for_no_lock() {
     const CLIENTS: u32 = 16;
     support::real(|| {
-        let mariadb = MariaDb::start(Place::Host, &[])?;
+        let mariadb = MariaDb::start(Runtime::Host, &[])?;
         let pid = mariadb.pid().unwrap();
         // They come, ask for nothing dear and go again, and their threads stay for those to come.
         let visits = || -> Result<(), SceneError> {
@@ -225,7 +225,7 @@ fn workers_of_parallel_queries_are_no_connections() {
             ("parallel_setup_cost", "0"),
             ("parallel_tuple_cost", "0"),
         ];
-        let postgres = Postgres::start(Place::Host, &settings)?;
+        let postgres = Postgres::start(Runtime::Host, &settings)?;
         postgres.pgbench_fill(1, 100)?;
         let pid = postgres.pid().unwrap();
         let untax = Untax::new();
@@ -268,7 +268,7 @@ fn computed(main: u32) -> u64 {
 fn connections_take_what_the_server_computes_more_for_each_request() {
     support::real(|| {
         let settings = [("shared_buffers", "64MB")];
-        let postgres = Postgres::start(Place::Host, &settings)?;
+        let postgres = Postgres::start(Runtime::Host, &settings)?;
         postgres.pgbench_fill(1, 100)?;
         let pid = postgres.pid().unwrap();
         let seconds = 6;
@@ -305,7 +305,7 @@ fn connections_take_what_the_server_computes_more_for_each_request() {
 #[test]
 fn every_second_of_redis_is_accounted_for() {
     support::real(|| {
-        let redis = Redis::start(Place::Host, &[])?;
+        let redis = Redis::start(Runtime::Host, &[])?;
         let load = RedisBenchmark {
             clients: 8,
             requests: 1_000_000_000,

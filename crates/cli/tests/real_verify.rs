@@ -20,8 +20,8 @@ use untax_core::Bytes;
 use untax_core::plan::Target;
 use untax_remedies::sealed;
 use untax_scenes::{
-    DirtyLimits, Disk, Group, HugePages, Limit, MariaDb, PgBouncer, Pgbench, Place, Postgres,
-    Redis, SceneError, Setup,
+    DirtyLimits, Disk, Group, HugePages, Limit, MariaDb, PgBouncer, Pgbench, Postgres, Redis,
+    Runtime, SceneError, Setup,
 };
 
 /// The factor that was measured, and what is concluded from it.
@@ -50,7 +50,7 @@ fn huge_pages_are_verified_where_they_are_applied_and_everything_comes_back() {
     support::real(|| {
         // Nothing of another program's is to change under this one.
         let _pool = HugePages::reserve(0)?;
-        let mut postgres = Postgres::start(Place::Host, &[("shared_buffers", "1GB")])?;
+        let mut postgres = Postgres::start(Runtime::Host, &[("shared_buffers", "1GB")])?;
         postgres.sql("CREATE EXTENSION pg_prewarm")?;
         postgres.pgbench_fill(55, 100)?;
         let configuration = format!("{}/postgresql.conf", postgres.data_directory());
@@ -179,7 +179,7 @@ fn backends(postgres: &Postgres) -> Result<usize, SceneError> {
 #[ignore = "long: verifications of six pairs with 300 clients"]
 fn three_hundred_connections_come_down_to_a_pool_of_a_real_pgbouncer() {
     support::real(|| {
-        let postgres = Postgres::start(Place::Host, &[("shared_buffers", "256MB")])?;
+        let postgres = Postgres::start(Runtime::Host, &[("shared_buffers", "256MB")])?;
         postgres.pgbench_fill(10, 100)?;
         let pid = postgres.pid().unwrap();
         let untax = Untax::new();
@@ -321,7 +321,7 @@ fn what_somebody_changes_meanwhile_is_left_alone_and_nothing_is_applied_again() 
 #[test]
 fn pgbench_by_name_makes_its_own_data_and_drops_them() {
     support::real(|| {
-        let postgres = Postgres::start(Place::Host, &[("shared_buffers", "64MB")])?;
+        let postgres = Postgres::start(Runtime::Host, &[("shared_buffers", "64MB")])?;
         let untax = Untax::new();
         let databases = || postgres.sql("SELECT datname FROM pg_database ORDER BY 1");
         let before = databases()?;
@@ -335,7 +335,7 @@ fn pgbench_by_name_makes_its_own_data_and_drops_them() {
 #[ignore = "long: sysbench fills a MariaDB, and a verification"]
 fn sysbench_by_name_makes_its_own_data_and_drops_them() {
     support::real(|| {
-        let mariadb = MariaDb::start(Place::Host, &[])?;
+        let mariadb = MariaDb::start(Runtime::Host, &[])?;
         let untax = Untax::new();
         let before = mariadb.sql("SHOW DATABASES")?;
         verified_by_name(&untax, mariadb.pid().unwrap(), "sysbench", "transactions per second");
@@ -347,7 +347,7 @@ fn sysbench_by_name_makes_its_own_data_and_drops_them() {
 #[test]
 fn redis_benchmark_by_name_writes_nothing() {
     support::real(|| {
-        let redis = Redis::start(Place::Host, &[])?;
+        let redis = Redis::start(Runtime::Host, &[])?;
         let untax = Untax::new();
         verified_by_name(&untax, redis.pid().unwrap(), "redis-benchmark", "requests per second");
         assert_eq!(redis.command(["dbsize"])?.trim(), "0");

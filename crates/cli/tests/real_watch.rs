@@ -19,7 +19,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 use support::tty::{Ended, HUNG, Tty, end_of, on_terminal};
 use support::{Bystander, Untax, unmeasured};
-use untax_scenes::{Load, Pgbench, Place, Postgres, SceneError};
+use untax_scenes::{Load, Pgbench, Postgres, Runtime, SceneError};
 
 /// Whatever pool of huge pages this machine has, something is found.
 const BUFFERS: [(&str, &str); 2] = [("shared_buffers", "256MB"), ("huge_pages", "off")];
@@ -84,7 +84,7 @@ fn databases_that_come_end_and_come_again_are_shown() {
         let options = ["watch", "--window", "1s", "--no-calibration"];
         let mut tty = Tty::start(&untax, &options, 100, 40);
         tty.until("first window", |screen| screen.contains("own cost"));
-        let mut postgres = Postgres::start(Place::Host, &BUFFERS)?;
+        let mut postgres = Postgres::start(Runtime::Host, &BUFFERS)?;
         let first = postgres.pid().unwrap();
         tty.shows(&format!("pid {first}"));
         postgres.stop();
@@ -210,7 +210,7 @@ impl Drop for Stream {
 
 /// A server under load, so many times pgbench's smallest.
 fn loaded(scale: u32) -> Result<(Postgres, Load), SceneError> {
-    let postgres = Postgres::start(Place::Host, &BUFFERS)?;
+    let postgres = Postgres::start(Runtime::Host, &BUFFERS)?;
     postgres.pgbench_fill(scale, 100)?;
     let load = postgres.pgbench(&LOAD)?;
     Ok((postgres, load))
@@ -357,7 +357,7 @@ fn traces_switches(pid: Pid) -> bool {
 #[test]
 fn without_privilege_the_stream_says_why() {
     support::real(|| {
-        let postgres = Postgres::start(Place::Host, &BUFFERS)?;
+        let postgres = Postgres::start(Runtime::Host, &BUFFERS)?;
         let pid = postgres.pid().unwrap();
         let text = pid.to_string();
         let untax = Untax::as_nobody();

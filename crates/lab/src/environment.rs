@@ -1,7 +1,7 @@
 //! The server, the load, the disk and the network that a cause needs.
 
 use crate::dose::Dose;
-use untax_scenes::{Engine, Kind, Place, Settings, Work};
+use untax_scenes::{Engine, Kind, Runtime, Settings, Work};
 
 /// The server and the load that a cause wants.
 #[derive(Debug, Clone, Copy)]
@@ -31,10 +31,10 @@ pub struct Environment {
     /// What the memory limit of the control group that it shares with neighbours leaves to all of them
     /// beside what the server itself holds, with the cause and without; none without such a group.
     pub pod_left_bytes: Option<u64>,
-    /// Where it runs, and where instead while the cause is on.
-    pub place: Place,
-    /// See there.
-    pub cause_place: Option<Place>,
+    /// The runtime of the server without the cause.
+    pub runtime: Runtime,
+    /// Its runtime while the cause is on, where that is another one.
+    pub cause_runtime: Option<Runtime>,
     /// Huge pages of 2 MiB, reserved before the server starts.
     pub huge_pages: u64,
     /// How long the load runs before a check, and before a trial after a restart.
@@ -66,8 +66,8 @@ impl Environment {
             network: false,
             link_bits_per_s: None,
             pod_left_bytes: None,
-            place: Place::Host,
-            cause_place: None,
+            runtime: Runtime::Host,
+            cause_runtime: None,
             settling_s: 2,
             huge_pages: if engine == Engine::Redis { 0 } else { POOL_PAGES },
         }

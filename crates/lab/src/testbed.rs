@@ -42,7 +42,7 @@ impl Testbed {
         let link = network.as_ref().zip(environment.link_bits_per_s);
         let link = link.map(|(network, bits_per_s)| network.slow_link(bits_per_s)).transpose()?;
         let setup = Setup {
-            place: environment.place,
+            runtime: environment.runtime,
             settings: environment.settings,
             group: Some(&group),
             disk: disk.as_ref().map(Disk::path),
@@ -80,16 +80,16 @@ impl Testbed {
         })
     }
 
-    /// Restarts the server with the settings and in the place that it has while the cause is on, or
+    /// Restarts the server with the settings and in the runtime that it has while the cause is on, or
     /// off. Gives whether there was a need to.
     pub(crate) fn restart(&mut self, on: bool) -> Result<bool, SceneError> {
         let environment = &self.environment;
-        if environment.cause_settings.is_none() && environment.cause_place.is_none() {
+        if environment.cause_settings.is_none() && environment.cause_runtime.is_none() {
             return Ok(false);
         }
         let settings = environment.cause_settings.filter(|_| on).unwrap_or(environment.settings);
-        let place = environment.cause_place.filter(|_| on).unwrap_or(environment.place);
-        self.server.restart(place, settings)?;
+        let runtime = environment.cause_runtime.filter(|_| on).unwrap_or(environment.runtime);
+        self.server.restart(runtime, settings)?;
         if self.engine == Engine::Redis {
             self.server.fill(self.environment.fill_mebibytes)?;
         }

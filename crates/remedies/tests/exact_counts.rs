@@ -17,7 +17,7 @@ use untax_core::{Check, Reading, Snapshot};
 use untax_engines::{Asker, Selection};
 use untax_host::Host;
 use untax_remedies::Wish;
-use untax_scenes::{HugePages, MariaDb, Place, Postgres, SceneError, Turn};
+use untax_scenes::{HugePages, MariaDb, Postgres, Runtime, SceneError, Turn};
 
 /// Configurations when no number is given.
 const FEW: u64 = 3;
@@ -77,7 +77,7 @@ fn borrowed(settings: &Settings) -> Vec<(&'static str, &str)> {
 
 fn postgres(times: u64, rng: &mut fastrand::Rng) -> Outcome<()> {
     let _turn = Turn::wait()?;
-    let mut server = Postgres::start(Place::Host, &[])?;
+    let mut server = Postgres::start(Runtime::Host, &[])?;
     let mut wrong = 0;
     for time in 1..=times {
         let settings: Settings = vec![
@@ -111,7 +111,7 @@ fn postgres(times: u64, rng: &mut fastrand::Rng) -> Outcome<()> {
 /// below 1 GiB.)
 fn mariadb(times: u64, rng: &mut fastrand::Rng) -> Outcome<()> {
     let _turn = Turn::wait()?;
-    let mut server = MariaDb::start(Place::Host, &[])?;
+    let mut server = MariaDb::start(Runtime::Host, &[])?;
     let mut wrong = 0;
     for time in 1..=times {
         let mut settings: Settings = vec![

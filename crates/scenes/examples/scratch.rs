@@ -5,7 +5,7 @@
 //! ```
 
 use std::process::{Command, ExitCode};
-use untax_scenes::{Pgbench, Place, Postgres, SceneError};
+use untax_scenes::{Pgbench, Postgres, Runtime, SceneError};
 
 fn main() -> ExitCode {
     let command: Vec<String> = std::env::args().skip(1).collect();
@@ -23,7 +23,7 @@ fn main() -> ExitCode {
 }
 
 fn while_loaded(program: &str, arguments: &[String]) -> Result<ExitCode, SceneError> {
-    let postgres = Postgres::start(Place::Host, &[("shared_buffers", "1GB")])?;
+    let postgres = Postgres::start(Runtime::Host, &[("shared_buffers", "1GB")])?;
     postgres.pgbench_fill(20, 30)?;
     let _load = postgres.pgbench(&Pgbench { clients: 24, seconds: 600, ..Pgbench::default() })?;
     let pid = postgres.pid().unwrap_or_default().to_string();

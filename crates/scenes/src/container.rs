@@ -6,7 +6,7 @@
 use crate::account::Account;
 use crate::program::words;
 use crate::scratch::Scratch;
-use crate::setup::Place;
+use crate::setup::Runtime;
 use crate::shell::Shell;
 use crate::{SceneError, error::at, program};
 use serde_json::{Value, json};
@@ -35,20 +35,19 @@ done
 pub(crate) struct Container {
     _guard: Shell,
     id: String,
-    /// The words of the runtime.
-    runtime: Vec<String>,
+    runtime_command: Vec<String>,
     bundle: PathBuf,
 }
 
 impl Container {
     /// Writes the bundle; nothing runs yet.
     pub(crate) fn new(
-        place: Place,
+        runtime: Runtime,
         scratch: &Scratch,
         account: &Account,
         words: &[String],
     ) -> Result<Self, SceneError> {
-        let runtime = runtime(place, scratch)?;
+        let command = runtime_command(runtime, scratch)?;
         let (id, bundle) = (scratch.name().to_owned(), scratch.private("bundle"));
         let root = bundle.join("root");
         // What is mounted there gets the mode of this one: any user may put files there.
@@ -57,14 +56,14 @@ impl Container {
         let anybody = Permissions::from_mode(0o1777);
         std::fs::set_permissions(&temporary, anybody).map_err(at(&temporary))?;
         let mut config = configuration(scratch, account, words);
-        if place != Place::Clone {
+        if runtime != Runtime::Clone {
             mount_own_machine_id(&bundle, &mut config)?;
         }
         let file = bundle.join("config.json");
         std::fs::write(&file, config.to_string()).map_err(at(&file))?;
         let guard =
-            Shell::guard("echo", DELETE, &[std::slice::from_ref(&id), &runtime[..]].concat())?;
-        Ok(Self { _guard: guard, id, runtime, bundle })
+            Shell::guard("echo", DELETE, &[std::slice::from_ref(&id), &command[..]].concat())?;
+        Ok(Self { _guard: guard, id, runtime_command: command, bundle })
     }
 
     pub(crate) fn id(&self) -> &str {
@@ -74,15 +73,15 @@ impl Container {
     /// The command that runs the container.
     pub(crate) fn command(&self) -> Vec<String> {
         let bundle = self.bundle.to_string_lossy();
-        [&self.runtime, &words(["run", "--bundle", &bundle, &self.id])[..]].concat()
+        [&self.runtime_command, &words(["run", "--bundle", &bundle, &self.id])[..]].concat()
     }
 
     /// Its first process, as this machine numbers it; of a sandbox the sandbox itself. Not from the
     /// runtime's pid file, which is written some time after the process starts.
     pub(crate) fn pid(&self) -> Result<u32, SceneError> {
-        let program = format!("{} state", program::name(&self.runtime));
+        let program = format!("{} state", program::name(&self.runtime_command));
         let (first, options) = self
-            .runtime
+            .runtime_command
             .split_first()
             .ok_or_else(|| SceneError::Host { why: "a container without a runtime".to_owned() })?;
         let output = match Command::new(first).args(options).args(["state", &self.id]).output() {
@@ -97,17 +96,17 @@ impl Container {
     }
 }
 
-/// The words of the runtime for a place. A sandbox has the machine's network, so that the server's
+/// The command of a runtime. A sandbox has the machine's network, so that the server's
 /// loopback port is ours too, and no control groups: it would want those of version 2.
-fn runtime(place: Place, scratch: &Scratch) -> Result<Vec<String>, SceneError> {
+fn runtime_command(runtime: Runtime, scratch: &Scratch) -> Result<Vec<String>, SceneError> {
     let find =
         |name: &str| program::find(name, name).map(|path| path.to_string_lossy().into_owned());
-    match place {
-        Place::Gvisor => {
+    match runtime {
+        Runtime::Gvisor => {
             let state = format!("--root={}", scratch.private("runsc").display());
             Ok(words([&find("runsc")?, &state, "--network=host", "--ignore-cgroups"]))
         }
-        Place::Host | Place::Runc | Place::Clone => Ok(vec![find("runc")?]),
+        Runtime::Host | Runtime::Runc | Runtime::Clone => Ok(vec![find("runc")?]),
     }
 }
 

@@ -7,13 +7,13 @@
 //! are enabled in the root of control groups of version 2, which limit no process.
 //!
 //! ```no_run
-//! use untax_scenes::{HugePages, Pgbench, Place, Postgres, Turn};
+//! use untax_scenes::{HugePages, Pgbench, Runtime, Postgres, Turn};
 //!
 //! # fn main() -> Result<(), untax_scenes::SceneError> {
 //! let _turn = Turn::wait()?;
 //! let _pool = HugePages::reserve(600)?;
 //! let settings = [("shared_buffers", "1GB"), ("huge_pages", "on")];
-//! let postgres = Postgres::start(Place::Host, &settings)?;
+//! let postgres = Postgres::start(Runtime::Host, &settings)?;
 //! postgres.pgbench_fill(10, 100)?;
 //! let load = postgres.pgbench(&Pgbench { clients: 16, seconds: 10, ..Pgbench::default() })?;
 //! let transactions_per_s = load.finish()?;
@@ -55,6 +55,6 @@ pub use postgres::Postgres;
 pub use program::find as find_program;
 pub use redis::{PIPELINED, Redis};
 pub use setting::{DirtyLimits, HugePages, Override, Setting, Thp, Turn};
-pub use setup::{Place, Settings, Setup};
+pub use setup::{Runtime, Settings, Setup};
 pub use start::start;
 pub use work::{Database, Engine, Kind, Work};

@@ -5,7 +5,7 @@ use crate::load::{Load, Sysbench, sysbench_tps};
 use crate::program::words;
 use crate::scratch::free_port;
 use crate::server::{Kind, Server, lines};
-use crate::setup::{Place, Settings, Setup};
+use crate::setup::{Runtime, Settings, Setup};
 use crate::work::{self, Database, Work};
 use crate::{SceneError, program};
 
@@ -41,8 +41,8 @@ pub struct MariaDb {
 
 impl MariaDb {
     /// Makes the system tables and starts the server.
-    pub fn start(place: Place, settings: Settings) -> Result<Self, SceneError> {
-        Self::start_as(&Setup { place, settings, ..Setup::default() })
+    pub fn start(runtime: Runtime, settings: Settings) -> Result<Self, SceneError> {
+        Self::start_as(&Setup { runtime, settings, ..Setup::default() })
     }
 
     /// The same, set up in every way there is.
@@ -194,8 +194,8 @@ impl Database for MariaDb {
         Self::pid(self)
     }
 
-    fn restart(&mut self, place: Place, settings: Settings) -> Result<(), SceneError> {
-        self.server.place = place;
+    fn restart(&mut self, runtime: Runtime, settings: Settings) -> Result<(), SceneError> {
+        self.server.runtime = runtime;
         Self::restart(self, settings)?;
         self.sql("SELECT sum(length(pad)) FROM sbtest.sbtest1").map(drop)
     }

@@ -4,7 +4,7 @@ use crate::load::{Load, Pgbench, pgbench_tps};
 use crate::program::words;
 use crate::scratch::free_port;
 use crate::server::{Kind, Server, lines};
-use crate::setup::{Place, Settings, Setup};
+use crate::setup::{Runtime, Settings, Setup};
 use crate::work::{self, Database, Work};
 use crate::{SceneError, program};
 use std::path::PathBuf;
@@ -44,8 +44,8 @@ pub struct Postgres {
 
 impl Postgres {
     /// Makes a cluster and starts it.
-    pub fn start(place: Place, settings: Settings) -> Result<Self, SceneError> {
-        Self::start_as(&Setup { place, settings, ..Setup::default() })
+    pub fn start(runtime: Runtime, settings: Settings) -> Result<Self, SceneError> {
+        Self::start_as(&Setup { runtime, settings, ..Setup::default() })
     }
 
     /// The same, set up in every way there is.
@@ -177,8 +177,8 @@ impl Database for Postgres {
         Self::pid(self)
     }
 
-    fn restart(&mut self, place: Place, settings: Settings) -> Result<(), SceneError> {
-        self.server.place = place;
+    fn restart(&mut self, runtime: Runtime, settings: Settings) -> Result<(), SceneError> {
+        self.server.runtime = runtime;
         Self::restart(self, settings)?;
         self.sql("SELECT pg_prewarm('pgbench_accounts'), pg_prewarm('pgbench_accounts_pkey')")?;
         Ok(())

@@ -4,7 +4,7 @@ use crate::load::{Load, RedisBenchmark, redis_rps};
 use crate::program::words;
 use crate::scratch::free_port;
 use crate::server::{Kind, Server, lines};
-use crate::setup::{Place, Settings, Setup};
+use crate::setup::{Runtime, Settings, Setup};
 use crate::work::{self, Database, Work};
 use crate::{SceneError, program};
 
@@ -27,8 +27,8 @@ pub struct Redis {
 
 impl Redis {
     /// Starts a server. The clients made here know a `requirepass` among the settings.
-    pub fn start(place: Place, settings: Settings) -> Result<Self, SceneError> {
-        Self::start_as(&Setup { place, settings, ..Setup::default() })
+    pub fn start(runtime: Runtime, settings: Settings) -> Result<Self, SceneError> {
+        Self::start_as(&Setup { runtime, settings, ..Setup::default() })
     }
 
     /// The same, set up in every way there is.
@@ -156,8 +156,8 @@ impl Database for Redis {
         Self::pid(self)
     }
 
-    fn restart(&mut self, place: Place, settings: Settings) -> Result<(), SceneError> {
-        self.server.place = place;
+    fn restart(&mut self, runtime: Runtime, settings: Settings) -> Result<(), SceneError> {
+        self.server.runtime = runtime;
         Self::restart(self, settings)
     }
 

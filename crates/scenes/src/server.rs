@@ -6,7 +6,7 @@ use crate::group::Group;
 use crate::network::Network;
 use crate::program;
 use crate::scratch::Scratch;
-use crate::setup::{Place, Settings, Setup};
+use crate::setup::{Runtime, Settings, Setup};
 use crate::shell::{Shell, TICK};
 use crate::{SceneError, error::at};
 use std::path::PathBuf;
@@ -29,7 +29,7 @@ pub(crate) struct Server {
     process: Option<Process>,
     pub(crate) scratch: Scratch,
     pub(crate) account: Account,
-    pub(crate) place: Place,
+    pub(crate) runtime: Runtime,
     kind: &'static Kind,
     /// The words before its command that enter its group and network, and those before a client's.
     enter_command: Vec<String>,
@@ -49,8 +49,8 @@ struct Process {
 impl Server {
     /// Prepares the directories; nothing runs yet.
     pub(crate) fn new(setup: &Setup, kind: &'static Kind) -> Result<Self, SceneError> {
-        let place = setup.place;
-        if place != Place::Host && !account::is_root() {
+        let runtime = setup.runtime;
+        if runtime != Runtime::Host && !account::is_root() {
             return Err(SceneError::NeedsRoot { what: "a server in a container" });
         }
         let account = Account::for_server(kind.user)?;
@@ -68,7 +68,7 @@ impl Server {
             process: None,
             scratch,
             account,
-            place,
+            runtime,
             kind,
             enter_command,
             clients_enter_command,
@@ -85,7 +85,7 @@ impl Server {
 
     /// Whether clients reach it over TCP only: a socket that a sandbox makes exists in the sandbox alone.
     pub(crate) fn is_tcp_only(&self) -> bool {
-        self.has_network() || self.place == Place::Gvisor
+        self.has_network() || self.runtime == Runtime::Gvisor
     }
 
     /// Whether it and its clients have a network of their own, which no other process uses.
@@ -107,9 +107,9 @@ impl Server {
     pub(crate) fn start(&mut self, words: &[String], ready: &[String]) -> Result<(), SceneError> {
         self.process = None;
         let log = self.scratch.log(words);
-        let container = match self.place {
-            Place::Host => None,
-            place => Some(Container::new(place, &self.scratch, &self.account, words)?),
+        let container = match self.runtime {
+            Runtime::Host => None,
+            runtime => Some(Container::new(runtime, &self.scratch, &self.account, words)?),
         };
         let whole = match &container {
             None => {

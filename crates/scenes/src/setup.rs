@@ -4,9 +4,9 @@ use crate::group::Group;
 use crate::network::Network;
 use std::path::Path;
 
-/// Where a scratch server runs.
+/// What runs a scratch server: the host itself or a container runtime.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum Runtime {
     /// As an ordinary process.
     Host,
     /// In a container of runc that sees this machine's programs and the server's own directory.
@@ -23,8 +23,8 @@ pub type Settings<'a> = &'a [(&'a str, &'a str)];
 /// How a scratch server is set up: by default as an ordinary process whose data may be lost.
 #[derive(Clone, Copy)]
 pub struct Setup<'a> {
-    /// Whether it runs in a container.
-    pub place: Place,
+    /// What runs it.
+    pub runtime: Runtime,
     /// Its settings, in its own words; later ones win.
     pub settings: Settings<'a>,
     /// The control group that it runs in; a container makes one for itself.
@@ -41,7 +41,7 @@ pub struct Setup<'a> {
 impl Default for Setup<'_> {
     fn default() -> Self {
         Self {
-            place: Place::Host,
+            runtime: Runtime::Host,
             settings: &[],
             group: None,
             disk: None,

@@ -2,7 +2,7 @@
 
 use crate::SceneError;
 use crate::load::Load;
-use crate::setup::{Place, Settings};
+use crate::setup::{Runtime, Settings};
 
 /// A kind of server that scenes can start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -92,7 +92,7 @@ pub trait Database {
 
     /// Stops it in good order, starts it there with other settings and reads its data into its memory.
     /// Data that were only in memory are lost.
-    fn restart(&mut self, place: Place, settings: Settings) -> Result<(), SceneError>;
+    fn restart(&mut self, runtime: Runtime, settings: Settings) -> Result<(), SceneError>;
 
     /// Makes about so many MiB of rows.
     fn fill(&self, mebibytes: u64) -> Result<(), SceneError>;

@@ -15,8 +15,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use untax_scenes::{
-    HugePages, MariaDb, Pgbench, Place, Postgres, Redis, RedisBenchmark, SceneError, Sysbench, Thp,
-    Turn,
+    HugePages, MariaDb, Pgbench, Postgres, Redis, RedisBenchmark, Runtime, SceneError, Sysbench,
+    Thp, Turn,
 };
 
 const POOL: &str = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages";
@@ -59,7 +59,7 @@ fn eventually(what: &str, condition: impl Fn() -> bool) {
 #[test]
 fn postgres_serves_a_load_restarts_with_other_settings_and_leaves_nothing() {
     let settings = [("shared_buffers", "64MB"), ("huge_pages", "off")];
-    let Some(mut postgres) = installed(Postgres::start(Place::Host, &settings)) else { return };
+    let Some(mut postgres) = installed(Postgres::start(Runtime::Host, &settings)) else { return };
     postgres.pgbench_fill(1, 100).unwrap();
     for reconnect in [false, true] {
         let load = Pgbench { clients: 4, seconds: 1, reconnect, ..Pgbench::default() };
@@ -79,7 +79,7 @@ fn postgres_serves_a_load_restarts_with_other_settings_and_leaves_nothing() {
 #[test]
 fn mariadb_serves_a_load_restarts_with_other_settings_and_leaves_nothing() {
     let settings = [("innodb_buffer_pool_size", "64M")];
-    let Some(mut mariadb) = installed(MariaDb::start(Place::Host, &settings)) else { return };
+    let Some(mut mariadb) = installed(MariaDb::start(Runtime::Host, &settings)) else { return };
     mariadb.sysbench_fill(1000).unwrap();
     let load = Sysbench { threads: 4, seconds: 1, rows: 1000 };
     assert!(mariadb.sysbench_run(&load).unwrap().finish().unwrap() > 0.0);
@@ -95,7 +95,7 @@ fn mariadb_serves_a_load_restarts_with_other_settings_and_leaves_nothing() {
 #[test]
 fn redis_serves_a_load_with_a_password_and_leaves_nothing() {
     let settings = [("requirepass", "scratch-password")];
-    let Some(redis) = installed(Redis::start(Place::Host, &settings)) else { return };
+    let Some(redis) = installed(Redis::start(Runtime::Host, &settings)) else { return };
     for writes in [true, false] {
         let load =
             RedisBenchmark { clients: 4, requests: 20_000, keys: 1000, value_bytes: 100, writes };
@@ -110,7 +110,7 @@ fn redis_serves_a_load_with_a_password_and_leaves_nothing() {
 
 #[test]
 fn a_container_is_a_container_and_leaves_nothing() {
-    let Some(mut redis) = installed(Redis::start(Place::Runc, &[])) else { return };
+    let Some(mut redis) = installed(Redis::start(Runtime::Runc, &[])) else { return };
     let (id, first) = (redis.container_id().unwrap().to_owned(), redis.pid().unwrap());
     let cgroup = fs::read_to_string(format!("/proc/{first}/cgroup")).unwrap();
     assert!(cgroup.contains(&id), "{cgroup}");
@@ -126,7 +126,7 @@ fn a_container_is_a_container_and_leaves_nothing() {
 
 #[test]
 fn a_sandbox_is_a_sandbox_and_leaves_nothing() {
-    let Some(redis) = installed(Redis::start(Place::Gvisor, &[])) else { return };
+    let Some(redis) = installed(Redis::start(Runtime::Gvisor, &[])) else { return };
     let pid = redis.pid().unwrap();
     let data = redis.data_directory();
     // The sandbox has no process of the server's own.
@@ -144,7 +144,7 @@ fn cgroup_exists(id: &str) -> bool {
 
 #[test]
 fn a_server_that_cannot_start_says_why() {
-    let refused = Postgres::start(Place::Host, &[("shared_buffers", "plenty")]);
+    let refused = Postgres::start(Runtime::Host, &[("shared_buffers", "plenty")]);
     if let Some(SceneError::Missing { .. }) = refused.as_ref().err() {
         installed(refused);
         return;
@@ -158,8 +158,8 @@ fn a_server_that_cannot_start_says_why() {
 #[test]
 fn victim() {
     let place = match std::env::var("UNTAX_LAB_PLACE").as_deref() {
-        Ok("host") => Place::Host,
-        Ok(_) => Place::Runc,
+        Ok("host") => Runtime::Host,
+        Ok(_) => Runtime::Runc,
         Err(_) => return,
     };
     let postgres = Postgres::start(place, &[("shared_buffers", "16MB")]).unwrap();
@@ -183,7 +183,7 @@ fn host_settings() -> [String; 2] {
 
 #[test]
 fn nothing_outlives_a_killed_starter() {
-    if installed(Postgres::start(Place::Runc, &[])).is_none() {
+    if installed(Postgres::start(Runtime::Runc, &[])).is_none() {
         return;
     }
     let _turn = Turn::wait().unwrap();

@@ -13,7 +13,7 @@ use anyhow::Context;
 use clap::Args;
 use std::time::Duration;
 use untax_core::{Interval, stats};
-use untax_scenes::{HugePages, Pgbench, Place, Postgres, Turn};
+use untax_scenes::{HugePages, Pgbench, Postgres, Runtime, Turn};
 use untax_trials::{Arm, Cell, Design, Rig, Slot};
 
 /// What to measure.
@@ -56,7 +56,7 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
     let paired = Paired::open(&options.output, "prediction", &design)?;
     let untax = Untax::find()?;
     let buffers = format!("{}MB", options.buffers_mib);
-    let postgres = Postgres::start(Place::Host, &settings(&buffers, 0))?;
+    let postgres = Postgres::start(Runtime::Host, &settings(&buffers, 0))?;
     postgres.pgbench_fill(options.scale, 100)?;
     let mut server = Server { postgres, pool: None, buffers, untax, options };
     write_table(&paired.run(&mut server)?, options)

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use untax_core::{Interval, stats};
-use untax_scenes::{Place, Postgres, Turn};
+use untax_scenes::{Postgres, Runtime, Turn};
 
 /// What to measure.
 #[derive(Debug, Args)]
@@ -70,7 +70,7 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
 fn live(options: &Options, untax: &Untax) -> anyhow::Result<String> {
     let buffers = format!("{}MB", options.buffers_mib);
     let settings = [("shared_buffers", buffers.as_str()), ("huge_pages", "off")];
-    let postgres = Postgres::start(Place::Host, &settings)?;
+    let postgres = Postgres::start(Runtime::Host, &settings)?;
     // 15 MB for each scale: fills the buffers.
     postgres.pgbench_fill(options.buffers_mib / 16, 100)?;
     let mut crowd = Crowd(vec![sessions(&postgres, options.backends)?]);

@@ -20,7 +20,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 use untax_core::power::FACTOR;
 use untax_core::verdict::{Trial, Verification, Word, judge};
-use untax_scenes::{Place, Postgres, Turn};
+use untax_scenes::{Postgres, Runtime, Turn};
 
 /// What to measure.
 #[derive(Debug, Args)]
@@ -59,7 +59,7 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
     let _turn = Turn::wait()?;
     let untax = Untax::find()?;
     let mut all = Runs { command: command(), machine: machine(), made: Vec::new() };
-    let postgres = Postgres::start(Place::Host, &[("shared_buffers", "256MB")])?;
+    let postgres = Postgres::start(Runtime::Host, &[("shared_buffers", "256MB")])?;
     postgres.pgbench_fill(10, 100)?;
     let plan = plan(&postgres, &untax)?;
     for _ in 0..options.runs {

@@ -3,7 +3,7 @@
 use crate::cause::{Cause, Guards, Need};
 use crate::environment::Environment;
 use untax_scenes::Engine;
-use untax_scenes::Place;
+use untax_scenes::Runtime;
 
 pub(super) const CAUSE: Cause = Cause {
     id: "duplicate-machine-id",
@@ -14,8 +14,8 @@ pub(super) const CAUSE: Cause = Cause {
     needs: &[Need::Root, Need::Tool("runc", "runc")],
     takes: Some("an identity"),
     environment: |engine, _| Environment {
-        place: Place::Runc,
-        cause_place: Some(Place::Clone),
+        runtime: Runtime::Runc,
+        cause_runtime: Some(Runtime::Clone),
         ..Environment::healthy(engine)
     },
     inject: |_| Ok(Guards::none()),

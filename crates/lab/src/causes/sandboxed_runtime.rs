@@ -2,7 +2,7 @@
 
 use crate::cause::{Cause, Guards, Need};
 use crate::environment::Environment;
-use untax_scenes::Place;
+use untax_scenes::Runtime;
 use untax_scenes::{Engine, Kind, Work};
 
 /// Only Redis is filled and looked after over TCP here: a Unix socket that is made in a sandbox cannot
@@ -26,8 +26,8 @@ pub(super) const CAUSE: Cause = Cause {
     takes: None,
     environment: |engine, dose| Environment {
         work: Some(Work { kind: dose.of(Kind::Reads, Kind::Sorts), clients: 8 }),
-        place: Place::Runc,
-        cause_place: Some(Place::Gvisor),
+        runtime: Runtime::Runc,
+        cause_runtime: Some(Runtime::Gvisor),
         ..Environment::healthy(engine)
     },
     inject: |_| Ok(Guards::none()),
