@@ -50,7 +50,7 @@ pub enum ExecutorError {
     NotWhole {
         /// The receipt.
         receipt: String,
-        /// What is not as before, step by step.
+        /// The steps that could not be undone, with the reason.
         left: String,
     },
 }
@@ -106,7 +106,7 @@ impl Undone {
         self.drifted.is_empty() && self.failed.is_empty()
     }
 
-    /// What is not as before, step by step; empty when everything is.
+    /// The steps that could not be undone, with the reason; empty when all were.
     pub fn left(&self) -> String {
         let drifted = self.drifted.iter().map(Drift::to_string);
         let failed = self.failed.iter().map(|(step, why)| format!("{step}: {why}"));

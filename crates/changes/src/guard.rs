@@ -3,8 +3,8 @@
 //! It holds one end of a socket whose other end the process that changes the host alone holds. Its
 //! duty comes first, then a byte whenever the host begins to differ from what it was, or is as it
 //! was again. Whatever ends that process (its own wish, an error, a panic, a signal it cannot catch)
-//! closes the socket. Then the guard acts on the last byte. What it puts back is in the receipts,
-//! so that the next start, or `untax undo --stale`, can put back what not even the guard survived.
+//! closes the socket. Then the guard acts on the last byte. The prior values are in the receipts, so
+//! if the guard is killed too, the next start or `untax undo --stale` puts them back.
 
 use crate::executor;
 use crate::lock::Lock;
@@ -78,7 +78,7 @@ impl Program {
     }
 }
 
-/// What is to be so afterwards, in whatever way the guarded process ends.
+/// The state to restore, however the guarded process ends.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Duty {
     /// `/`, or the directory in place of it.
@@ -111,6 +111,7 @@ pub enum GuardError {
 pub struct Guard {
     link: UnixStream,
     process: Child,
+    goes_on: bool,
 }
 
 impl Guard {
@@ -122,7 +123,7 @@ impl Guard {
             // The folder is for people who look at processes.
             let mut command = program.part(PART);
             command.arg(&duty.receipts).stdin(OwnedFd::from(its)).stdout(lock);
-            let mut guard = Self { link, process: command.spawn()? };
+            let mut guard = Self { link, process: command.spawn()?, goes_on: false };
             // Or it would hold the other end, and never hear of its own end.
             drop(command);
             guard.tell(&serde_json::to_vec(duty)?)?;
@@ -163,13 +164,20 @@ impl Guard {
     pub fn done(&mut self) {
         let _ = self.tell(&[DONE]);
     }
+
+    /// Leaves it at work: it puts the host back in the background, after this process ended as well.
+    pub fn leave(mut self) {
+        self.goes_on = true;
+    }
 }
 
 impl Drop for Guard {
     fn drop(&mut self) {
         let _ = self.link.shutdown(Shutdown::Both);
-        // It says itself what it could not do.
-        let _ = self.process.wait();
+        if !self.goes_on {
+            // It says itself what it could not do.
+            let _ = self.process.wait();
+        }
     }
 }
 
@@ -270,7 +278,7 @@ fn undo(tree: &Tree, mut receipt: Receipt) -> Result<(), String> {
     if receipt.holdings().is_empty() {
         return executor::undo_wholly(tree, &mut receipt).map_err(|error| with_causes(&error));
     }
-    restore::undo(tree, receipt).map(|_| ()).map_err(|error| with_causes(&error))
+    restore::undo(tree, receipt, restore::PATIENCE).map(|_| ()).map_err(|error| with_causes(&error))
 }
 
 fn clean(duty: &Duty) -> Result<(), String> {

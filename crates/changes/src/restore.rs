@@ -8,9 +8,9 @@ use std::io;
 use std::time::{Duration, Instant};
 use untax_core::plan::Target;
 
-/// How long it is tried to put all back. A process that is dying gives its pages back within a second,
-/// and a server is given a minute to end in good order.
-const PATIENCE: Duration = Duration::from_secs(90);
+/// How long to try to put everything back. A dying process gives its pages back within a second, and a
+/// server gets a minute to shut down.
+pub const PATIENCE: Duration = Duration::from_secs(90);
 /// Between two attempts.
 const PAUSE: Duration = Duration::from_millis(10);
 
@@ -28,9 +28,14 @@ pub enum RestoreError {
     Receipt(#[from] ReceiptError),
 }
 
-/// Puts all back that a receipt holds, and removes it; the files that were put back.
-pub fn undo(tree: &Tree, receipt: Receipt) -> Result<Vec<String>, RestoreError> {
-    let left = put_back(tree, &receipt, PATIENCE);
+/// Puts back everything that a receipt holds, then removes the receipt; the files that were put back.
+/// Tries again until `patience` ends, and keeps the receipt when something is left.
+pub fn undo(
+    tree: &Tree,
+    receipt: Receipt,
+    patience: Duration,
+) -> Result<Vec<String>, RestoreError> {
+    let left = put_back(tree, &receipt, patience);
     if !left.is_empty() {
         return Err(RestoreError::Left { left: left.join(", ") });
     }

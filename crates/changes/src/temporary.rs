@@ -14,6 +14,10 @@ use std::time::Duration;
 use untax_core::plan::Target;
 use untax_core::receipt::{Header, Record, Status};
 
+/// How long a drop tries to put everything back before it leaves that to the guard. Values come back
+/// at once, and so do the pages of a server that has ended.
+const PATIENCE_OF_DROP: Duration = Duration::from_secs(1);
+
 /// Why changes that do not stay were not made, or not put back.
 #[derive(Debug, thiserror::Error)]
 pub enum TemporaryError {
@@ -42,13 +46,14 @@ pub fn folder(state: &Path) -> PathBuf {
     state.join("temporary")
 }
 
-/// Targets that are changed, and put back when this is dropped or its process ends.
+/// Targets that are changed, and put back when this is dropped or its process ends. Pages that a
+/// server still has when this is dropped are given back by the guard once the server ends.
 #[derive(Debug)]
 pub struct Temporary {
     tree: Tree,
     receipt: Receipt,
-    guard: Guard,
-    is_released: bool,
+    /// `None` once everything is back.
+    guard: Option<Guard>,
 }
 
 impl Temporary {
@@ -72,7 +77,7 @@ impl Temporary {
             clean: None,
         };
         match Guard::start(program, &duty, lock) {
-            Ok(guard) => Ok(Self { tree: tree.clone(), receipt, guard, is_released: false }),
+            Ok(guard) => Ok(Self { tree: tree.clone(), receipt, guard: Some(guard) }),
             Err(error) => {
                 receipt.remove()?;
                 Err(error.into())
@@ -95,15 +100,17 @@ impl Temporary {
         let file = || target::file(target).unwrap_or_default();
         let (prior, surplus) =
             read().map_err(|source| TemporaryError::Read { file: file(), source })?;
-        self.guard.changing()?;
+        if let Some(guard) = &mut self.guard {
+            guard.changing()?;
+        }
         let target = target.clone();
         self.receipt.add(Record::Holding { target, prior, surplus, boot: restore::boot_id() })?;
         Ok(())
     }
 
     /// The guard's process.
-    pub fn guard_pid(&self) -> u32 {
-        self.guard.pid()
+    pub fn guard_pid(&self) -> Option<u32> {
+        self.guard.as_ref().map(Guard::pid)
     }
 
     /// Puts all back for now, to be changed again. What does not come back in this time is tried
@@ -112,18 +119,12 @@ impl Temporary {
         restore::put_back(&self.tree, &self.receipt, patience);
     }
 
-    /// Puts all back.
+    /// Puts everything back, and waits for pages that are still in use.
     pub fn release(mut self) -> Result<(), TemporaryError> {
-        self.end()
-    }
-
-    fn end(&mut self) -> Result<(), TemporaryError> {
-        if std::mem::replace(&mut self.is_released, true) {
-            return Ok(());
-        }
-        let restored = restore::undo(&self.tree, self.receipt.clone());
+        let Some(mut guard) = self.guard.take() else { return Ok(()) };
+        let restored = restore::undo(&self.tree, self.receipt.clone(), restore::PATIENCE);
         // Where that failed, the guard would fail as well. The receipt stays for the next start.
-        self.guard.done();
+        guard.done();
         restored?;
         Ok(())
     }
@@ -131,23 +132,26 @@ impl Temporary {
 
 impl Drop for Temporary {
     fn drop(&mut self) {
-        if let Err(error) = self.end() {
-            eprintln!("untax: {error}");
+        let Some(mut guard) = self.guard.take() else { return };
+        match restore::undo(&self.tree, self.receipt.clone(), PATIENCE_OF_DROP) {
+            Ok(_) => guard.done(),
+            Err(_) => guard.leave(),
         }
     }
 }
 
-/// Puts back what an earlier bench and its guard left, both killed: the files that were put back; none
-/// is the rule.
-pub fn recover(_lock: &Lock, state: &Path, tree: &Tree) -> Result<Vec<String>, TemporaryError> {
-    let (receipts, damaged) = Receipt::all(&folder(state));
+/// Puts back the changes of an earlier bench or lab that was killed together with its guard, by the
+/// receipts in a folder: the files that were put back, usually none. Take the lock under which such
+/// changes are made first.
+pub fn recover(receipts: &Path, tree: &Tree) -> Result<Vec<String>, TemporaryError> {
+    let (receipts, damaged) = Receipt::all(receipts);
     if let Some(error) = damaged.into_iter().next() {
         return Err(error.into());
     }
     let mut files = Vec::new();
     for receipt in receipts {
         let is_left = receipt.status() != Status::Reverted;
-        let restored = restore::undo(tree, receipt)?;
+        let restored = restore::undo(tree, receipt, restore::PATIENCE)?;
         files.extend(restored.into_iter().filter(|_| is_left));
     }
     Ok(files)

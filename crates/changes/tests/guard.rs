@@ -29,6 +29,7 @@ fn main() -> ExitCode {
     }
     prior_values_are_on_disk_before_anything_changes();
     releasing_and_dropping_both_restore();
+    pages_in_use_are_given_back_once_their_server_ends();
     what_is_put_back_may_be_changed_again();
     a_killed_guard_is_replaced_by_the_bench();
     a_killed_bench_is_restored_by_the_guard();
@@ -139,6 +140,24 @@ fn releasing_and_dropping_both_restore() {
     assert!(receipts(&state).is_empty());
 }
 
+fn pages_in_use_are_given_back_once_their_server_ends() {
+    let (root, tree, state) = machine();
+    let lock = Lock::to_bench(&state).unwrap();
+    let changes = begin(&tree, &state, &lock);
+    change(&tree);
+    let surplus = root.path().join(POOL).join("surplus_hugepages");
+    fs::write(&surplus, "3").unwrap();
+    drop(changes);
+    assert_eq!(receipts(&state).len(), 1, "the guard still has to give pages back");
+    fs::write(&surplus, "0").unwrap();
+    let ended = Instant::now();
+    while !receipts(&state).is_empty() {
+        assert!(ended.elapsed() < Duration::from_secs(60), "the guard does not act");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert_restored(&tree);
+}
+
 fn what_is_put_back_may_be_changed_again() {
     let (_root, tree, state) = machine();
     let lock = Lock::to_bench(&state).unwrap();
@@ -156,7 +175,7 @@ fn a_killed_guard_is_replaced_by_the_bench() {
     let lock = Lock::to_bench(&state).unwrap();
     let mut changes = begin(&tree, &state, &lock);
     change(&tree);
-    signal(changes.guard_pid(), "-KILL");
+    signal(changes.guard_pid().unwrap(), "-KILL");
     // Without a guard nothing more is changed; the signal takes a moment.
     let since = Instant::now();
     let mut more = (0..).map(|n| Target::Value { file: format!("/proc/sys/vm/{n}") });
@@ -191,19 +210,19 @@ fn a_killed_bench_is_restored_by_the_guard() {
 fn the_next_bench_restores_what_both_left_behind() {
     let (_root, tree, state) = machine();
     leave_behind(&tree, &state, None);
-    let lock = Lock::to_bench(&state).unwrap();
-    let restored = recover(&lock, &state, &tree).unwrap();
+    let _lock = Lock::to_bench(&state).unwrap();
+    let restored = recover(&folder(&state), &tree).unwrap();
     assert_eq!(restored, [format!("/{POOL}/nr_hugepages"), WORD.to_owned()]);
     assert_restored(&tree);
-    assert!(recover(&lock, &state, &tree).unwrap().is_empty());
+    assert!(recover(&folder(&state), &tree).unwrap().is_empty());
     assert!(receipts(&state).is_empty());
 }
 
 fn values_of_another_boot_do_not_count() {
     let (_root, tree, state) = machine();
     leave_behind(&tree, &state, Some("another-boot"));
-    let lock = Lock::to_bench(&state).unwrap();
-    assert!(recover(&lock, &state, &tree).unwrap().is_empty());
+    let _lock = Lock::to_bench(&state).unwrap();
+    assert!(recover(&folder(&state), &tree).unwrap().is_empty());
     assert_eq!(tree.word(WORD).unwrap(), "always");
     assert!(receipts(&state).is_empty());
 }
@@ -224,7 +243,7 @@ fn polite_signals_do_not_end_the_guard() {
     let changes = begin(&tree, &state, &lock);
     change(&tree);
     for name in ["-TERM", "-INT", "-HUP"] {
-        signal(changes.guard_pid(), name);
+        signal(changes.guard_pid().unwrap(), name);
     }
     drop(lock);
     assert!(Lock::to_bench(&state).is_err(), "the guard holds the lock");

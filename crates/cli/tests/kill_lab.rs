@@ -174,6 +174,8 @@ fn things() -> Vec<String> {
     }
     things.extend(named(&std::env::temp_dir()));
     things.extend(named(Path::new("/run/netns")));
+    let receipts = fs::read_dir("/run/untax").into_iter().flatten().flatten();
+    things.extend(receipts.map(|receipt| receipt.path().display().to_string()));
     let devices = fs::read_dir("/sys/class/block").into_iter().flatten().flatten();
     let backing = devices.map(|device| device.path().join("loop/backing_file"));
     let backing = backing.filter_map(|file| fs::read_to_string(file).ok());

@@ -14,7 +14,7 @@ use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 use std::os::fd::OwnedFd;
 use std::path::Path;
-use untax_changes::{Pool, Program, Temporary, Tree, target};
+use untax_changes::{Pool, Program, Temporary, Tree, recover, target};
 use untax_core::Bytes;
 use untax_core::plan::Target;
 
@@ -33,7 +33,8 @@ pub struct Turn {
 }
 
 impl Turn {
-    /// Waits for the lock, however long another process holds it.
+    /// Waits for the lock, however long another process holds it. Then it puts back the settings of an
+    /// owner that was killed together with its guard.
     pub fn wait() -> Result<Self, SceneError> {
         // It locks the directory of the settings itself, which needs no privilege and no file. Children
         // inherit it: when this process is killed, the guards and shells that put settings back hold the
@@ -43,7 +44,9 @@ impl Turn {
         let failed = |errno: Errno| at(SETTINGS)(errno.into());
         let directory = rustix::fs::open(SETTINGS, flags, Mode::empty()).map_err(failed)?;
         rustix::fs::flock(&directory, FlockOperation::LockExclusive).map_err(failed)?;
-        Ok(Self { locked: directory })
+        let turn = Self { locked: directory };
+        recover(Path::new(PRIOR_VALUES), &Tree::live())?;
+        Ok(turn)
     }
 }
 

@@ -18,7 +18,7 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use untax_core::Plan;
 use untax_core::plan::{Effect, Step, Target};
@@ -28,6 +28,8 @@ use untax_scenes::{SceneError, Turn};
 
 /// Longer than any run here takes: ends one that hangs, measures nothing.
 const HUNG_S: &str = "900";
+/// Longer than a guard waits for a server that shuts down.
+const SHUTDOWN: Duration = Duration::from_secs(120);
 
 /// Is the guard of what a test changes, where this very program is started as one: see
 /// `untax_changes::guard::main`.
@@ -44,7 +46,12 @@ pub fn real(test: impl FnOnce() -> Result<(), LabError>) {
     } else {
         Err(SceneError::NeedsRoot { what: "a test on real servers" })
     };
-    match turn.map_err(LabError::from).and_then(|_turn| test()) {
+    let tested = turn.map_err(LabError::from).and_then(|_turn| {
+        test()?;
+        assert_settings_are_back();
+        Ok(())
+    });
+    match tested {
         Ok(()) => {}
         Err(LabError::Scene(
             error @ (SceneError::Missing { .. } | SceneError::NeedsRoot { .. }),
@@ -54,6 +61,21 @@ pub fn real(test: impl FnOnce() -> Result<(), LabError>) {
             writeln!(stderr, "\nSKIPPED: {error}\n").unwrap();
         }
         Err(error) => panic!("{error}: {error:?}"),
+    }
+}
+
+/// Fails when a scene's settings are not put back once its servers have ended. A pool that is dropped
+/// before its server is given back by its guard.
+fn assert_settings_are_back() {
+    let ended = Instant::now();
+    loop {
+        let receipts = fs::read_dir("/run/untax").into_iter().flatten().flatten();
+        let left: Vec<_> = receipts.map(|receipt| receipt.file_name()).collect();
+        if left.is_empty() {
+            return;
+        }
+        assert!(ended.elapsed() < SHUTDOWN, "settings were not put back: {left:?}");
+        std::thread::sleep(Duration::from_millis(50));
     }
 }
 

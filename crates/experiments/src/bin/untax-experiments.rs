@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
-use untax_changes::{Lock, Program, Tree, recover};
+use untax_changes::{Lock, Program, Tree, recover, temporary};
 use untax_experiments::pages::{self, PagesBench, Request};
 use untax_experiments::{Bench, Machine, Nobody, own_cgroup, run_hidden};
 use untax_host::Host;
@@ -30,7 +30,7 @@ fn run() -> Result<PagesBench, Box<dyn std::error::Error>> {
     let state = std::env::args_os().nth(1).map(PathBuf::from).ok_or("which state directory?")?;
     let request: Request = serde_json::from_reader(std::io::stdin())?;
     let lock = Lock::to_bench(&state)?;
-    for file in recover(&lock, &state, &Tree::live())? {
+    for file in recover(&temporary::folder(&state), &Tree::live())? {
         eprintln!("restored {file}");
     }
     let facts = untax_host::facts::read_all(&Host::live());

@@ -14,7 +14,7 @@ use crate::experiment::{
 use crate::machine::{Machine, own_cgroup};
 use crate::progress::{Observer, Progress};
 use clap::{ArgMatches, CommandFactory, FromArgMatches};
-use untax_changes::{Lock, Program, Tree, recover};
+use untax_changes::{Lock, Program, Tree, recover, temporary};
 use untax_host::Host;
 use untax_report::html::part::Part;
 use untax_report::terminal::Style;
@@ -39,7 +39,8 @@ pub const EXPERIMENT: Experiment = Experiment {
 fn run(matches: &ArgMatches, context: &mut Context) -> RunResult {
     let arguments = Arguments::from_arg_matches(matches).map_err(ExperimentError::failed)?;
     let lock = Lock::to_bench(context.state).map_err(ExperimentError::failed)?;
-    for file in recover(&lock, context.state, &Tree::live()).map_err(ExperimentError::failed)? {
+    let left = recover(&temporary::folder(context.state), &Tree::live());
+    for file in left.map_err(ExperimentError::failed)? {
         let note = format!("restored {file}: an earlier bench was killed together with its guard");
         context.listener.note(&note);
     }
