@@ -4,12 +4,12 @@ mod args;
 mod child_commands;
 mod commands;
 mod duration;
+mod job_control;
 mod outcome;
 mod page_costs;
 mod progress;
 mod screen;
 mod state;
-mod suspend;
 mod watching;
 
 use args::{Args, Command, Lab};

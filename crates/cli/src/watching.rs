@@ -2,11 +2,11 @@
 
 use crate::Usage;
 use crate::duration::window;
+use crate::job_control::Suspend;
 use crate::page_costs::StatePageCosts;
 use crate::progress::Bar;
 use crate::screen::say_all;
 use crate::state::State;
-use crate::suspend::Suspend;
 use anyhow::Context;
 use clap::Args;
 use std::time::Duration;

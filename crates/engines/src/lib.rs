@@ -45,7 +45,7 @@ pub use postgres::title::{is_fed_by_peers, serves_client};
 pub mod parsers {
     //! Parsers of configuration files and process titles.
     pub use crate::mongodb::conf as mongodb_conf;
-    pub use crate::mysql::options as mysql_options;
+    pub use crate::mysql::conf as mysql_conf;
     pub use crate::postgres::conf as postgres_conf;
     pub use crate::postgres::title as postgres_title;
     pub use crate::redis::conf as redis_conf;

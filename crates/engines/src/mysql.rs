@@ -1,8 +1,8 @@
 //! MySQL, MariaDB and Percona Server: one process with a thread for each connection.
 
+pub mod conf;
 mod files;
 mod large_pages;
-pub mod options;
 mod product;
 mod socket;
 

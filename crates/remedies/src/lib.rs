@@ -8,11 +8,11 @@ mod case;
 mod lint;
 mod planner;
 mod preconditions;
+pub mod rate;
 mod remedies;
 mod remedy;
 mod sizing;
 mod systemd;
-pub mod workload;
 pub mod workloads;
 
 pub use case::Wish;

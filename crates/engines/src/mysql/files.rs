@@ -1,7 +1,7 @@
 //! What the option files and the command line of MySQL and MariaDB tell when the server does not
 //! answer. Settings that `SET PERSIST` wrote to `mysqld-auto.cnf` are not read.
 
-use super::options::{self, Line};
+use super::conf::{self, Line};
 use super::product::product;
 use crate::database_view::DatabaseView;
 use crate::included_files::{Files, Statement, Syntax};
@@ -48,7 +48,7 @@ pub(super) fn number(text: &str) -> Option<&str> {
 pub(super) fn settings(view: &DatabaseView) -> Values {
     let version = version(view).into_value();
     let mariadb = product(view) == "MariaDB";
-    let reads = |group: &str| options::is_read(group, mariadb, version.as_deref());
+    let reads = |group: &str| conf::is_read(group, mariadb, version.as_deref());
     let mut files = Files::new(view, OptionFiles(reads));
     let arguments = view.arguments();
     let given = |name: &str| {
@@ -78,8 +78,8 @@ pub(super) fn settings(view: &DatabaseView) -> Values {
 
 fn from_arguments(arguments: &[String]) -> Map {
     let long = arguments.iter().skip(1).filter_map(|a| a.strip_prefix("--"));
-    long.filter_map(options::assignment)
-        .filter(|(name, _)| options::KEPT.contains(&name.as_str()))
+    long.filter_map(conf::assignment)
+        .filter(|(name, _)| conf::KEPT.contains(&name.as_str()))
         .collect()
 }
 
@@ -90,7 +90,7 @@ impl<R: Fn(&str) -> bool> Syntax for OptionFiles<R> {
     const EXTENSION: &'static str = "cnf";
 
     fn keep(line: &str) -> Option<String> {
-        options::keep(line)
+        conf::keep(line)
     }
 
     fn statements(&self, _path: &str, text: &str) -> Vec<Statement> {
@@ -104,7 +104,7 @@ impl<R: Fn(&str) -> bool> Syntax for OptionFiles<R> {
             Line::IncludeDirectory(path) => Some(Statement::IncludeDirectory(path)),
             Line::Option(name, value) => ours.then_some(Statement::Setting(name, value)),
         };
-        text.lines().filter_map(options::parse).filter_map(statement).collect()
+        text.lines().filter_map(conf::parse).filter_map(statement).collect()
     }
 }
 

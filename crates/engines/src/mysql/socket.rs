@@ -1,6 +1,6 @@
 //! What a MySQL or MariaDB server tells over its socket.
 
-use super::{files, options};
+use super::{conf, files};
 use crate::answer::{Answer, converse};
 use crate::endpoint::{Endpoint, Hints};
 use mysql_async::prelude::Queryable;
@@ -56,7 +56,7 @@ async fn talk(path: &str, user: &str) -> Result<Answer, Error> {
         .wait_timeout(Some(WAIT_TIMEOUT_S))
         .stmt_cache_size(Some(0));
     let mut server = Conn::new(options).await?;
-    let mut values = show(&mut server, "VARIABLES", options::KEPT).await?;
+    let mut values = show(&mut server, "VARIABLES", conf::KEPT).await?;
     let status =
         show(&mut server, "STATUS", &[&COUNTS[..], &[COUNTER, CONNECTED]].concat()).await?;
     server.disconnect().await?;

@@ -1,12 +1,12 @@
 //! Workloads that `untax verify` knows by name: one file each, for the benchmark that comes with an
 //! engine. Pure: they say shell commands, and run none.
 
+mod commands;
 mod pgbench;
 mod redis_benchmark;
 mod sysbench;
-mod workload;
 
-pub use workload::{Commands, Load, Workload};
+pub use commands::{Commands, Load, Workload};
 
 /// All workloads.
 pub static WORKLOADS: &[Workload] =

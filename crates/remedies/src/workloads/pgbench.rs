@@ -1,6 +1,6 @@
 //! `pgbench`: single rows by primary key.
 
-use super::workload::{Commands, Load, SCRATCH, Workload, as_user, quoted, setting};
+use super::commands::{Commands, Load, SCRATCH, Workload, as_user, quoted, setting};
 use untax_core::{Bytes, Database};
 
 pub const WORKLOAD: Workload = Workload {

@@ -1,6 +1,6 @@
 //! `redis-benchmark`: reads of keys, which need not be there.
 
-use super::workload::{Commands, Load, Workload, quoted, setting};
+use super::commands::{Commands, Load, Workload, quoted, setting};
 use untax_core::Database;
 
 pub const WORKLOAD: Workload = Workload {

@@ -1,6 +1,6 @@
 //! `sysbench`: single rows by primary key.
 
-use super::workload::{Commands, Load, SCRATCH, Workload, quoted, setting};
+use super::commands::{Commands, Load, SCRATCH, Workload, quoted, setting};
 use untax_core::{Bytes, Database};
 
 pub const WORKLOAD: Workload = Workload {

@@ -2,12 +2,12 @@
 
 mod check;
 mod disks;
-mod lab;
+mod lab_matrix;
 pub mod part;
 mod verification;
 
 pub use check::check;
-pub use lab::lab;
+pub use lab_matrix::lab;
 pub use verification::verification;
 
 use maud::html;
@@ -34,7 +34,7 @@ pub fn report(runs: Vec<Run>) -> String {
         Run::Check(result) => check::part(&result),
         Run::Verification(result) => verification::part(&result),
         Run::Bench(part) => part,
-        Run::Lab(result) => lab::part(&result),
+        Run::Lab(result) => lab_matrix::part(&result),
     });
     let parts: Vec<Part> = parts.collect();
     if let [one] = &parts[..] {

@@ -12,7 +12,7 @@ use untax_changes::executor::Standing;
 use untax_changes::{Guard, Receipt, Tree, executor};
 use untax_core::plan::{Effect, Plan, Step};
 use untax_core::receipt::Status;
-use untax_remedies::workload::Rate;
+use untax_remedies::rate::Rate;
 use untax_trials::{Interrupted, Rig, Slot};
 
 /// The arms in the design of every verification.

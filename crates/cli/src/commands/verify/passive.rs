@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use untax_core::plan::Step;
 use untax_core::{Database, Plan};
-use untax_remedies::workload::Rate;
+use untax_remedies::rate::Rate;
 
 /// How often it is looked whether to stop.
 const STEP: Duration = Duration::from_millis(100);

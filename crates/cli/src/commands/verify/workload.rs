@@ -8,7 +8,7 @@ use anyhow::{Context, bail};
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 use untax_core::{Bytes, Database, Plan};
-use untax_remedies::workload::{self, Rate};
+use untax_remedies::rate::{Rate, rate};
 use untax_remedies::workloads::{Commands, Load, Workload};
 
 /// Data of a workload that makes its own: more than caches hold, made within seconds.
@@ -57,7 +57,7 @@ impl Measured {
         };
         let began = Instant::now();
         let output = shell(command)?;
-        workload::rate(&output, began.elapsed().as_secs_f64())
+        rate(&output, began.elapsed().as_secs_f64())
             .context("the workload achieved nothing that could be compared")
     }
 

@@ -1,8 +1,8 @@
 //! Checks, one after the other.
 
+use crate::job_control::Suspend;
 use crate::page_costs::StatePageCosts;
 use crate::state::State;
-use crate::suspend::Suspend;
 use anyhow::Context;
 use untax_core::Check;
 use untax_pipeline::{Event, Options, Step, stream};
