@@ -3,6 +3,7 @@
 use crate::database::{Container, DatabaseMemory, HugePageUse, Model, Pod, Settings};
 use crate::finding::{EVERY_RULE, Finding, Tax, Unmeasured};
 use crate::host::HostFacts;
+use crate::network::ClientNetwork;
 use crate::pressure::Pressure;
 use crate::{Bytes, Calibration, Database, Io, Reading, Seconds, Snapshot};
 use jiff::Timestamp;
@@ -42,6 +43,10 @@ pub struct Check {
 
 fn not_read() -> Reading<Pressure> {
     Reading::Absent("the version that made this run did not read it".to_owned())
+}
+
+fn network_not_read() -> ClientNetwork {
+    ClientNetwork::unknown("the version that made this run did not read it")
 }
 
 fn not_sampled() -> Reading<Seconds> {
@@ -100,6 +105,9 @@ pub struct Checked {
     /// of older versions.
     #[serde(default = "not_read")]
     pub pressure: Reading<Pressure>,
+    /// What lies between it and its clients; absent in runs of older versions.
+    #[serde(default = "network_not_read")]
+    pub network: ClientNetwork,
     /// The sum of the findings' taxes; `None` when none is measured.
     pub tax: Option<Tax>,
     /// What the rules found, the dearest first.
@@ -152,6 +160,7 @@ impl Checked {
             settings: database.settings.clone(),
             time: TimeShares::unknown(why),
             pressure: Reading::absent(why),
+            network: ClientNetwork::unknown(why),
             tax: None,
             findings: Vec::new(),
             unmeasured: Vec::new(),

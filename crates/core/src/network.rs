@@ -1,6 +1,6 @@
 //! The network of a host and of a database, as far as it is the platform's.
 
-use crate::Reading;
+use crate::{Interval, Reading};
 use serde::{Deserialize, Serialize};
 
 /// The virtual links of the host's own network namespace that databases' packets may pass.
@@ -62,6 +62,80 @@ pub struct DatabaseNetwork {
     pub way: Reading<Way>,
     /// Its connection table.
     pub conntrack: Reading<Conntrack>,
+    /// Its clients' TCP connections, at that moment; none in it where all clients use Unix sockets.
+    #[serde(default = "Reading::not_captured")]
+    pub clients: Reading<Vec<ClientConnection>>,
+}
+
+/// One TCP connection of a client, as the server's kernel sees it (`tcp_info`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClientConnection {
+    /// The kernel's number of the socket since boot, which is never used again.
+    pub cookie: u64,
+    /// Whether the client is in the same network namespace: by a loopback address, or by the server's own.
+    pub is_local: bool,
+    /// The smoothed round-trip time, µs; none until a segment was answered. A client answers a segment by
+    /// its next request, or after up to 40 ms: its think time may be in it.
+    pub rtt_us: Option<u32>,
+    /// The shortest round trip of the last minutes, µs (`tcp_min_rtt_wlen`, 300 s); before kernel 4.9 unknown.
+    pub min_rtt_us: Option<u32>,
+    /// Segments sent again so far.
+    pub retransmits: u32,
+    /// The largest segment that may be sent, bytes of data.
+    pub segment_bytes: u32,
+    /// What was received so far; before kernel 4.6 unknown, as is the next.
+    pub received: Option<Segments>,
+    /// What was sent so far.
+    pub sent: Option<Segments>,
+}
+
+/// Data that a connection carried one way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Segments {
+    /// Segments with data; the kernel's count is 32 bits wide.
+    pub count: u32,
+    /// The data.
+    pub bytes: u64,
+}
+
+/// What lies between a database and its clients over TCP in a window. A Unix socket has no round trip: it
+/// is not in this.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ClientNetwork {
+    /// TCP connections of clients when the window closed.
+    pub client_connections: Reading<u32>,
+    /// The median of their smoothed round-trip times, of those that asked something in the window if any
+    /// did.
+    pub client_rtt_us_p50: Reading<f64>,
+    /// Of 100 of them, 99 have no longer one.
+    pub client_rtt_us_p99: Reading<f64>,
+    /// Segments sent again to them in the window.
+    pub client_retransmits: Reading<u64>,
+    /// How often a message went to the database and one came back, for one request: modelled, by the segments
+    /// that carried them.
+    pub round_trips_per_request: Reading<Interval>,
+    /// The round trips of one request: modelled. Low by the shortest round trips, high by smoothed ones.
+    pub network_per_request_us: Reading<Interval>,
+    /// For how long a thread waits for its client, for each request.
+    pub idle_per_request_us: Reading<f64>,
+    /// What is left of that without the network: the client's own time.
+    pub client_per_request_us: Reading<Interval>,
+}
+
+impl ClientNetwork {
+    /// A network of which nothing is known, for this reason.
+    pub fn unknown(why: &str) -> Self {
+        Self {
+            client_connections: Reading::absent(why),
+            client_rtt_us_p50: Reading::absent(why),
+            client_rtt_us_p99: Reading::absent(why),
+            client_retransmits: Reading::absent(why),
+            round_trips_per_request: Reading::absent(why),
+            network_per_request_us: Reading::absent(why),
+            idle_per_request_us: Reading::absent(why),
+            client_per_request_us: Reading::absent(why),
+        }
+    }
 }
 
 /// The link that packets leave a namespace by.

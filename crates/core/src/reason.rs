@@ -81,6 +81,10 @@ reasons! {
         "Take a longer `--window`, or check again.",
         ["does not stand for the whole", "threads were overlooked", "there was no room for",
          "tracing saw nothing of it"];
+    CLIENTS_LEFT: "clients-came-and-went",
+        "Clients connected or left during the window, so that not all of their round trips are known.",
+        "Check it under a load of lasting connections.",
+        ["clients connected or left during the window"];
     FEW_SAMPLES: "too-few-samples",
         "Too few samples were taken to tell a share.",
         "Take a longer `--window`, or check it under load.",
@@ -167,7 +171,7 @@ reasons! {
         "The cause is there; nothing counts the time that it takes from the database.",
         "Compare the same load with and without the cause: `untax verify`.",
         ["takes no time", "not their time", "for nobody; compare", "only the same load outside",
-         "the client waits for what is dropped", "it takes memory, and no time"];
+         "the client waits for what is dropped", "it is a price in latency", "it takes memory, and no time"];
     FILESYSTEM: "filesystem-silent",
         "The filesystem did not answer in time.",
         "See whether it hangs: `stat` the path of the text.",

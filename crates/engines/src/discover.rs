@@ -12,7 +12,7 @@ use untax_core::Reading::{self, Absent, Present};
 use untax_core::Seconds;
 use untax_core::database::{Cgroup, Container, Counters, Database, DatabaseMemory, Pod};
 use untax_core::host::HostFacts;
-use untax_core::network::DatabaseNetwork;
+use untax_core::network::{ClientConnection, DatabaseNetwork};
 use untax_core::placement::Placement;
 use untax_core::snapshot::{ProcessTime, Sandbox};
 use untax_host::process::{self, Stat};
@@ -66,12 +66,16 @@ pub fn discover(
 ) -> Reading<Discovered> {
     recognition::processes(host).and_then(|table| {
         let databases = choose(host, facts, &table, selection).map(|found| {
-            let ask = |found: Found| (asker.start(host, found.engine, found.pid), found);
-            let questions: Vec<_> = found.into_iter().map(ask).collect();
+            let clients = |found: Found| (network::clients(host, found.pid), found);
+            let clients: Vec<_> = found.into_iter().map(clients).collect();
+            let ask = |(clients, found): (_, Found)| {
+                (asker.start(host, found.engine, found.pid), clients, found)
+            };
+            let questions: Vec<_> = clients.into_iter().map(ask).collect();
             // All are counted while they are asked: what one answers may take long.
-            let counted = questions.into_iter().filter_map(|(question, found)| {
+            let counted = questions.into_iter().filter_map(|(question, clients, found)| {
                 let view = view(host, facts, &table, &found)?;
-                Some((Counted::of(&view), view, found, question))
+                Some((Counted::of(&view, clients), view, found, question))
             });
             let counted: Vec<_> = counted.collect();
             let describe = |(counted, view, found, question)| read(counted, view, found, question);
@@ -209,11 +213,11 @@ struct Counted {
 }
 
 impl Counted {
-    fn of(view: &DatabaseView) -> Self {
+    fn of(view: &DatabaseView, clients: Reading<Vec<ClientConnection>>) -> Self {
         Self {
             mapped: mappings::sum_mapped(view),
             counters: counters::read(view),
-            network: network::read(view),
+            network: network::read(view, clients),
             placement: placement::read(view),
         }
     }

@@ -1,14 +1,18 @@
 //! The network namespace of a database, and the way out of it.
 
 use crate::database_view::DatabaseView;
+use crate::listeners::listening_ports;
 use untax_core::Reading::{self, Absent, Present};
-use untax_core::network::{DatabaseNetwork, Way};
-use untax_host::{Host, process};
+use untax_core::network::{ClientConnection, DatabaseNetwork, Way};
+use untax_host::{Host, process, sock_diag};
 
 /// `RTF_UP` of `linux/route.h`.
 const ROUTE_UP: u32 = 1;
 
-pub(crate) fn read(view: &DatabaseView) -> Reading<DatabaseNetwork> {
+pub(crate) fn read(
+    view: &DatabaseView,
+    clients: Reading<Vec<ClientConnection>>,
+) -> Reading<DatabaseNetwork> {
     let (host, pid) = (view.host, view.pid());
     let ours = host.link("/proc/self/ns/net");
     let own = ours
@@ -20,10 +24,19 @@ pub(crate) fn read(view: &DatabaseView) -> Reading<DatabaseNetwork> {
                 own_namespace,
                 way: Absent(shared()),
                 conntrack: Absent(shared()),
+                clients,
             };
         }
         let conntrack = process::conntrack(host, pid);
-        DatabaseNetwork { own_namespace, way: way(host, pid), conntrack }
+        DatabaseNetwork { own_namespace, way: way(host, pid), conntrack, clients }
+    })
+}
+
+/// The TCP connections of the clients of the server with this main process. To be read before the server
+/// is asked: over TCP, untax itself would be one of them.
+pub(crate) fn clients(host: &Host, pid: u32) -> Reading<Vec<ClientConnection>> {
+    host.observe(&format!("client_connections:{pid}"), || {
+        listening_ports(host, pid).and_then(|ports| sock_diag::connections(pid, &ports))
     })
 }
 

@@ -15,6 +15,7 @@ pub mod mountinfo;
 mod pressure;
 pub mod process;
 mod record;
+pub mod sock_diag;
 
 pub use capture::{Capture, CaptureError};
 pub use deadline::with_deadline;

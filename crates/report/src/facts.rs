@@ -7,6 +7,7 @@ use untax_core::host::{
     Cpu, Distribution, HostFacts, Kernel, Memory, NumaNode, Pool, Thp, Tlb, tlb_reach,
 };
 use untax_core::io::{Behind, Device};
+use untax_core::network::ClientNetwork;
 use untax_core::{Bytes, Calibration, Interval, Io, Reading, Seconds};
 
 /// A fact with its name, or why it is not known.
@@ -88,6 +89,8 @@ pub fn database(db: &Checked) -> Vec<Fact> {
         fact("Serves clients by", Reading::Present(model(db.model).to_owned())),
         fact("Processes", Reading::Present(count(db.processes.into()))),
         fact("Connections", map_text(&db.connections, |n| count((*n).into()))),
+        fact("Clients over TCP", clients(&db.network)),
+        fact("Between two requests", between_requests(&db.network)),
         fact("Shared memory", map_text(&memory.shared_bytes, |b| bytes(*b))),
         fact("On pages of", map_text(&memory.page_size_bytes, |b| bytes(*b))),
         fact("Page tables", map_text(&memory.page_table_bytes, |b| bytes(*b))),
@@ -105,6 +108,33 @@ pub fn database(db: &Checked) -> Vec<Fact> {
         facts.insert(1, fact("Pod", Reading::Present(format!("{} ({})", pod.uid, pod.qos))));
     }
     facts
+}
+
+/// Its clients' connections and their round trips.
+fn clients(network: &ClientNetwork) -> Reading<String> {
+    let rtt = |us: &Reading<f64>| value_or_why(us, |us| seconds(Seconds(us * 1e-6)));
+    map_text(&network.client_connections, |connections| {
+        let (p50, p99) = (rtt(&network.client_rtt_us_p50), rtt(&network.client_rtt_us_p99));
+        let again = value_or_why(&network.client_retransmits, |n| count(*n));
+        let all = count_of((*connections).into(), "connection");
+        format!("{all}, round trip {p50} (99 %: {p99}), {again} segments sent again")
+    })
+}
+
+/// What the time between an answer and the next request is made of.
+fn between_requests(network: &ClientNetwork) -> Reading<String> {
+    let part = |us: &Interval| {
+        let [mid, low, high] = [us.mid, us.low, us.high].map(|us| seconds(Seconds(us * 1e-6)));
+        format!("{mid} ({low}–{high}, modelled)")
+    };
+    network.idle_per_request_us.as_ref().and_then(|idle| {
+        network.client_per_request_us.as_ref().and_then(|client| {
+            map_text(&network.network_per_request_us, |on_the_way| {
+                let idle = seconds(Seconds(idle * 1e-6));
+                format!("{idle}: network {}, client {}", part(on_the_way), part(client))
+            })
+        })
+    })
 }
 
 /// What names a database: product, version and process.

@@ -2,6 +2,7 @@
 
 use crate::catalogue::{self, RULES};
 use crate::model::accounting::time_shares;
+use crate::model::client_network::client_network;
 use crate::model::pressure::pressure;
 use crate::model::stall::IDLE_SHARE;
 use crate::rule::TaxBase;
@@ -48,6 +49,7 @@ fn check_database(window: &Window, pair: &Pair, diagnoses: &[Diagnosis]) -> Chec
     Checked {
         time: time_shares(pair),
         pressure: pressure(window, pair),
+        network: client_network(pair),
         tax: sum(&findings),
         findings,
         unmeasured,

@@ -2,11 +2,11 @@
 
 use crate::diagnoses::{
     cni_path, conntrack_pressure, cpu_contended, cpu_throttled, dirty_burst, disk_slow,
-    duplicate_machine_id, hugepage_limit, hugepages_idle, hugepages_short, io_hang, lock_contended,
-    mysql_temp_files, neighbour_reclaim, numa_churn, numa_remote, oom_near, page_table_bloat,
-    postgres_full_page_writes, reclaim_stall, redis_network_bound, sandboxed_runtime,
-    shared_filesystem, short_connections, small_pages, storage_remote, tcp_retransmit, thp_mode,
-    too_many_connections, vm_steal,
+    duplicate_machine_id, far_clients, hugepage_limit, hugepages_idle, hugepages_short, io_hang,
+    lock_contended, mysql_temp_files, neighbour_reclaim, numa_churn, numa_remote, oom_near,
+    page_table_bloat, postgres_full_page_writes, reclaim_stall, redis_network_bound,
+    sandboxed_runtime, shared_filesystem, short_connections, small_pages, storage_remote,
+    tcp_retransmit, thp_mode, too_many_connections, vm_steal,
 };
 use crate::rule::Rule;
 
@@ -31,6 +31,7 @@ pub static RULES: &[Rule] = &[
     short_connections::RULE,
     conntrack_pressure::RULE,
     cni_path::RULE,
+    far_clients::RULE,
     too_many_connections::RULE,
     sandboxed_runtime::RULE,
     redis_network_bound::RULE,

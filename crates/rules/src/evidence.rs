@@ -206,6 +206,16 @@ kinds! {
     PACKETS_DROPPED: "packets-dropped", "dropped", "count", "Packets that its link dropped.";
     LINK: "link", "link", "", "The virtual link that its packets go through.";
     OVERLAY: "overlay", "overlay", "", "An overlay network of the host.";
+    ON_THE_WAY: "client-network-share", "on the network, of the clients' time (modelled)", "share",
+        "Time in which requests and answers are on their way, of the time of the clients that ask.";
+    CLIENT_RTT: "client-rtt", "round trip to a client, median", "s",
+        "Median of the smoothed round-trip times of clients' TCP connections.";
+    ROUND_TRIPS: "round-trips", "round trips of a request (modelled)", "count",
+        "Messages that go to the database and back for each request, by their segments.";
+    NETWORK_LATENCY: "network-latency", "network, of a request (modelled)", "s",
+        "Round trips of a request, each as long as the shortest one of its connection.";
+    NETWORK_LATENCY_MOST: "network-latency-most", "at most", "s",
+        "The same by smoothed round-trip times, in which the client's own time may be.";
     DIGEST: "machine-id-digest", "digest of the id", "", "A digest of the machine's id.";
     SHARED_WITH: "machine-id-shared-with", "shared with", "",
         "Databases that see the same id.";

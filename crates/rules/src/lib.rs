@@ -7,6 +7,8 @@ mod evidence;
 mod model;
 mod rule;
 #[cfg(test)]
+mod test_clients;
+#[cfg(test)]
 mod test_io;
 #[cfg(test)]
 mod test_lengths;

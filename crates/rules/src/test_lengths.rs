@@ -58,6 +58,7 @@ fn count(snapshot: &mut Snapshot, by: f64, left: f64) {
             dropped: times(100.0),
         }),
         conntrack: Present(table),
+        clients: Reading::absent("not read"),
     });
     snapshot.host.conntrack = Present(ConntrackLimit { most: 1_000, table });
     snapshot.host.numa = Present(test_window::two_nodes());

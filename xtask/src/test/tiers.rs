@@ -51,6 +51,12 @@ pub const GUESTS: &[Guest] = &[
         boot: None,
     },
     Guest {
+        script: "client-network",
+        tier: Tier::Long,
+        what: "PostgreSQL whose clients are behind a network that delays packets",
+        boot: None,
+    },
+    Guest {
         script: "hugepage-limit",
         tier: Tier::Long,
         what: "PostgreSQL in a group that allows fewer huge pages than it will touch",

@@ -1,6 +1,7 @@
 //! `cni-path`: what the database's packets pass between its container and the network.
 
 use crate::evidence;
+use crate::model::client_network::Clients;
 use crate::model::without_tax::{self, Words};
 use crate::rule::{Rule, TaxBase};
 use untax_core::network::{Links, Way};
@@ -22,7 +23,8 @@ pub const RULE: Rule = Rule {
                carried packets in the window; drops of the link. Found, for information, when it \
                carries packets. Its tax is unmeasured: the kernel does this work in interrupts \
                and in the sending threads, and counts it for nobody. Compare the same load from \
-               the host's network.",
+               the host's network. Its price in latency is modelled: the round trips of a request, as \
+               in far-clients; the path is a part of them.",
     fix: "When latency of small requests matters: the host's network (hostNetwork, --network \
           host), a CNI with eBPF host routing, a macvlan, ipvlan or SR-IOV link; native routing \
           in place of an overlay.",
@@ -73,7 +75,17 @@ fn evaluate_one(window: &Window, pair: &Pair) -> Vec<Diagnosis> {
     let before = window.start.host.links.value();
     let lost = dropped as f64 >= WORTH_DROPS_PER_S * pair.seconds;
     let drops = Drops { count: dropped, is_often: lost && dropped > 0 };
-    finding_and_gap(id, &end, packets_per_s, &drops, &carrying_links(before, links))
+    let clients = Clients::of(pair);
+    finding_and_gap(
+        id,
+        &Path {
+            way: &end,
+            packets_per_s,
+            drops,
+            overlays: carrying_links(before, links),
+            price: clients.value().map_or_else(Vec::new, |all| all.latency_evidence(pair)),
+        },
+    )
 }
 
 /// The overlays that carried packets in the window.
@@ -95,27 +107,33 @@ struct Drops {
     is_often: bool,
 }
 
-fn finding_and_gap(
-    id: Option<&str>,
-    way: &Way,
+/// What packets pass on their way to the clients.
+struct Path<'a> {
+    way: &'a Way,
     packets_per_s: f64,
-    drops: &Drops,
-    overlays: &[String],
-) -> Vec<Diagnosis> {
-    let beside = match overlays {
+    drops: Drops,
+    overlays: Vec<String>,
+    /// What the whole of it costs a request.
+    price: Vec<Evidence>,
+}
+
+fn finding_and_gap(id: Option<&str>, path: &Path) -> Vec<Diagnosis> {
+    let Path { way, packets_per_s, drops, overlays, price } = path;
+    let beside = match overlays.as_slice() {
         [] => String::new(),
         overlays => format!("; the host's overlay {} is in use", overlays.join(", ")),
     };
     let Drops { count: dropped, is_often: lost } = *drops;
     let losses = if lost { format!(", {dropped} dropped") } else { String::new() };
     let mut evidence = vec![
-        Evidence::new(&evidence::PACKETS, packets_per_s, "/proc/PID/net/dev"),
+        Evidence::new(&evidence::PACKETS, *packets_per_s, "/proc/PID/net/dev"),
         Evidence::new(&evidence::PACKETS_DROPPED, dropped, "/proc/PID/net/dev"),
         Evidence::new(&evidence::LINK, way.device.as_str(), "/proc/PID/net/route"),
     ];
     evidence.extend(
         overlays.iter().map(|o| Evidence::new(&evidence::OVERLAY, o.as_str(), "/sys/class/net")),
     );
+    evidence.extend_from_slice(price);
     let words = Words {
         severity: if lost { Severity::Low } else { Severity::Info },
         summary: format!(
@@ -136,8 +154,10 @@ fn finding_and_gap(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::test_clients::{connect, connection};
     use crate::test_window;
     use untax_core::Finding;
+    use untax_core::evidence::Value;
     use untax_core::network::{DatabaseNetwork, Overlay};
 
     fn found(packets: u64, dropped: u64, peers: &[u32], overlay: u64) -> Vec<Finding> {
@@ -158,6 +178,7 @@ mod tests {
                     dropped: 1 + by * dropped,
                 }),
                 conntrack: Reading::Absent(String::new()),
+                clients: Reading::absent("not read"),
             });
         }
         test_window::found(evaluate(&window))
@@ -173,6 +194,29 @@ mod tests {
         let quiet = found(20_000, 9, &[3], 0);
         assert_eq!(quiet[0].severity, Severity::Low);
         assert!(!quiet[0].summary.contains("flannel"), "it carried nothing");
+    }
+
+    #[test]
+    fn its_price_is_the_round_trips_of_a_request() {
+        let mut window = test_window::postgres();
+        connect(&mut window, &[connection(1, 400, 9)], &[connection(1, 400, 909)], 300);
+        window.start.host.links = Reading::absent("not read");
+        window.end.host.links =
+            Reading::Present(Links { overlays: Vec::new(), veth_peers: vec![3] });
+        for (snapshot, packets) in [(&mut window.start, 0), (&mut window.end, 9000)] {
+            let Reading::Present(network) = &mut snapshot.databases[0].network else { continue };
+            let (device, index) = ("eth0".to_owned(), Reading::Present(3));
+            network.way = Reading::Present(Way { device, index, packets, dropped: 0 });
+        }
+        let finding = test_window::found(evaluate(&window)).remove(0);
+        let number = |id: &str| match finding.evidence.iter().find(|e| e.id == id)?.value {
+            Value::Number(number) => Some((number * 1e6).round()),
+            _ => None,
+        };
+        // Three round trips of 200 to 400 µs each.
+        assert_eq!(number("client-rtt"), Some(400.0));
+        assert_eq!(number("network-latency"), Some(570.0));
+        assert_eq!(number("network-latency-most"), Some(1200.0));
     }
 
     #[test]

@@ -212,6 +212,7 @@ mod tests {
                 own_namespace: true,
                 way: Reading::Absent(String::new()),
                 conntrack: Reading::Present(own),
+                clients: Reading::absent("not read"),
             });
         }
         window

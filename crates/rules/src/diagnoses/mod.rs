@@ -7,6 +7,7 @@ pub mod cpu_throttled;
 pub mod dirty_burst;
 pub mod disk_slow;
 pub mod duplicate_machine_id;
+pub mod far_clients;
 pub mod hugepage_limit;
 pub mod hugepages_idle;
 pub mod hugepages_short;

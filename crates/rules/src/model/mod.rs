@@ -2,6 +2,7 @@
 
 pub mod accounting;
 pub mod base_pages;
+pub mod client_network;
 pub mod clients;
 pub mod cold_caches;
 pub mod connections;
