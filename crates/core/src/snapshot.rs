@@ -84,4 +84,16 @@ pub struct ProcessTime {
     pub waited_s: Option<Seconds>,
     /// That of those it started and awaited the end of, theirs included.
     pub ended_s: Seconds,
+    /// The part of `cpu_s` that was in the kernel.
+    pub system_s: Seconds,
+    /// The part of `ended_s` that was in the kernel.
+    pub ended_system_s: Seconds,
+}
+
+impl ProcessTime {
+    /// The same of its time in the kernel alone.
+    #[must_use]
+    pub fn in_kernel(&self) -> Self {
+        Self { cpu_s: self.system_s, ended_s: self.ended_system_s, ..self.clone() }
+    }
 }

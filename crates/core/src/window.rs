@@ -203,6 +203,9 @@ pub struct Other {
     pub cpu_s: Seconds,
     /// What of it those took that ended.
     pub ended_s: Seconds,
+    /// What of it was in the kernel, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub system_s: Option<Seconds>,
     /// How long it waited for CPUs in the window, where that is known.
     #[serde(default)]
     pub waited_s: Option<Seconds>,
@@ -221,6 +224,7 @@ impl Other {
             threads: 1,
             cpu_s,
             ended_s: Seconds(0.0),
+            system_s: None,
             waited_s: None,
             allowed_cpus: None,
         }

@@ -109,6 +109,8 @@ fn times<'a>(
         cpu_s: seconds(stat.user_ticks, stat.system_ticks, ticks),
         waited_s: waited(stat),
         ended_s: seconds(stat.children_user_ticks, stat.children_system_ticks, ticks),
+        system_s: seconds(0, stat.system_ticks, ticks),
+        ended_system_s: seconds(0, stat.children_system_ticks, ticks),
     };
     ticks.map_or_else(Vec::new, |ticks| stats.map(|stat| time(stat, ticks)).collect())
 }

@@ -20,6 +20,11 @@ const LEAST_SHARE: f64 = 0.005;
 /// `host` is the host at the end: it knows their control groups.
 pub fn busiest(host: &Host, start: &Snapshot, end: &Snapshot, clients: &[u32]) -> Vec<Other> {
     let growth = Growth::between(start, end);
+    let in_kernel = |all: &[ProcessTime]| all.iter().map(ProcessTime::in_kernel).collect();
+    let [before, after]: [Vec<ProcessTime>; 2] =
+        [&start.processes, &end.processes].map(|all| in_kernel(all));
+    let kernel_growth =
+        Growth { busy_s: growth.busy_s, ..Growth::of_processes(&before, &after, 0.0) };
     let least_s = LEAST_SHARE * (end.uptime_s - start.uptime_s);
     let mut grown: Vec<(&ProcessTime, Other)> =
         end.processes.iter().map(|process| (process, growth.of(process))).collect();
@@ -27,7 +32,8 @@ pub fn busiest(host: &Host, start: &Snapshot, end: &Snapshot, clients: &[u32]) -
         (other.cpu_s.0 > least_s || clients.contains(&process.pid)) && process.name != OWN
     });
     grown.sort_by(|a, b| b.1.cpu_s.0.total_cmp(&a.1.cpu_s.0));
-    let placed = |(_, other): (_, Other)| Other {
+    let placed = |(process, other): (&ProcessTime, Other)| Other {
+        system_s: Some(kernel_growth.of(&process.in_kernel()).cpu_s),
         cgroup: cgroup::path_of(host, other.pid),
         allowed_cpus: process::status(host, other.pid).into_value().and_then(|s| s.allowed_cpus),
         ..other
@@ -137,6 +143,8 @@ mod tests {
             cpu_s,
             waited_s: None,
             ended_s,
+            system_s: Seconds(0.25 * own),
+            ended_system_s: Seconds(0.5 * ended),
         }
     }
 
@@ -154,6 +162,17 @@ mod tests {
         // 30 is a build that starts one compiler after the other.
         let start = [(1, 0, 2.0, 0.0), (30, 1, 1.0, 4.0), (31, 30, 1.0, 0.5), (32, 31, 0.5, 0.0)];
         assert_eq!(grown(start, [(1, 0, 2.0, 0.0), (30, 1, 1.5, 8.5)]), [0, 3000]);
+    }
+
+    #[test]
+    fn the_kernels_part_is_counted_with_that_of_those_that_ended() {
+        let start = [(30, 1, 1.0, 4.0), (31, 30, 1.0, 0.0)].map(process);
+        let end = [(30, 1, 2.0, 8.0)].map(process);
+        let [before, after] = [&start[..], &end[..]]
+            .map(|all| all.iter().map(ProcessTime::in_kernel).collect::<Vec<_>>());
+        let growth = Growth::of_processes(&before, &after, 20.0);
+        // A quarter of its own second; half of the four, less what 31 had at the start.
+        assert!((growth.of(&after[0]).cpu_s.0 - (0.25 + 1.75)).abs() < 1e-9);
     }
 
     #[test]

@@ -146,6 +146,13 @@ kinds! {
     WAITED_FOR_MEMORY: "memory-wait", "{of} waited for memory", "s",
         "Time for which some task of that group waited for memory.";
 
+    READ_AGAIN_BY: "memory-read-again", "read again by {of}", "bytes/s",
+        "What a group read again soon after its own memory limit had evicted it.";
+    DISK_SHARE_AGAIN: "disk-share-read-again", "of what others cost on the disk, read again", "share",
+        "Pages read again, of all that others occupied the database's disks with.";
+    KERNEL_CPUS_AGAIN: "kernel-cpus-read-again", "in the kernel for that", "CPUs",
+        "Time in the kernel of processes of that group, as much as is for pages read again.";
+
     // Disks.
     DISK_MEAN: "disk-latency-mean", "{of}: mean time", "s",
         "Mean time of the database's requests of one kind.";

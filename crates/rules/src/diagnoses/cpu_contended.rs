@@ -1,10 +1,11 @@
 //! `cpu-contended`: other processes of the machine take CPUs that the database waits for.
 
 use crate::evidence;
-use crate::model::accounting::{Demand, neighbours, neighbours_part, others};
+use crate::model::accounting::{neighbours, others};
+use crate::model::contention::Contention;
 use crate::model::stall::{self, Stall, WORTH, Words, percent};
+use crate::model::thrashing::Thrashing;
 use crate::rule::{Rule, TaxBase};
-use untax_core::activity::Doing;
 use untax_core::finding::Says;
 use untax_core::window::{Other, Pair};
 use untax_core::{Diagnosis, Evidence, Interval, Reading, Window};
@@ -25,7 +26,8 @@ pub const RULE: Rule = Rule {
                their time counts, and of neighbours what they took of these, if they are on all alike \
                that they may use. Processes that send requests to the database, and those that \
                started them, are its clients, not neighbours. Who asks by way of a pooler on this machine is \
-               not known as one: the lower bound is nothing then.",
+               not known as one: the lower bound is nothing then. What a neighbour computes to read \
+               again what its own memory limit evicts is left to neighbour-reclaim.",
     fix: "Move the neighbours away, lower their weight (cpu.weight, CPUWeight=, requests.cpu), or \
           keep them off the database's CPUs (cpuset).",
     sources: &[
@@ -44,25 +46,17 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
 }
 
 fn evaluate_one(window: &Window, pair: &Pair) -> Reading<Option<Says>> {
-    let contended = Stall::of(window, pair, |spent| spent.doing == Doing::Contended);
-    contended.and_then(|stall| {
-        let Some(stall) = stall.filter(|stall| stall.share.mid >= WORTH) else {
-            return Reading::Present(None);
+    Contention::of(window, pair).map(|contention| {
+        let Contention { stall, part, taken_s } = contention?;
+        // What a neighbour computes because its memory limit is too small is that limit's cost.
+        let rest = 1.0 - Thrashing::of(window, pair).map_or(0.0, |thrashing| thrashing.cpu.mid);
+        let stall = stall.times(part * rest).with_freed_cpu_time(taken_s * rest, pair.end.model);
+        let share = stall.share;
+        let stall = match pooler(window, pair) {
+            Some(_) => stall.with_share(Interval::new(0.0, share.mid, share.high)),
+            None => stall,
         };
-        Demand::of(window, pair).map(|demand| {
-            let part = neighbours_part(window, pair, &demand);
-            // Where each thread can have a CPU of its own, none waits but for these.
-            let taken_s = part * demand.occupied_s();
-            let taken = taken_s / pair.seconds;
-            let charged = if stall.has_cpu_for_each_client(pair) { taken.min(1.0) } else { part };
-            let stall = stall.times(charged).with_freed_cpu_time(taken_s, pair.end.model);
-            let share = stall.share;
-            let stall = match pooler(window, pair) {
-                Some(_) => stall.with_share(Interval::new(0.0, share.mid, share.high)),
-                None => stall,
-            };
-            (stall.share.mid >= WORTH).then(|| finding(&stall, window, pair))
-        })
+        (stall.share.mid >= WORTH).then(|| finding(&stall, window, pair))
     })
 }
 
@@ -130,6 +124,7 @@ mod tests {
     use super::*;
     use crate::test_window::{self, found};
     use untax_core::Seconds;
+    use untax_core::activity::Doing;
     use untax_core::database::Model;
 
     fn contended(names: &[(&str, u32, f64)]) -> Window {

@@ -6,10 +6,11 @@ use crate::model::memory_limits::Neighbours;
 use crate::model::memory_limits::neighbours;
 use crate::model::memory_shortage;
 use crate::model::stall::{self, Stall, WORTH, Words, percent};
+use crate::model::thrashing::Thrashing;
 use crate::rule::{Rule, TaxBase};
 use untax_core::finding::Says;
 use untax_core::window::Pair;
-use untax_core::{Diagnosis, Evidence, Reading, Window};
+use untax_core::{Bytes, Diagnosis, Evidence, Reading, Unmeasured, Window};
 
 pub const RULE: Rule = Rule {
     id: "neighbour-reclaim",
@@ -17,7 +18,9 @@ pub const RULE: Rule = Rule {
     what: "A limit on a group above the database (a pod with a sidecar, a slice, kubepods) or the \
            machine's own memory is shared. Whoever allocates when it is full frees pages first, \
            whoever filled it: a backup that reads files or a neighbour that grows makes the \
-           database reclaim, though its own group is far from any limit of its own.",
+           database reclaim, though its own group is far from any limit of its own. And a pod whose \
+           own limit is too small for what it reads reads the same pages again and again: it keeps \
+           the disk and CPUs busy that the database beside it needs.",
     measured: "The time that the database's threads spend in reclaim, or waiting for what was \
                evicted too early (as in reclaim-stall), when the limit in the way was that of a \
                group that it shares (memory.events.local high and max, or memory.failcnt, grew) \
@@ -27,9 +30,17 @@ pub const RULE: Rule = Rule {
                many as they took, the database did not take anew when it read them again. Memory taken is pages reclaimed and held \
                (cgroup v2), or pgpgin, which counts pieces of memory, times their mean size (v1). The \
                gain is that of the neighbours' end: what they compute, which cpu-contended is \
-               charged with, ends too.",
+               charged with, ends too. \
+               Of a neighbour whose own limit was in the way and that read again what had been \
+               evicted (workingset_refault_file of its group) two parts are charged here. First, of what \
+               others cost the database on its disks (as in shared-filesystem), the part that is read \
+               again: their reads' part of the disk, times what is read again of all that others read. \
+               Second, of what neighbours cost it on its CPUs (as in cpu-contended), their time in the \
+               kernel (utime and stime of their processes), as much as pages read again are of the pages \
+               that they took. What it waits for locks of the kernel is not known.",
     fix: "Give the named group a limit of its own (memory.high, MemoryHigh=, limits.memory), or \
-          protect the database (memory.low, MemoryLow=, memory request with memory QoS).",
+          protect the database (memory.low, MemoryLow=, memory request with memory QoS). Raise the \
+          limit of a group that thrashes inside it.",
     sources: &[
         "kernel.org: admin-guide/cgroup-v2, memory.events.local, memory.low",
         "kernel.org: admin-guide/cgroup-v1/memory, failcnt",
@@ -43,6 +54,12 @@ pub const RULE: Rule = Rule {
 };
 
 fn evaluate(window: &Window) -> Vec<Diagnosis> {
+    let mut diagnoses = below_a_shared_limit(window);
+    diagnoses.extend(window.databases().flat_map(|pair| beside_a_thrashing_group(window, &pair)));
+    diagnoses
+}
+
+fn below_a_shared_limit(window: &Window) -> Vec<Diagnosis> {
     stall::per_database(window, RULE.id, |pair| {
         memory_shortage::shortage_stall(window, pair).and_then(|stall| {
             let Some(stall) = stall.filter(|stall| stall.share.mid >= WORTH) else {
@@ -57,6 +74,48 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
             })
         })
     })
+}
+
+/// A neighbour that reads again and again what its own limit evicts.
+fn beside_a_thrashing_group(window: &Window, pair: &Pair) -> Vec<Diagnosis> {
+    let Some(thrashing) = Thrashing::of(window, pair) else { return Vec::new() };
+    let says = [thrashing_finding(&thrashing, window, pair), Says::Unmeasured(locks_gap())];
+    says.map(|says| Diagnosis { database: Some(pair.end.id.clone()), says }).into()
+}
+
+fn locks_gap() -> Unmeasured {
+    let why = "tax: what the database waits for locks in the kernel that its neighbour's reclaim holds is \
+               counted for all together";
+    Unmeasured::new(RULE.id, why)
+}
+
+fn thrashing_finding(thrashing: &Thrashing, window: &Window, pair: &Pair) -> Says {
+    let first = thrashing.groups.first().map_or("", |group| group.limited);
+    let page = window.end.host.base_page_bytes.value().copied().unwrap_or(Bytes::KIB_4).0;
+    let per_s = |count: f64| count / pair.seconds.max(f64::EPSILON);
+    let mut evidence = Vec::new();
+    for group in thrashing.groups.iter().take(3) {
+        let again = per_s((group.read_again_pages * page) as f64);
+        let again = Evidence::new(&evidence::READ_AGAIN_BY, again, "its memory.stat");
+        evidence.push(again.of(group.limited));
+    }
+    evidence.push(Evidence::new(&evidence::DISK_SHARE_AGAIN, thrashing.disk.mid, "block requests"));
+    let kernel = per_s(thrashing.kernel_s.mid);
+    evidence.push(Evidence::new(&evidence::KERNEL_CPUS_AGAIN, kernel, "/proc/PID/stat"));
+    let words = Words {
+        summary: format!(
+            "{} of its time behind {first}, which thrashes inside its own memory limit",
+            percent(thrashing.stall.share.mid)
+        ),
+        fix: format!("raise the memory limit of {first}, or let it read less"),
+        evidence,
+        method:
+            "what others cost it on its disks x what of it they read again, and on its CPUs x the \
+                 kernel's part of it for pages read again, over active time (modelled)"
+                .to_owned(),
+        remedy: None,
+    };
+    stall::finding(RULE.id, &thrashing.stall, words)
 }
 
 /// For how long these neighbours had CPUs: waiting for them is charged to `cpu-contended`, and ends
@@ -117,7 +176,7 @@ mod tests {
     use untax_core::pressure::GroupMemory;
     use untax_core::pressure::VmCounts;
     use untax_core::window::Other;
-    use untax_core::{Bytes, Finding, Seconds};
+    use untax_core::{Finding, Seconds};
 
     fn window(groups: Vec<GroupMemory>, stalls: u64) -> Window {
         let mut window = test_window::postgres();

@@ -8,6 +8,7 @@ use crate::model::disk_neighbours::occupied_part;
 use crate::model::disk_requests;
 use crate::model::file_waits::FileWaits;
 use crate::model::stall::{self, Stall, WORTH, Words, percent};
+use crate::model::thrashing::Thrashing;
 use crate::rule::{Rule, TaxBase};
 use std::collections::{BTreeMap, BTreeSet};
 use untax_core::finding::Says;
@@ -28,7 +29,8 @@ pub const RULE: Rule = Rule {
                busy the device was, times the others' part of what occupied it: of the time of reads, \
                and of writes, their part by requests and bytes, as the kernel's I/O cost controller \
                weighs them. What filesystems write of their own, such as a journal, is \
-               written for all and counts for nobody. Longer waits for the filesystem are the tax of \
+               written for all and counts for nobody. What they read again because their own memory limits \
+               evict it is left to neighbour-reclaim. Longer waits for the filesystem are the tax of \
                io-hang, and the CPUs of those that write much and are no databases that of \
                cpu-contended: as far as these end with the neighbours the gain has them too. \
                Several databases on one filesystem that cost each other nothing are \
@@ -65,7 +67,9 @@ fn charged_stall(window: &Window, io: &Io, pair: &Pair) -> Reading<Option<Stall>
         Charged::of(window, pair).and_then(|parts| {
             Behind::of(window, io, pair, &parts).map(|behind| {
                 let mut stall = waits?;
-                stall.share = stall.share.times(parts.neighbours);
+                // What they read again because their memory limits are too small is these limits' cost.
+                let again = Thrashing::of(window, pair).map_or(0.0, |thrashing| thrashing.disk.mid);
+                stall.share = stall.share.times(parts.neighbours).scale(1.0 - again);
                 let stall = stall.plus_share(behind.journal).with_ended_share(behind.hangs);
                 let stall = stall.with_neighbours_cpu_time(neighbours_cpu_s(window, io, pair));
                 (stall.share.mid >= WORTH).then_some(stall)

@@ -44,6 +44,38 @@ fn occupied_part_of(io: &Io, database: &str, device: &str) -> f64 {
     if all_s > 0.0 { busy * moved.map(theirs_s).iter().sum::<f64>() / all_s } else { 0.0 }
 }
 
+/// What others than a database read.
+pub struct OthersReads {
+    /// From the database's disks, bytes.
+    pub here_bytes: f64,
+    /// From other disks.
+    pub elsewhere_bytes: f64,
+    /// The part (0..1) of what others occupied the database's disks for.
+    pub part_of_occupied: f64,
+}
+
+/// What others than this database read, from its disks and from others.
+pub fn reads_of_others(io: &Io, database: &str) -> OthersReads {
+    let devices = devices_of(io, database);
+    let others = || {
+        let all = io.flows.value().into_iter().flatten();
+        all.filter(|f| f.database.as_deref() != Some(database) && f.role != Role::Filesystem)
+    };
+    let is_here = |flow: &&Flow| devices.contains(&flow.device.as_str());
+    let is_read = |flow: &&Flow| flow.direction == Direction::Read;
+    let bytes = |of: &dyn Fn(&&Flow) -> bool| -> f64 {
+        others().filter(is_read).filter(of).map(|flow| flow.bytes.0 as f64).sum()
+    };
+    let moves = |flow: &&Flow| matches!(flow.direction, Direction::Read | Direction::Write);
+    let all_s: f64 = others().filter(is_here).filter(moves).map(occupies_s).sum();
+    let reads_s: f64 = others().filter(is_here).filter(is_read).map(occupies_s).sum();
+    OthersReads {
+        here_bytes: bytes(&is_here),
+        elsewhere_bytes: bytes(&|flow| !is_here(flow)),
+        part_of_occupied: if all_s > 0.0 { reads_s / all_s } else { 0.0 },
+    }
+}
+
 /// A page, bytes.
 const PAGE: f64 = 4096.0;
 

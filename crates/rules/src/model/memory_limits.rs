@@ -29,7 +29,7 @@ pub fn limiting_group<'a>(window: &'a Window, pair: &Pair) -> Reading<Option<&'a
 }
 
 /// The nearest group whose limit was in the way.
-fn nearest_met_limit<'a>(groups: &'a [GroupMemory], own: &str) -> Option<&'a str> {
+pub fn nearest_met_limit<'a>(groups: &'a [GroupMemory], own: &str) -> Option<&'a str> {
     let met = |path: &str| groups.iter().find(|group| group.cgroup == path && group.at_limit > 0);
     lineage(own).find_map(met).map(|group| group.cgroup.as_str())
 }
@@ -73,7 +73,7 @@ pub fn neighbours<'a>(window: &'a Window, pair: &Pair) -> Option<Neighbours<'a>>
 }
 
 /// The group that the database's memory counts in; none for the root, which shares with all.
-fn own_group<'a>(pair: &Pair<'a>) -> Option<&'a str> {
+pub fn own_group<'a>(pair: &Pair<'a>) -> Option<&'a str> {
     let paths = &pair.end.cgroup.value()?.paths;
     let own = paths.get("memory").or_else(|| paths.get("unified"))?;
     (own != "/").then_some(own)
@@ -86,7 +86,8 @@ fn lineage(path: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-fn is_below(path: &str, group: &str) -> bool {
+/// Whether a group is below another one.
+pub fn is_below(path: &str, group: &str) -> bool {
     path.strip_prefix(group).is_some_and(|rest| rest.starts_with('/'))
 }
 

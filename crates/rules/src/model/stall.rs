@@ -242,6 +242,12 @@ impl Stall {
         self.with_ended_share(share)
     }
 
+    /// Lets others free CPUs with the cause that they had for `taken_s` seconds, which are charged already.
+    pub fn with_freed_time(mut self, taken_s: f64) -> Self {
+        self.freed_s += taken_s;
+        self
+    }
+
     /// The waiting is for a limit on requests. Without the cause the limit leaves room for `factor` times
     /// as many requests, and at most the share `waiting` of active time ends.
     pub fn with_limit(mut self, factor: f64, waiting: f64) -> Self {
