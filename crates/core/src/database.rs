@@ -306,4 +306,22 @@ pub struct Accesses {
     /// How many different cold base pages one access touches, from least to most: an assumption
     /// of the engine's file, stated there.
     pub pages_each: Interval,
+    /// Those of the accesses that look something up by a key; none where the engine does not count them
+    /// apart, and in runs of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by_key: Option<KeyLookups>,
+}
+
+/// Look-ups by a key. Each goes to a place that no access before it led to: a touch at random. Accesses
+/// beside them go on from one place to the next, or come back to it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct KeyLookups {
+    /// How many.
+    pub count: u64,
+    /// The counter's name, such as `pg_stat_database.tup_fetched`.
+    pub counter: String,
+    /// To how many blocks each goes at most.
+    pub blocks_each: f64,
+    /// How many different cold base pages each of those blocks takes; an assumption of the engine's file.
+    pub pages_each: Interval,
 }

@@ -4,7 +4,7 @@ use crate::answer::Answer;
 use crate::memory::Memory;
 use crate::process_table::{Process, Table};
 use untax_core::Reading::{self, Absent};
-use untax_core::database::{Accesses, Cgroup, HugePageUse, Model, Settings};
+use untax_core::database::{Accesses, Cgroup, HugePageUse, KeyLookups, Model, Settings};
 use untax_core::host::HostFacts;
 use untax_core::{Bytes, Interval};
 use untax_host::Host;
@@ -62,14 +62,37 @@ impl DatabaseView<'_> {
         })
     }
 
-    /// Where the engine's own count of accesses stands.
-    pub fn accesses(&self, counter: &str, pages_each: Interval) -> Reading<Accesses> {
+    /// Where the engine's own count of accesses stands, and that of those by a key where it has one.
+    pub fn accesses(
+        &self,
+        counter: &str,
+        pages_each: Interval,
+        by_key: Option<&ByKey>,
+    ) -> Reading<Accesses> {
+        let lookups = |by_key: &ByKey| {
+            let count = *self.answer.value()?.counts.get(by_key.count)?;
+            let ByKey { counter, blocks_each, pages_each, .. } = *by_key;
+            Some(KeyLookups { count, counter: counter.to_owned(), blocks_each, pages_each })
+        };
         self.answer.as_ref().and_then(|answer| answer.accesses.clone()).map(|count| Accesses {
             count,
             counter: counter.to_owned(),
             pages_each,
+            by_key: by_key.and_then(lookups),
         })
     }
+}
+
+/// How an engine counts look-ups by a key.
+pub(crate) struct ByKey {
+    /// Its name among the counts that the server tells.
+    pub count: &'static str,
+    /// Its name for a person.
+    pub counter: &'static str,
+    /// See [`KeyLookups::blocks_each`].
+    pub blocks_each: f64,
+    /// See [`KeyLookups::pages_each`].
+    pub pages_each: Interval,
 }
 
 /// What only the engine can say of a database.

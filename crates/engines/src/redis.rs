@@ -90,7 +90,7 @@ fn describe(view: &DatabaseView) -> Description {
         page_size_bytes: heap_page(view, &resident),
         data_bytes: resident,
         huge_pages: Absent("Redis and Valkey use no huge pages from a pool".to_owned()),
-        accesses: view.accesses(COUNTER, Interval::new(low, mid, high)),
+        accesses: view.accesses(COUNTER, Interval::new(low, mid, high), None),
     }
 }
 

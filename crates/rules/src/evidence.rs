@@ -35,10 +35,18 @@ kinds! {
         "Minor page faults of all its processes.";
     SHARED_FAULTS: "minor-faults-shared", "of them on shared memory", "share",
         "Minor faults that mapped shared memory, of all of them.";
+    FAULTS_EARLY: "minor-faults-early", "minor faults early in the window", "1/s",
+        "Minor faults of living processes at the beginning of the window, where they fell.";
+    FAULTS_LATE: "minor-faults-late", "late in the window", "1/s",
+        "The same at its end.";
+    WARM_UP: "warm-up", "warm-up, which no tax holds", "CPUs",
+        "CPUs that first touches of shared memory took, by processes that stay: it ends by itself.";
     CACHE_ACCESSES: "cache-accesses", "accesses to cached data", "1/s",
         "Look-ups in the database's cache, by its own count.";
+    KEY_LOOKUPS: "key-lookups", "of them rows found by a key", "1/s",
+        "Rows that were looked up by a key, by the engine's own count.";
     PAGES_PER_ACCESS: "pages-per-access", "pages touched by an access", "pages",
-        "Cold base pages that one look-up touches, by the model of the engine.";
+        "Base pages that an access touches at random, on average, by the model of the engine.";
     TOUCH_PENALTY: "touch-penalty", "penalty of a touch on small pages", "s",
         "Extra time of a random touch on 4 KiB pages, calibrated on this host.";
     PAGE_TABLES: "page-tables", "page tables", "bytes", "Page tables of all its processes.";

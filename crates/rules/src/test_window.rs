@@ -108,6 +108,7 @@ fn database(scale: f64) -> Database {
                 count: (4e6 * scale) as u64,
                 counter: "pg_stat_database.blks_hit".to_owned(),
                 pages_each: Interval::new(1.0, 2.0, 4.0),
+                by_key: None,
             }),
             ..blank.counters
         },

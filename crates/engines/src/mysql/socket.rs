@@ -19,9 +19,9 @@ pub(super) const COUNTER: &str = "Innodb_buffer_pool_read_requests";
 const CONNECTED: &str = "Threads_connected";
 
 /// Counts that rules read: temporary tables in memory and on disk, other temporary files, what was
-/// read and written for these (MariaDB) and for other data, and how many connections asked how
-/// often.
-const COUNTS: [&str; 9] = [
+/// read and written for these (MariaDB) and for other data, how many connections asked how
+/// often, and rows that were looked up by a key.
+const COUNTS: [&str; 10] = [
     "Created_tmp_disk_tables",
     "Created_tmp_tables",
     "Created_tmp_files",
@@ -31,6 +31,7 @@ const COUNTS: [&str; 9] = [
     "Innodb_data_writes",
     "Connections",
     "Questions",
+    "Handler_read_key",
 ];
 
 /// `ER_ACCESS_DENIED_ERROR` and relatives: another user may fare better.

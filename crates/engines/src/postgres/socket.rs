@@ -64,7 +64,7 @@ async fn connect(endpoint: &Endpoint, role: &str, database: &str) -> Result<Answ
             let row = rows(messages).next();
             let column = |name: &str| row.as_ref().and_then(|row| row.get(name));
             busiest = column("busiest").map(str::to_owned);
-            for name in ["transactions", "accesses_of_all", "backends"] {
+            for name in ["transactions", "tup_fetched", "accesses_of_all", "backends"] {
                 let count = column(name).and_then(|count| count.parse().ok());
                 counts.extend(count.map(|count| (name.to_owned(), count)));
             }
@@ -122,6 +122,7 @@ where
 /// What all databases did, what they share counted or left out, and which of them did most.
 const DATABASES_TOGETHER: &str = "SELECT sum(blks_hit)::bigint AS hits, \
     sum(xact_commit + xact_rollback)::bigint AS transactions, \
+    sum(tup_fetched)::bigint AS tup_fetched, \
     sum(numbackends)::bigint AS backends, \
     (sum(blks_hit + blks_read) FILTER (WHERE datname IS NOT NULL))::bigint AS accesses_of_all, \
     (array_agg(datname ORDER BY blks_hit + blks_read DESC) \

@@ -18,15 +18,19 @@ pub const RULE: Rule = Rule {
            new server process faults the shared memory into its own page tables again, one fault \
            for 64 KiB at best.",
     measured: "Found when the mapping that holds the data is on base pages and is larger than the \
-               TLB reaches. Tax = time in page faults on shared memory + accesses to cached data x \
-               pages touched per access x penalty of a touch on small pages. The time in faults \
-               comes from stacks sampled on each CPU. Without samples it is minor faults x the \
-               penalty of one, calibrated on this host: faults from /proc/PID/stat, ended \
-               connections included; the part that shared memory caused, from RssShmem and the \
-               kernel's 64 KiB fault-around. Unmapping by connections that ended is added. \
-               Accesses come from the engine's own counter. The penalty of a touch is calibrated \
-               on this host, for one process or for many that take turns on a CPU, with page \
-               tables as large as theirs together. Waiting for a CPU is charged in proportion. \
+               TLB reaches. Tax = time in page faults on shared memory + touches at random x penalty \
+               of a touch on small pages. The time in faults comes from stacks sampled on each CPU. \
+               Without samples it is minor faults x the penalty of one, calibrated on this host: \
+               faults from /proc/PID/stat, ended connections included; the part that shared memory \
+               caused, from RssShmem and the kernel's 64 KiB fault-around. A process that stays pays \
+               for each page once: of its first touches the tax holds what goes on for the next hour, \
+               by the memory that is left to touch and the pace late in the window; the rest is a \
+               warm-up and is told as one. Unmapping by connections that ended is added. Touches at \
+               random are rows found by a key, by the engine's own counter, x blocks x pages of a \
+               block; accesses beside them, of rows that are written or read in sequence, count in \
+               the upper bound alone. The penalty of a touch is calibrated on this host, for one \
+               process or for many that take turns on a CPU, with page tables as large as theirs \
+               together. Waiting for a CPU is charged in proportion. \
                Where one part cannot be measured, the tax is a lower bound and says so. No \
                hardware counters are used.",
     fix: "Reserve a pool of huge pages for the whole shared memory (PostgreSQL: SHOW \
@@ -92,7 +96,10 @@ fn finding(cost: &Cost, window: &Window, pair: &Pair, data: &Data) -> Finding {
         ..Finding::new(
             RULE.id,
             severity,
-            format!("{bytes} of data on pages of {page}"),
+            cost.warm_ups()
+                .fold(format!("{bytes} of data on pages of {page}"), |summary, warm_up| {
+                    format!("{summary}; {warm_up}")
+                }),
             fix(pair, bytes),
         )
     }
@@ -180,6 +187,30 @@ mod tests {
         // A quarter of 20 s, whatever faults were calibrated to cost.
         assert!((tax.share - 0.25).abs() < 1e-9, "{}", tax.share);
         assert!(tax.method.starts_with("sampled time in page faults"), "{}", tax.method);
+    }
+
+    #[test]
+    fn a_warm_up_is_no_tax_and_is_said_to_be_one() {
+        let mut window = postgres();
+        test_window::trace(&mut window, &[(Doing::OnCpu, 20.0)]);
+        let Reading::Present(activities) = &mut window.activity else { panic!("it was traced") };
+        activities[0].slices[0].sampled =
+            Some(Sampled { faulting_on_data: Some(400), ..Sampled::unknown(1000) });
+        window.end.databases[0].counters.accesses = Reading::Absent("not asked".to_owned());
+        // Its 70 processes stay, and mapped half of what 6 GiB each are.
+        for (snapshot, gib) in [(&mut window.start, 0), (&mut window.end, 210)] {
+            let database = &mut snapshot.databases[0];
+            database.memory.mapped_shared_bytes = Reading::Present(Bytes(gib << 30));
+            database.counters.minor_faults_living = database.counters.minor_faults.clone();
+        }
+        let findings = found(evaluate(&window));
+        let tax = findings[0].tax.as_ref().unwrap();
+        // Ten seconds of the hour to come, of the 40 % of the time on CPU.
+        assert!((tax.share - 0.4 * 10.0 / 3600.0).abs() < 1e-9, "{}", tax.share);
+        assert_eq!(findings[0].severity, Severity::Info);
+        let said = "; warm-up: processes touch the data for the first time, for 10 s at most";
+        assert!(findings[0].summary.ends_with(said), "{}", findings[0].summary);
+        assert!(findings[0].gain.is_some_and(|gain| gain.high < 1.01));
     }
 
     #[test]

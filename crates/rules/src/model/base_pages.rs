@@ -87,6 +87,11 @@ impl Cost {
         self.faults.iter().chain([&self.walks]).filter_map(Reading::value)
     }
 
+    /// What its parts leave out because it ends by itself, in words.
+    pub fn warm_ups(&self) -> impl Iterator<Item = &str> {
+        self.parts().filter_map(|part| part.warm_up.as_deref())
+    }
+
     /// The time on CPU that its known parts took together, s; `None` where none is known.
     pub fn taken_s(&self) -> Option<Interval> {
         self.parts().map(|part| part.taken_s).reduce(Interval::plus)

@@ -10,4 +10,6 @@ pub struct CpuCost {
     pub method: String,
     /// What the measurement stands on.
     pub evidence: Vec<Evidence>,
+    /// What was left out because it ends by itself, in words.
+    pub warm_up: Option<String>,
 }

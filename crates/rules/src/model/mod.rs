@@ -27,4 +27,5 @@ pub mod reclaim;
 pub mod sandbox;
 pub mod stall;
 pub mod thrashing;
+pub mod warm_up;
 pub mod without_tax;

@@ -3,9 +3,10 @@
 use crate::evidence;
 use crate::model::accounting::Demand;
 use crate::model::cpu_cost::CpuCost;
+use crate::model::warm_up::{self, WarmUp};
 use untax_core::reading::Gap;
 use untax_core::window::Pair;
-use untax_core::{Bytes, Database, Evidence, Interval, Reading, Window};
+use untax_core::{Bytes, Evidence, Interval, Reading, Window};
 
 /// `fault_around_bytes` of mm/memory.c: a read fault on shared memory maps this much at once.
 const FAULT_AROUND: Bytes = Bytes(64 << 10);
@@ -24,7 +25,7 @@ pub fn cost(window: &Window, pair: &Pair) -> Reading<CpuCost> {
         let shared = shared_share(window, pair).into_result()?;
         let demand = Demand::of(window, pair).into_value();
         let share = pair.activity.value().and_then(|activity| activity.share_faulting_on_data());
-        let sampled = share.zip(demand.map(|demand| demand.on_cpu_s));
+        let sampled = share.zip(demand.as_ref().map(|demand| demand.on_cpu_s));
         let counted = fault_evidence(pair, faults, shared.mid);
         let (faulting_s, method, evidence) = if let Some((share, on_cpu_s)) = sampled {
             (share.scale(on_cpu_s), SAMPLED, [sampled_evidence(share), counted].concat())
@@ -32,15 +33,30 @@ pub fn cost(window: &Window, pair: &Pair) -> Reading<CpuCost> {
             let (faulting_s, penalty) = calculated_time(window, pair, faults, shared)?;
             (faulting_s, CALCULATED, [counted, penalty].concat())
         };
+        let warm_up = WarmUp::of(window, pair);
+        let ends_s = faulting_s.mid * (1.0 - warm_up.stays.mid);
+        let evidence = [evidence, warm_up_evidence(&warm_up, ends_s / pair.seconds)].concat();
+        let is_much = demand.is_some_and(|demand| ends_s >= WORTH_SAYING * demand.on_cpu_s);
+        let faulting_s = faulting_s.times(warm_up.stays);
         // What a process mapped is unmapped again when it ends: connections that stay never pay.
         let unmap_ns = window.calibration.value().and_then(|calibration| calibration.unmap_ns);
-        let ended =
-            pair.growth("faults of ended processes", ended_faults).into_value().unwrap_or_default();
+        let ended = pair
+            .growth("faults of ended processes", warm_up::ended_faults)
+            .into_value()
+            .unwrap_or_default();
         let unmapping_s = unmap_ns.unwrap_or(Interval::exact(0.0)).times(shared).scale(ended / 1e9);
-        Ok(CpuCost { taken_s: faulting_s.plus(unmapping_s), method: method.to_owned(), evidence })
+        Ok(CpuCost {
+            taken_s: faulting_s.plus(unmapping_s),
+            method: method.to_owned(),
+            evidence,
+            warm_up: is_much.then(|| warm_up.words()),
+        })
     };
     part().into()
 }
+
+/// A warm-up that takes this share of the time on CPU is worth a sentence, as a tax of it is worth a finding.
+const WORTH_SAYING: f64 = 0.01;
 
 const SAMPLED: &str = "sampled time in page faults on shared memory";
 const CALCULATED: &str = "minor faults on shared memory x calibrated penalty";
@@ -65,11 +81,18 @@ fn sampled_evidence(share: Interval) -> Vec<Evidence> {
     vec![Evidence::new(&evidence::FAULTING_SHARE, share.mid, "stacks, sampled")]
 }
 
-fn ended_faults(database: &Database) -> Reading<f64> {
-    let counters = &database.counters;
-    counters.minor_faults.as_ref().and_then(|all| {
-        counters.minor_faults_living.clone().map(|living| all.saturating_sub(living) as f64)
-    })
+/// What is not charged, because it ends by itself; nothing where nothing does.
+fn warm_up_evidence(warm_up: &WarmUp, cpus: f64) -> Vec<Evidence> {
+    if cpus <= 0.0 {
+        return Vec::new();
+    }
+    let paces = warm_up.fell.into_iter().flat_map(|(early, late)| {
+        let source = "/proc/PID/stat of living processes";
+        [(&evidence::FAULTS_EARLY, early), (&evidence::FAULTS_LATE, late)]
+            .map(|(kind, per_s)| Evidence::new(kind, per_s, source))
+    });
+    let uncharged = Evidence::new(&evidence::WARM_UP, cpus, "faults of processes that live on");
+    paces.chain([uncharged]).collect()
 }
 
 fn fault_evidence(pair: &Pair, faults: f64, shared: f64) -> Vec<Evidence> {

@@ -129,7 +129,7 @@ mod tests {
 
     fn counted(database: &Database, count: u64) -> Database {
         let pages_each = Interval::exact(1.0);
-        let accesses = Accesses { count, counter: "blks_hit".to_owned(), pages_each };
+        let accesses = Accesses { count, counter: "blks_hit".to_owned(), pages_each, by_key: None };
         telling(database, Present(accesses))
     }
 
