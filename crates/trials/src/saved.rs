@@ -95,6 +95,15 @@ impl Saved {
         Ok((Self { path, header }, content.trials))
     }
 
+    /// What the order of the trials in a file was drawn from, to go on in that order; `None` where there is
+    /// no such file. One that cannot be read is refused when it is opened.
+    pub fn seed(path: &Path) -> Option<u64> {
+        let file = File::open(path).ok()?;
+        let content: Content<Header, serde_json::Value> =
+            serde_json::from_reader(io::BufReader::new(file)).ok()?;
+        Some(content.header.seed)
+    }
+
     /// Saves all trials so far.
     pub fn save<T: Serialize>(&self, trials: &[Trial<T>]) -> Result<(), SavedError> {
         let failed = |source| SavedError::Io { path: self.path.clone(), source };
@@ -149,6 +158,7 @@ mod tests {
         let slot = Slot { block: 0, arm: 1, cell: 0, repeat: false };
         let made = [Trial { slot, outcome: 0.1, took_s: 2.0, guards: Vec::new() }];
         saved.save(&made).unwrap();
+        assert_eq!((Saved::seed(&path), Saved::seed(folder.path())), (Some(7), None));
         let more = Design::of_visits(7, design().arms, design().cells, 9);
         assert_eq!(Saved::open::<f64>(&path, &more).unwrap().1, made);
         let refused = |other: Design| Saved::open::<f64>(&path, &other).unwrap_err().to_string();

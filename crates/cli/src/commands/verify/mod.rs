@@ -25,7 +25,7 @@ use untax_core::{Check, Gain};
 use untax_remedies::workloads::Workload;
 use untax_report::{format, html, terminal};
 use untax_trials::{
-    Arm, Cell, Design, Interrupt, Interrupted, Observer, Runner, Trial, is_unanimous, judged,
+    Arm, Cell, Design, Interrupt, Interrupted, Observer, Runner, Saved, Trial, is_unanimous, judged,
 };
 use workload::Measured;
 
@@ -34,6 +34,15 @@ pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
     let plan = plan::load(&args.plan, state)?;
     apply::accept(&plan)?;
     suits(args, &plan)?;
+    let path = state.path(&format!("verify-{}.part", plan.plan))?;
+    let design = design(args, Saved::seed(&path).unwrap_or_else(|| fastrand::u64(..)));
+    let (saved, earlier) = Saved::open(&path, &design)?;
+    if !earlier.is_empty() {
+        let (number, path) = (earlier.len(), path.display());
+        say(&format!(
+            "going on with {number} trials of a run that was stopped; remove {path} to begin anew"
+        ));
+    }
     let stop = Arc::default();
     for signal in signal_hook::consts::TERM_SIGNALS {
         signal_hook::flag::register(*signal, Arc::clone(&stop))?;
@@ -51,8 +60,7 @@ pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
     };
     let guard = Guard::start(&Program::this(), &duty, None)?;
     let mut host = Host::new(args, state, stop, tried, &measured, guard);
-    let design = design(args);
-    let made = measured.prepare().and_then(|()| trials(args, &design, &mut host));
+    let made = measured.prepare().and_then(|()| trials(args, &design, &mut host, &saved, earlier));
     let cleaned = measured.clean();
     // The guard tries once more where that was not so.
     if host.applied == Some(standing) && !host.stuck {
@@ -61,25 +69,48 @@ pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
     let trials = made?;
     cleaned?;
     let receipt = host.tried.receipts.last().map(|receipt| receipt.id().to_owned());
-    report(args, state, &plan, Made { trials, seed: design.seed }, host.measure, receipt)
+    let has_trials = !trials.is_empty();
+    let made = Made { trials, seed: design.seed };
+    let outcome = report(args, state, &plan, made, host.measure, receipt);
+    // Whatever came out: nothing is left to go on with.
+    if has_trials {
+        saved.remove()?;
+    }
+    outcome
 }
 
 /// The host without the plan and with it, under one workload.
-fn design(args: &Args) -> Design {
+fn design(args: &Args, seed: u64) -> Design {
     let known = args.workload.as_deref().and_then(Workload::find).map(|_| args.trial);
     let length = args.passive.or(known.map(|trial| trial * (1 + args.warm_up)));
     let cell = Cell { name: "workload".to_owned(), length };
-    Design::of_visits(fastrand::u64(..), ARMS.map(Arm::new).to_vec(), vec![cell], args.pairs)
+    let workload = args.workload.as_deref().unwrap_or("what is served anyway");
+    let with = args.workload_applied.as_deref().unwrap_or(workload);
+    let arm = |arm: usize| {
+        let configuration = if arm == WITH { with } else { workload }.to_owned();
+        Arm { configuration, ..Arm::new(ARMS[arm]) }
+    };
+    let arms = (0..ARMS.len()).map(arm).collect();
+    Design::of_visits(seed, arms, vec![cell], args.pairs)
 }
 
-/// Makes the trials; the host is as before when this returns, if that can be.
-fn trials(args: &Args, design: &Design, host: &mut Host) -> anyhow::Result<Vec<verdict::Trial>> {
+/// Makes the trials that earlier ones are not, and saves each; the host is as before when this returns, if
+/// that can be.
+fn trials(
+    args: &Args,
+    design: &Design,
+    host: &mut Host,
+    saved: &Saved,
+    earlier: Vec<Trial<f64>>,
+) -> anyhow::Result<Vec<verdict::Trial>> {
     let interrupt = Interrupt::from(Arc::clone(&host.stop));
     let live = untax_host::Host::live();
     let runner = Runner::new(design, &interrupt, &live).within(args.budget);
-    let made = runner.run(host, Vec::new(), &mut Screen { pairs: args.pairs });
+    let made = runner.run(host, earlier, &mut Screen { pairs: args.pairs, saved });
     let made = made.map_err(|error| match error.downcast_ref::<Interrupted>() {
-        Some(_) => anyhow!("interrupted; the host is as before"),
+        Some(_) => anyhow!(
+            "interrupted; the host is as before. The same command goes on with the trials so far"
+        ),
         None => error,
     });
     Ok(judged(&made?, WITH, |rate| *rate))
@@ -171,12 +202,13 @@ fn no_pair(trials: &[verdict::Trial]) -> String {
     }
 }
 
-/// Says what each trial gave, and ends the trials early when all pairs agree.
-struct Screen {
+/// Says and saves what each trial gave, and ends the trials early when all pairs agree.
+struct Screen<'a> {
     pairs: u32,
+    saved: &'a Saved,
 }
 
-impl Observer<f64, anyhow::Error> for Screen {
+impl Observer<f64, anyhow::Error> for Screen<'_> {
     fn trial(&mut self, trials: &[Trial<f64>]) -> anyhow::Result<()> {
         let Some(last) = trials.last() else { return Ok(()) };
         let (pair, pairs, arm) = (last.slot.block + 1, self.pairs, ARMS[last.slot.arm]);
@@ -186,7 +218,7 @@ impl Observer<f64, anyhow::Error> for Screen {
             line += &format!(" (does not count: {})", format::guards(&spoiled));
         }
         say(&line);
-        Ok(())
+        Ok(self.saved.save(trials)?)
     }
 
     fn is_decided(&mut self, trials: &[Trial<f64>]) -> bool {
@@ -216,6 +248,27 @@ mod tests {
     use super::*;
     use crate::commands::apply::tests::{makes, plan_of};
     use std::path::Path;
+    use untax_trials::Slot;
+
+    #[test]
+    fn trials_of_the_same_command_are_gone_on_with() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("verify-plan-1.part.json");
+        let (saved, none) = Saved::open::<f64>(&path, &design(&args("true"), 7)).unwrap();
+        assert!(none.is_empty());
+        let slot = Slot { block: 0, arm: WITH, cell: 0, repeat: false };
+        let made = [Trial { slot, outcome: 5.0, took_s: 1.0, guards: Vec::new() }];
+        Screen { pairs: 6, saved: &saved }.trial(&made).unwrap();
+        let seed = Saved::seed(&path).unwrap();
+        let again =
+            |args: &Args| Saved::open::<f64>(&path, &design(args, seed)).map(|(_, made)| made);
+        assert_eq!(again(&Args { pairs: 9, ..args("true") }).unwrap(), made);
+        let pooler = Args { workload_applied: Some("false".to_owned()), ..args("true") };
+        for other in [args("false"), pooler] {
+            let refused = again(&other).unwrap_err().to_string();
+            assert!(refused.contains("begin anew"), "{refused}");
+        }
+    }
 
     #[test]
     fn a_plan_for_the_next_boot_is_no_plan_for_trials() {
