@@ -128,6 +128,8 @@ fn experiments() -> String {
 
 fn ids() -> String {
     let evidence = untax_rules::EVIDENCE.iter().map(|e| [e.id, e.name, e.unit, e.meaning]);
+    let warnings = untax_experiments::EXPERIMENTS.iter().flat_map(|e| e.warnings);
+    let warnings = warnings.map(|w| [w.id, w.meaning, w.action]);
     let reasons = untax_core::reason::REASONS.iter().map(|r| [r.id, r.meaning, r.action]);
     format!(
         "{NOTE}\n# Which ids can scripts use?\n\nA text may be worded better in a later version; an id stays. \
@@ -136,9 +138,11 @@ fn ids() -> String {
          one unit. Where several pieces of evidence have the same id, `of` says which device, control \
          group, setting or process each is about; it stands for `{{of}}` in the name.\n\n{}\n\
          ## What was not measured\n\n`databases[].unmeasured[].id` and `unmeasured[].id`; `why` holds the \
-         reason in words. What is not measured is never 0.\n\n{}",
+         reason in words. What is not measured is never 0.\n\n{}\n\
+         ## Warnings of benches\n\n`warnings[].id` of `untax bench … --json`; `text` holds the warning in words.\n\n{}",
         rows(["id", "name", "unit", "what it says"], evidence),
         rows(["id", "what it means", "what to do"], reasons),
+        rows(["id", "what it means", "what to do"], warnings),
     )
 }
 

@@ -83,7 +83,12 @@ impl State {
     /// Saves something under a fixed name.
     pub fn save<T: Serialize>(&self, name: &str, value: &T) -> anyhow::Result<()> {
         let json = serde_json::to_string(value)?;
-        save(&self.directory()?.join(format!("{name}.json")), &json)
+        save(&self.path(name)?, &json)
+    }
+
+    /// Where something is saved under a fixed name.
+    pub fn path(&self, name: &str) -> anyhow::Result<PathBuf> {
+        Ok(self.directory()?.join(format!("{name}.json")))
     }
 
     /// Reads what was saved under a fixed name; `None` if there is nothing of that form.

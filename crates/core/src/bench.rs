@@ -3,6 +3,44 @@
 use crate::Interval;
 use serde::{Deserialize, Serialize};
 
+/// Something that a result must be read with.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "SavedWarning")]
+pub struct Warning {
+    /// The id of its kind, such as `few-trials`; empty in results of older versions.
+    pub id: String,
+    /// What is the case, and what to do about it.
+    pub text: String,
+}
+
+/// A warning as results hold it: older ones have its text alone.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum SavedWarning {
+    Text(String),
+    Whole { id: String, text: String },
+}
+
+impl From<SavedWarning> for Warning {
+    fn from(saved: SavedWarning) -> Self {
+        match saved {
+            SavedWarning::Text(text) => Self { id: String::new(), text },
+            SavedWarning::Whole { id, text } => Self { id, text },
+        }
+    }
+}
+
+/// What all warnings of one kind have in common.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WarningKind {
+    /// What scripts use, kebab-case.
+    pub id: &'static str,
+    /// What it means, in one line.
+    pub meaning: &'static str,
+    /// What to do about it.
+    pub action: &'static str,
+}
+
 /// A median with its interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
@@ -62,4 +100,17 @@ pub struct Noise {
     /// How far the median of as many of them as there are trials strays from 1 by chance, as a
     /// share (95th percentile); 1 when there is no ratio to tell from.
     pub floor: f64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_warning_of_an_older_result_has_no_id() {
+        let read = |json: &str| serde_json::from_str::<Warning>(json).unwrap();
+        let few = Warning { id: "few-trials".to_owned(), text: "3 trials".to_owned() };
+        assert_eq!(read(&serde_json::to_string(&few).unwrap()), few);
+        assert_eq!(read(r#""3 trials""#), Warning { id: String::new(), ..few });
+    }
 }

@@ -22,11 +22,14 @@ pub enum GuardId {
     ClockJump,
     /// The trial lasted longer or shorter than asked: the longer of both over the shorter.
     TrialLength,
+    /// The result was far from those of the other trials of its cell: the larger of it and their median
+    /// over the smaller.
+    TrialApart,
 }
 
 impl GuardId {
     /// All of them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Steal,
         Self::GroupThrottled,
         Self::CpuSaturated,
@@ -34,6 +37,7 @@ impl GuardId {
         Self::DiskSaturated,
         Self::ClockJump,
         Self::TrialLength,
+        Self::TrialApart,
     ];
 
     /// Its name in results.
@@ -46,6 +50,7 @@ impl GuardId {
             Self::DiskSaturated => "disk-saturated",
             Self::ClockJump => "clock-jump",
             Self::TrialLength => "trial-length",
+            Self::TrialApart => "trial-apart",
         }
     }
 }

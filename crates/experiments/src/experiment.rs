@@ -6,6 +6,7 @@ use std::error::Error;
 use std::io;
 use std::path::Path;
 use untax_core::Calibration;
+use untax_core::bench::WarningKind;
 use untax_report::html::part::Part;
 use untax_report::terminal::Style;
 
@@ -24,6 +25,8 @@ pub struct Experiment {
     pub cost: &'static str,
     /// The schema of its results, such as `untax.bench.pages/1`.
     pub schema: &'static str,
+    /// Every kind of warning that its results may carry.
+    pub warnings: &'static [WarningKind],
     /// Its help and the arguments that it alone has.
     pub command: fn() -> clap::Command,
     /// The hidden subcommands that its children run.

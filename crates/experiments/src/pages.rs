@@ -4,6 +4,7 @@
 //! with warm data, once on each page size. See `docs` of [`table`] for what a read is, of
 //! [`plan`] for the order of trials, and of [`run()`] for what happens to the host meanwhile.
 
+mod agreement;
 mod arguments;
 pub mod capacity;
 pub mod control;

@@ -115,6 +115,7 @@ fn kill_once(
 ) -> Outcome<(State, Option<Duration>)> {
     let request = Request {
         rows: Some(rows),
+        most_table: untax_core::Bytes::GIB_1,
         row_bytes: vec![128],
         pages: vec![Page::Small, Page::Huge, Page::Transparent],
         connections: vec![1, 4],

@@ -73,7 +73,8 @@ fn measured(
     let calibration = costs.measure(host);
     let took = cpu_s().filter(|_| is_known).map(|cost| cost.cpu_s);
     let whole = calibration.value().filter(|made| !made.touches.is_empty());
-    match whole.map(|made| costs.keep(made)) {
+    let keep = |made: &Calibration| made.contradiction().map_or_else(|| costs.keep(made), Err);
+    match whole.map(keep) {
         Some(Ok(())) => notes.push(price_note(took)),
         Some(Err(why)) => notes.push(format!("the calibration is not kept: {why}")),
         None => {}
@@ -107,6 +108,56 @@ fn holds_here(kept: &Calibration, snapshot: &Snapshot) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::cell::Cell;
+    use untax_core::calibration::TouchPenalty;
+    use untax_core::{Bytes, Interval};
+
+    /// Gives the same calibration each time, and counts what is kept.
+    struct Costs(Calibration, Cell<u32>);
+
+    impl PageCosts for Costs {
+        fn kept(&self) -> Option<Calibration> {
+            None
+        }
+
+        fn measure(&self, _: &HostFacts) -> Reading<Calibration> {
+            Reading::Present(self.0.clone())
+        }
+
+        fn keep(&self, _: &Calibration) -> Result<(), String> {
+            self.1.set(self.1.get() + 1);
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_contradictory_calibration_is_used_once_and_not_kept() {
+        let touch = |gib: u64, ns| TouchPenalty {
+            working_set_bytes: Bytes(gib << 30),
+            taking_turns: false,
+            extra_ns: Interval::exact(ns),
+        };
+        let measure = |touches| {
+            let calibration = Calibration {
+                taken_at: "2026-01-01T00:00:00Z".parse().unwrap(),
+                cpu_model: String::new(),
+                kernel_release: String::new(),
+                source: HASTY.to_owned(),
+                minor_fault_ns: Interval::exact(1000.0),
+                write_fault_ns: None,
+                unmap_ns: None,
+                touches,
+                touches_missing: None,
+            };
+            let (costs, mut notes) = (Costs(calibration, Cell::new(0)), Vec::new());
+            let used = measured(&costs, &HostFacts::unknown("a test"), &mut notes);
+            (used.is_present(), costs.1.get(), notes.remove(0))
+        };
+        let (used, kept, note) = measure(vec![touch(1, 100.0), touch(8, 200.0)]);
+        assert!(used && kept == 1 && note.contains("later checks use that"), "{note}");
+        let (used, kept, note) = measure(vec![touch(1, 11_400.0), touch(8, 200.0)]);
+        assert!(used && kept == 0 && note.starts_with("the calibration is not kept: a touch of"));
+    }
 
     #[test]
     fn the_note_leaves_out_cpu_time_that_is_not_known() {

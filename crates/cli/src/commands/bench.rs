@@ -1,6 +1,6 @@
 //! `untax bench`: the experiments, each with its own arguments and those that all have.
 
-use crate::page_costs::CALIBRATION;
+use crate::page_costs::StatePageCosts;
 use crate::screen::{print, say, style, write_file};
 use crate::state::State;
 use crate::{Outcome, Usage};
@@ -165,7 +165,12 @@ impl Listener for Screen<'_> {
     }
 
     fn calibrated(&mut self, calibration: &Calibration) {
-        self.calibration = self.state.save(CALIBRATION, calibration);
+        self.calibration = StatePageCosts(self.state).replace(calibration).map(|older| {
+            let older = older.map_or(String::new(), |path| {
+                format!("; the one they used is kept as {}", path.display())
+            });
+            self.note(&format!("checks now use the calibration of this bench{older}"));
+        });
     }
 }
 

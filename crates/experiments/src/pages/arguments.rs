@@ -3,9 +3,35 @@
 use super::options::{Access, Model, Page, Request};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use std::time::Duration;
+use untax_core::Bytes;
 
 /// Trials from which an interval is worth the name.
 const TRIALS: &str = "7";
+
+/// What is measured where nothing else is asked for.
+struct Scope {
+    row_bytes: &'static [u64],
+    most_table: Bytes,
+    /// None: by the number of CPUs.
+    connections: &'static [u32],
+    trial: Duration,
+}
+
+/// Tables that no TLB covers; rows of two lines of a cache, of two base pages and of four.
+const USUAL: Scope = Scope {
+    row_bytes: &[128, 8192, 16384],
+    most_table: Bytes(8 << 30),
+    connections: &[],
+    trial: Duration::from_secs(1),
+};
+
+/// With `--quick`: the rows that page size matters most for, in a table that no TLB covers either.
+const QUICK: Scope = Scope {
+    row_bytes: &[128],
+    most_table: Bytes::GIB_1,
+    connections: &[1, 2],
+    trial: Duration::from_millis(250),
+};
 
 /// Measure what page size is worth: a table read by primary key, on each page size in turn
 ///
@@ -16,16 +42,21 @@ const TRIALS: &str = "7";
 #[derive(Debug, clap::Parser)]
 #[command(
     after_help = "Examples:\n  untax bench pages                              4k against 2m, some minutes\n  \
+                  untax bench pages --quick                      the same in about half a minute\n  \
                   untax bench pages --pages 4k,2m,1g,thp --html pages.html\n  \
                   untax bench pages --rows 100000000 --row-bytes 128 --access direct"
 )]
 pub(super) struct Arguments {
+    /// Take about half a minute: rows of 128 B in a table of 1 GiB, 1 and 2 connections, trials of
+    /// 0.25 s, unless asked otherwise
+    #[arg(long)]
+    quick: bool,
     /// Rows of each table [default: as many of each width as fit a quarter of the available
     /// memory, at most 8 GiB]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     rows: Option<u64>,
-    /// Widths of rows in bytes; one table each
-    #[arg(long, value_name = "BYTES,…", value_delimiter = ',', default_value = "128,8192,16384")]
+    /// Widths of rows in bytes; one table each [default: 128,8192,16384]
+    #[arg(long, value_name = "BYTES,…", value_delimiter = ',')]
     #[arg(value_parser = clap::value_parser!(u64).range(1..))]
     row_bytes: Vec<u64>,
     /// Page sizes to compare; each is compared with the smallest
@@ -46,9 +77,9 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "N", default_value = TRIALS)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1000))]
     trials: u32,
-    /// Length of one trial in seconds
-    #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
-    trial_seconds: Duration,
+    /// Length of one trial in seconds [default: 1]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    trial_seconds: Option<Duration>,
     /// What keys and the order of trials are drawn from [default: from the clock; printed]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
@@ -87,19 +118,26 @@ fn default_connections() -> Vec<u32> {
 impl Arguments {
     /// The bench that these arguments ask for.
     pub(super) fn request(&self) -> Request {
-        let connections = match self.connections.as_slice() {
-            [] => default_connections(),
-            given => given.to_vec(),
+        let usual = if self.quick { QUICK } else { USUAL };
+        let connections = match (self.connections.as_slice(), usual.connections) {
+            ([], []) => default_connections(),
+            ([], usual) => usual.to_vec(),
+            (given, _) => given.to_vec(),
+        };
+        let row_bytes = match self.row_bytes.as_slice() {
+            [] => usual.row_bytes,
+            given => given,
         };
         Request {
             rows: self.rows,
-            row_bytes: self.row_bytes.clone(),
+            most_table: usual.most_table,
+            row_bytes: row_bytes.to_vec(),
             pages: self.pages.clone(),
             connections,
             model: self.model,
             access: self.access,
             trials: self.trials,
-            trial: self.trial_seconds,
+            trial: self.trial_seconds.unwrap_or(usual.trial),
             seed: self.seed.unwrap_or_else(seed_from_clock),
         }
     }
@@ -129,6 +167,17 @@ mod tests {
         assert_eq!(request.connections[0], 1);
         assert_eq!((request.model, request.access), (Model::Process, Access::Hash));
         assert_eq!((request.trials, request.trial), (7, Duration::from_secs(1)));
+    }
+
+    #[test]
+    fn a_quick_bench_does_less_and_all_that_is_asked_for() {
+        let quick = request("--quick").unwrap();
+        assert_eq!((quick.row_bytes, quick.connections), (vec![128], vec![1, 2]));
+        assert_eq!((quick.rows, quick.most_table), (None, Bytes::GIB_1));
+        assert_eq!((quick.trials, quick.trial), (7, Duration::from_millis(250)));
+        let asked = request("--quick --row-bytes 8192 --connections 3 --trial-seconds 2").unwrap();
+        assert_eq!((asked.row_bytes, asked.connections), (vec![8192], vec![3]));
+        assert_eq!(asked.trial, Duration::from_secs(2));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use super::error::BenchError;
 use super::job;
 use super::plan::Refusal;
 use super::schema::{PagesBench, SCHEMA};
-use super::{html, run as bench_run, terminal};
+use super::{html, run as bench_run, terminal, warnings};
 use crate::bench::Bench;
 use crate::calibrate;
 use crate::experiment::{
@@ -30,6 +30,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     cost: "memory for the tables (by default up to a quarter of what is available for each page \
            size) and as many CPUs as there are connections",
     schema: SCHEMA,
+    warnings: warnings::KINDS,
     command: Arguments::command,
     children: &[job::READ_PAGES],
     run,

@@ -2,7 +2,7 @@
 
 use super::schema::{Cell, PagesBench, Ratio, SCHEMA};
 use untax_core::Bytes;
-use untax_core::bench::{Estimate, Noise, RatioVerdict};
+use untax_core::bench::{Estimate, Noise, RatioVerdict, Warning};
 use untax_core::calibration::{Calibration, TouchPenalty};
 use untax_core::interval::Interval;
 
@@ -38,10 +38,11 @@ pub(super) fn bench() -> PagesBench {
         cells: SHAPES.into_iter().flat_map(cells).collect(),
         ratios: SHAPES.into_iter().flat_map(ratios).collect(),
         noise: Noise { ratios: vec![1.004; 72], floor: FLOOR },
-        warnings: vec![
-            "13 of 64 pages of 1 GiB could be had; the 16 KiB rows use 1g for their first 13 GiB"
+        warnings: vec![Warning {
+            id: "pool-short".into(),
+            text: "13 of 64 pages of 1 GiB could be had; the 16 KiB rows use 1g for their first 13 GiB"
                 .into(),
-        ],
+        }],
         calibration: Some(calibration()),
         spoiled: Vec::new(),
         complete: true,
@@ -135,7 +136,7 @@ pub(super) fn hostile() -> PagesBench {
     bench.run = HOSTILE.into();
     bench.cpu_model = HOSTILE.into();
     bench.kernel_release = HOSTILE.into();
-    bench.warnings = vec![HOSTILE.into()];
+    bench.warnings = vec![Warning { id: HOSTILE.into(), text: HOSTILE.into() }];
     bench.cells[0].page = HOSTILE.into();
     bench.ratios[0].of = HOSTILE.into();
     bench

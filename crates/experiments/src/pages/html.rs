@@ -23,7 +23,7 @@ pub(super) fn part(bench: &PagesBench) -> Part {
         (line(&summary::conditions(bench)))
         ul.lede { @for summary in summary::page_sizes(bench) { li { (summary) } } }
         @if !bench.complete { p.warning { "Interrupted: the trials done so far are shown." } }
-        @for warning in &bench.warnings { p.warning { (warning) } }
+        @for warning in &bench.warnings { p.warning { (warning.text) } }
         (throughput(bench))
         (worth(bench))
         (numbers(bench))

@@ -129,8 +129,10 @@ impl Model {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Request {
     /// Rows of every table; `None`: as many of each width as fit a quarter of the available
-    /// memory, at most 8 GiB.
+    /// memory, and `most_table`.
     pub rows: Option<u64>,
+    /// The most memory that a table gets whose rows were not asked for.
+    pub most_table: Bytes,
     /// Widths of rows, one table each.
     pub row_bytes: Vec<u64>,
     /// Pages to compare.

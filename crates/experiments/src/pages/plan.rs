@@ -8,9 +8,6 @@ use super::table::Layout;
 use untax_core::Bytes;
 use untax_trials::{Interleaved, Slot};
 
-/// The most memory that a table gets when its rows were not asked for: no TLB covers it.
-const MOST_BY_DEFAULT: Bytes = Bytes(8 << 30);
-
 /// What a reader's process takes besides page tables.
 const READER: Bytes = Bytes(1 << 20);
 
@@ -206,7 +203,7 @@ fn make_sense(request: &Request) -> Result<(), Refusal> {
 }
 
 fn layouts(request: &Request, capacity: &Capacity) -> Result<Vec<Layout>, Refusal> {
-    let share = Bytes((capacity.available.0 / 4).min(MOST_BY_DEFAULT.0));
+    let share = Bytes((capacity.available.0 / 4).min(request.most_table.0));
     let mut widths = request.row_bytes.clone();
     widths.sort_unstable();
     widths.dedup();

@@ -23,6 +23,7 @@ fn capacity() -> Capacity {
 fn request() -> Request {
     Request {
         rows: Some(1_000_000),
+        most_table: Bytes(8 << 30),
         row_bytes: vec![128],
         pages: vec![Page::Small, Page::Huge],
         connections: vec![1, 2, 4],

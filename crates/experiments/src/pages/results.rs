@@ -1,5 +1,6 @@
 //! From trials to the result that is printed and saved.
 
+use super::agreement::{self, Key, Rounds};
 use super::options::{Page, Request};
 use super::plan::{Plan, Purpose, Trial, chased};
 use super::schema::{Cell, PagesBench, Ratio, SCHEMA, SpoiledTrial};
@@ -8,10 +9,10 @@ use super::warnings::Warning;
 use crate::machine::Machine;
 use jiff::Timestamp;
 use std::collections::BTreeMap;
-use untax_core::bench::{Noise, RatioVerdict};
-use untax_core::calibration::TouchPenalty;
-use untax_core::guards::Guard;
-use untax_core::{Bytes, Calibration, Interval, stats};
+use untax_core::bench::{self, Noise, RatioVerdict};
+use untax_core::calibration::{MOST_APART, TouchPenalty};
+use untax_core::guards::{Guard, GuardId};
+use untax_core::{Bytes, Calibration, Interval, Reading, stats};
 
 /// Pairs below which no ratio is called faster or slower.
 const FEWEST_PAIRS: usize = 3;
@@ -19,18 +20,7 @@ const FEWEST_PAIRS: usize = 3;
 /// The noise floor as long as nothing was repeated: no ratio of interest stands above ±100 %.
 const UNKNOWN_FLOOR: f64 = 1.0;
 
-/// What distinguishes cells; in the order in which they are listed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Key {
-    row_bytes: u64,
-    connections: u32,
-    page: Page,
-}
-
-/// Reads or touches per second by round: what pairs trials of different cells.
-type Rounds = BTreeMap<u32, f64>;
-
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct Tally {
     rounds: Rounds,
     page_tables: Bytes,
@@ -45,12 +35,12 @@ pub(crate) struct Results {
     machine: Machine,
     run: String,
     together: bool,
-    cells: BTreeMap<Key, Tally>,
+    cells: Cells,
     repeats: Vec<(Key, u32, f64)>,
     chases: BTreeMap<Page, Rounds>,
     chased_memory: Bytes,
     calibration: Option<Calibration>,
-    warnings: Vec<String>,
+    warnings: Vec<bench::Warning>,
     spoiled: Vec<SpoiledTrial>,
 }
 
@@ -78,7 +68,7 @@ impl Results {
 
     /// Adds a warning once.
     pub(crate) fn warn(&mut self, warning: &Warning) {
-        let warning = warning.to_string();
+        let warning = warning.saved();
         if !self.warnings.contains(&warning) {
             self.warnings.push(warning);
         }
@@ -115,21 +105,37 @@ impl Results {
         });
     }
 
-    /// The warnings so far, and one of spoiled trials.
-    fn warnings(&self) -> Vec<String> {
+    /// The warnings so far, one of spoiled trials, and those of trials that contradict each other.
+    fn warnings(&self, judged: &Judged) -> Vec<bench::Warning> {
         let guards = self.spoiled.iter().flat_map(|trial| &trial.guards);
         let mut guards: Vec<&str> = guards.map(|guard| guard.id.id()).collect();
         guards.sort_unstable();
         guards.dedup();
         let spoiled = Warning::Spoiled { trials: self.spoiled.len(), guards: guards.join(", ") };
-        let spoiled = (!self.spoiled.is_empty()).then(|| spoiled.to_string());
-        self.warnings.iter().cloned().chain(spoiled).collect()
+        let spoiled = (!self.spoiled.is_empty()).then(|| spoiled.saved());
+        let apart = Warning::TrialsApart { trials: judged.strays.len() };
+        let apart = (!judged.strays.is_empty()).then(|| apart.saved());
+        let medians = judged.medians();
+        let cells = agreement::contradictions(&medians).into_iter();
+        let cells = cells.map(|pair| agreement::warning(pair, &medians).saved());
+        let split = judged.cells.iter().filter(|(_, tally)| agreement::is_split(&tally.rounds));
+        let split = split.map(|(key, tally)| agreement::split_warning(*key, &tally.rounds).saved());
+        self.warnings
+            .iter()
+            .cloned()
+            .chain(spoiled)
+            .chain(apart)
+            .chain(split)
+            .chain(cells)
+            .collect()
     }
 
     /// The result as it stands.
     pub(crate) fn assemble(&self, complete: bool) -> PagesBench {
-        let ratios = self.noise_ratios();
+        let judged = Judged::of(&self.cells);
+        let ratios = self.noise_ratios(&judged.cells);
         let floor = self.floor(&ratios);
+        let spoiled = [self.spoiled.clone(), judged.strays.clone()].concat();
         let request = &self.request;
         PagesBench {
             schema: SCHEMA.to_owned(),
@@ -143,11 +149,11 @@ impl Results {
             trial_s: request.trial.as_secs_f64(),
             seed: request.seed,
             method: super::method::sentences(request, self.together),
-            cells: self.cells.iter().filter_map(|(key, tally)| self.cell(*key, tally)).collect(),
-            ratios: self.ratios(floor),
+            cells: judged.cells.iter().filter_map(|(key, tally)| self.cell(*key, tally)).collect(),
+            ratios: ratios_of(&judged.true_cells(), floor),
             noise: Noise { ratios, floor },
-            warnings: self.warnings(),
-            spoiled: self.spoiled.clone(),
+            warnings: self.warnings(&judged),
+            spoiled,
             calibration: self.calibration(),
             complete,
         }
@@ -174,50 +180,21 @@ impl Results {
         })
     }
 
-    /// Every page over the smallest, and gigantic ones over huge ones.
-    fn ratios(&self, floor: f64) -> Vec<Ratio> {
-        let Some(smallest) = self.cells.keys().map(|key| key.page).min() else { return Vec::new() };
-        let over = |of: Page| {
-            let huge = (of == Page::Gigantic && smallest != Page::Huge).then_some(Page::Huge);
-            [Some(smallest).filter(|over| *over != of), huge].into_iter().flatten()
-        };
-        let pairs = self.cells.keys().flat_map(|key| over(key.page).map(|page| (*key, page)));
-        pairs.filter_map(|(of, page)| self.ratio(of, Key { page, ..of }, floor)).collect()
-    }
-
-    fn ratio(&self, of: Key, over: Key, floor: f64) -> Option<Ratio> {
-        let (a, b) = paired(&self.cells.get(&of)?.rounds, &self.cells.get(&over)?.rounds);
-        let ratio = stats::paired_ratio(&a, &b)?;
-        let verdict = match a.len() {
-            FEWEST_PAIRS.. => RatioVerdict::judge(ratio, floor),
-            _ => RatioVerdict::Inconclusive,
-        };
-        Some(Ratio {
-            of: of.page.id().to_owned(),
-            over: over.page.id().to_owned(),
-            row_bytes: Bytes(of.row_bytes),
-            connections: of.connections,
-            factor: ratio.mid,
-            low: ratio.low,
-            high: ratio.high,
-            verdict,
-        })
-    }
-
     /// How far identical trials differ. Where all tables live together, a repeat stands beside
     /// its cell as one page's trial beside another's. Otherwise the two fillings of one table are
     /// as far apart as the fillings that are compared.
-    fn noise_ratios(&self) -> Vec<f64> {
+    fn noise_ratios(&self, cells: &Cells) -> Vec<f64> {
         if self.together {
             let pairs = self.repeats.iter().filter_map(|(key, round, rate)| {
-                let measured = self.cells.get(key)?.rounds.get(round)?;
-                (*measured > 0.0).then_some(rate / measured)
+                let measured = cells.get(key)?.rounds.get(round)?;
+                // A repeat that strays says nothing of noise, as its trial would not.
+                (agreement::apart(*rate, *measured) <= MOST_APART).then_some(rate / measured)
             });
             return pairs.collect();
         }
         let half = Plan::second_half(&self.request);
         let last = self.request.pages.iter().max();
-        let refilled = self.cells.iter().filter(|(key, _)| Some(&key.page) != last);
+        let refilled = cells.iter().filter(|(key, _)| Some(&key.page) != last);
         let pairs = refilled.flat_map(|(_, tally)| {
             let later = |round: &u32| tally.rounds.get(&(round + half));
             let both = tally.rounds.iter().filter_map(move |(r, rate)| later(r).map(|l| l / rate));
@@ -242,13 +219,108 @@ impl Results {
 
     fn penalty(&self) -> Option<TouchPenalty> {
         let (small, larger) = chased(&self.request.pages)?;
-        let (small, larger) = paired(self.chases.get(&small)?, self.chases.get(&larger)?);
+        let [small, larger] = [small, larger].map(|page| {
+            let mut rounds = self.chases.get(&page).cloned().unwrap_or_default();
+            agreement::take_out_strays(&mut rounds);
+            rounds
+        });
+        let (small, larger) = paired(&small, &larger);
+        // Fewer cannot be told from each other's accidents.
+        if small.len() < FEWEST_PAIRS {
+            return None;
+        }
         let extra = |(small, larger): (&f64, &f64)| (small.recip() - larger.recip()) * 1e9;
         let extra: Vec<f64> =
             small.iter().zip(&larger).map(extra).filter(|e| e.is_finite()).collect();
         let extra_ns: Interval = stats::median_interval(&extra)?;
         Some(TouchPenalty { working_set_bytes: self.chased_memory, taking_turns: false, extra_ns })
     }
+}
+
+/// All cells with their trials.
+type Cells = BTreeMap<Key, Tally>;
+
+/// The trials that agree with those of their cell, and those that do not.
+struct Judged {
+    cells: Cells,
+    strays: Vec<SpoiledTrial>,
+}
+
+impl Judged {
+    fn of(cells: &Cells) -> Self {
+        let mut judged = Self { cells: cells.clone(), strays: Vec::new() };
+        for (key, tally) in &mut judged.cells {
+            let strays = agreement::take_out_strays(&mut tally.rounds);
+            let others: Vec<f64> = tally.rounds.values().copied().collect();
+            let median = stats::median(&others);
+            judged
+                .strays
+                .extend(strays.into_iter().map(|(round, rate)| stray(*key, round, rate, median)));
+        }
+        judged
+    }
+
+    fn medians(&self) -> BTreeMap<Key, f64> {
+        let median =
+            |tally: &Tally| stats::median(&tally.rounds.values().copied().collect::<Vec<f64>>());
+        self.cells.iter().filter_map(|(key, tally)| Some((*key, median(tally)?))).collect()
+    }
+
+    /// The cells that contradict neither themselves nor each other.
+    fn true_cells(&self) -> Cells {
+        let mut cells = self.cells.clone();
+        cells.retain(|_, tally| !agreement::is_split(&tally.rounds));
+        for (few, many) in agreement::contradictions(&self.medians()) {
+            cells.remove(&few);
+            cells.remove(&many);
+        }
+        cells
+    }
+}
+
+fn stray(key: Key, round: u32, rate: f64, median: Option<f64>) -> SpoiledTrial {
+    let apart = median.map(|median| agreement::apart(rate, median));
+    let none = || Reading::absent("nothing was read in it, or in the others of its cell");
+    let value = apart.filter(|apart| apart.is_finite()).map_or_else(none, Reading::Present);
+    let guard = Guard { id: GuardId::TrialApart, subject: None, value, threshold: MOST_APART };
+    SpoiledTrial {
+        page: key.page.id().to_owned(),
+        row_bytes: Bytes(key.row_bytes),
+        connections: key.connections,
+        round,
+        reads_per_s: rate,
+        guards: vec![guard],
+    }
+}
+
+/// Every page over the smallest, and gigantic ones over huge ones.
+fn ratios_of(cells: &Cells, floor: f64) -> Vec<Ratio> {
+    let Some(smallest) = cells.keys().map(|key| key.page).min() else { return Vec::new() };
+    let over = |of: Page| {
+        let huge = (of == Page::Gigantic && smallest != Page::Huge).then_some(Page::Huge);
+        [Some(smallest).filter(|over| *over != of), huge].into_iter().flatten()
+    };
+    let pairs = cells.keys().flat_map(|key| over(key.page).map(|page| (*key, page)));
+    pairs.filter_map(|(of, page)| ratio(cells, of, Key { page, ..of }, floor)).collect()
+}
+
+fn ratio(cells: &Cells, of: Key, over: Key, floor: f64) -> Option<Ratio> {
+    let (a, b) = paired(&cells.get(&of)?.rounds, &cells.get(&over)?.rounds);
+    let ratio = stats::paired_ratio(&a, &b)?;
+    let verdict = match a.len() {
+        FEWEST_PAIRS.. => RatioVerdict::judge(ratio, floor),
+        _ => RatioVerdict::Inconclusive,
+    };
+    Some(Ratio {
+        of: of.page.id().to_owned(),
+        over: over.page.id().to_owned(),
+        row_bytes: Bytes(of.row_bytes),
+        connections: of.connections,
+        factor: ratio.mid,
+        low: ratio.low,
+        high: ratio.high,
+        verdict,
+    })
 }
 
 /// The rates of the rounds that both have.

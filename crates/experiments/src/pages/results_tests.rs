@@ -8,6 +8,7 @@ use std::time::Duration;
 fn request(pages: &[Page], trials: u32) -> Request {
     Request {
         rows: Some(1000),
+        most_table: Bytes(8 << 30),
         row_bytes: vec![128],
         pages: pages.to_vec(),
         connections: vec![1, 2],
@@ -145,4 +146,73 @@ fn the_penalty_of_a_touch_is_the_difference_of_the_times() {
     let [own] = calibration.touches[..] else { panic!("{calibration:?}") };
     assert_eq!((own.working_set_bytes, calibration.touches_missing), (Bytes(128_000), None));
     assert!((own.extra_ns.mid - 100.0).abs() < 2.0, "200 ns against 100 ns: {own:?}");
+}
+
+/// Like [`play`], but for one trial, of that page, connections and round, which a machine spoiled that
+/// stopped for a moment.
+fn play_broken(results: &mut Results, plan: &Plan, broken: impl Fn(&Trial) -> bool) {
+    for phase in &plan.phases {
+        for trial in &phase.trials {
+            let rate = rate(trial.page) * f64::from(trial.connections);
+            let rate = if broken(trial) { rate / 114.0 } else { rate };
+            results.add(&phase.layout, *trial, rate, Bytes(4096));
+        }
+    }
+}
+
+fn ids(bench: &PagesBench) -> Vec<&str> {
+    bench.warnings.iter().map(|warning| warning.id.as_str()).collect()
+}
+
+#[test]
+fn a_broken_trial_counts_for_nothing_and_is_told() {
+    for trials in [1, 2, 3, 7] {
+        let request = request(&[Page::Small, Page::Huge], trials);
+        let (mut results, plan) = results(&request, Bytes(64 << 30));
+        play_broken(&mut results, &plan, |trial| {
+            (trial.page, trial.connections, trial.round) == (Page::Small, 1, 0)
+                && trial.purpose == Purpose::Measure
+        });
+        let bench = results.assemble(true);
+        assert!(bench.ratios.iter().all(|ratio| ratio.high < 1.6), "{trials}: {:?}", bench.ratios);
+        // With one trial the other number of readers tells; of two nobody knows which is right.
+        let id = if trials < 3 { "cells-apart" } else { "trials-apart" };
+        assert!(ids(&bench).contains(&id), "{trials}: {:?}", bench.warnings);
+        let verdicts: Vec<_> = bench.ratios.iter().map(|ratio| ratio.verdict).collect();
+        if trials == 7 {
+            assert_eq!(verdicts, [RatioVerdict::Faster; 2]);
+            let [stray] = &bench.spoiled[..] else { panic!("{:?}", bench.spoiled) };
+            assert_eq!((stray.round, stray.guards[0].id), (0, GuardId::TrialApart));
+            assert!(stray.guards[0].is_exceeded());
+        }
+    }
+}
+
+#[test]
+fn a_cell_that_another_number_of_readers_contradicts_makes_no_ratio() {
+    let request = request(&[Page::Small, Page::Huge], 7);
+    let (mut results, plan) = results(&request, Bytes(64 << 30));
+    play_broken(&mut results, &plan, |t| t.page == Page::Small && t.connections == 2);
+    let bench = results.assemble(true);
+    assert_eq!(bench.cells.len(), 4, "all that was measured is shown");
+    assert!(bench.ratios.is_empty(), "{:?}", bench.ratios);
+    assert!(ids(&bench).contains(&"cells-apart"), "{:?}", bench.warnings);
+}
+
+#[test]
+fn a_penalty_of_broken_or_few_trials_is_none() {
+    let penalty = |trials, broken_rounds: u32| {
+        let request = request(&[Page::Small, Page::Huge], trials);
+        let (mut results, plan) = results(&request, Bytes(64 << 30));
+        play_broken(&mut results, &plan, |trial| {
+            trial.purpose == Purpose::Chase
+                && trial.page == Page::Small
+                && trial.round < broken_rounds
+        });
+        results.penalty().map(|penalty| penalty.extra_ns.high.round())
+    };
+    let right = penalty(7, 0).unwrap();
+    assert_eq!(penalty(7, 1), Some(right));
+    assert_eq!(penalty(2, 1), None);
+    assert_eq!(penalty(3, 1), None, "two are left");
 }

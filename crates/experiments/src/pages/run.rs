@@ -14,7 +14,7 @@ use crate::bench::Bench;
 use crate::calibrate::calibrate;
 use crate::progress::{Observer, Progress};
 use std::cell::RefCell;
-use untax_core::Reading;
+use untax_core::{Calibration, Reading};
 use untax_host::Host;
 use untax_trials::{Interrupted, Runner};
 
@@ -31,12 +31,11 @@ pub fn run(
     for warning in warnings::before(request, &plan, &capacity) {
         results.warn(&warning);
     }
-    if let Some(budget) = bench.calibration {
-        match calibrate(bench.program, budget.within(capacity.available), bench.machine) {
-            Reading::Present(calibration) => results.calibrated(calibration),
-            gap => results.warn(&Warning::NoCalibration(gap.why().unwrap_or_default())),
-        }
-    }
+    let costs = || {
+        let budget = bench.calibration?.within(capacity.available);
+        Some(calibrate(bench.program, budget, bench.machine))
+    };
+    let before = costs();
     let (trials, results) = (Trials::of(&plan, request), RefCell::new(results));
     // Declared before the tables, so that it is dropped after their readers, also in a panic.
     let mut pools = PagePools::open(bench, &request.pages);
@@ -48,9 +47,23 @@ pub fn run(
     drop(tables);
     pools.close()?;
     match ran {
-        Ok(_) => Ok(results.borrow().assemble(true)),
+        Ok(_) => {
+            let mut results = results.into_inner();
+            calibrated(&mut results, before.zip(costs()));
+            Ok(results.assemble(true))
+        }
         Err(BenchError::Interrupted(Interrupted)) => Ok(results.borrow().assemble(false)),
         Err(error) => Err(error),
+    }
+}
+
+/// Keeps what was measured before the trials and behind them, where both agree.
+fn calibrated(results: &mut Results, both: Option<(Reading<Calibration>, Reading<Calibration>)>) {
+    let Some((before, after)) = both else { return };
+    match before.and_then(|before| after.map(|after| before.confirmed_by(&after))) {
+        Reading::Present(Ok(calibration)) => results.calibrated(calibration),
+        Reading::Present(Err(why)) => results.warn(&Warning::CalibrationDisagrees(why)),
+        gap => results.warn(&Warning::NoCalibration(gap.why().unwrap_or_default())),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use untax_core::bench::{Estimate, Noise, RatioVerdict};
+use untax_core::bench::{Estimate, Noise, RatioVerdict, Warning};
 use untax_core::guards::Guard;
 use untax_core::{Bytes, Calibration};
 
@@ -44,8 +44,9 @@ pub struct PagesBench {
     /// The A/A floor.
     pub noise: Noise,
     /// What was asked but could not be had, and what was done instead.
-    pub warnings: Vec<String>,
-    /// What faults and touches cost here, for `check` to use.
+    pub warnings: Vec<Warning>,
+    /// What faults and touches cost here, for `check` to use; none where it was measured twice with
+    /// different results.
     pub calibration: Option<Calibration>,
     /// Trials that no cell, ratio or floor holds, because a guard was exceeded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -110,7 +110,7 @@ fn closing(screen: &mut Screen, bench: &PagesBench) {
     const COLUMN: usize = 14;
     for (i, warning) in bench.warnings.iter().enumerate() {
         let label = if i == 0 { "Warnings" } else { "" };
-        screen.labelled(label, COLUMN, Ink::Yellow, warning, 3);
+        screen.labelled(label, COLUMN, Ink::Yellow, &warning.text, 3);
     }
     screen.labelled("Noise", COLUMN, Ink::Plain, &summary::noise(bench), 2);
     if let Some(calibration) = &bench.calibration {

@@ -5,12 +5,86 @@ use super::job::Place;
 use super::options::{Page, Request};
 use super::plan::Plan;
 use untax_core::Bytes;
+use untax_core::bench::{self, WarningKind};
+use untax_core::calibration::MOST_APART;
 
 /// Trials below which an interval is hardly one.
 const FEW_TRIALS: u32 = 7;
 
 /// Memory below which the caches and TLBs of current processors hold much of a table.
 const SMALL_TABLE: Bytes = Bytes(1 << 30);
+
+/// Every kind of warning, for documents and scripts.
+pub(super) static KINDS: &[WarningKind] = &[
+    kind("few-trials", "Few trials make wide intervals.", "Use `--trials 7` or more."),
+    kind(
+        "numa-placement",
+        "The kernel chose the NUMA node of each table.",
+        "Start the bench with `numactl --interleave=all`.",
+    ),
+    kind(
+        "tables-in-blocks",
+        "The tables did not fit in memory together and were tried one after the other.",
+        "Choose fewer `--rows`.",
+    ),
+    kind("small-table", "Caches and TLBs hold much of a table.", "Choose more `--rows`."),
+    kind("odd-width", "Rows are stored in whole words of 8 B.", "Choose a multiple of 8."),
+    kind(
+        "no-calibration",
+        "What faults and touches cost here was not measured.",
+        "See what `untax check` says of it.",
+    ),
+    kind(
+        "calibration-disagrees",
+        "Measured before the trials and behind them, a cost differed too much to be kept for checks.",
+        "Stop what else runs here, and try again.",
+    ),
+    kind(
+        "pool-short",
+        "The kernel gave fewer huge pages than a table needs, so that page size was left out.",
+        "Reserve them at boot, or choose fewer `--rows`.",
+    ),
+    kind(
+        "page-left-out",
+        "A table on such pages could not be made.",
+        "Read the reason in the text.",
+    ),
+    kind(
+        "trials-spoiled",
+        "A guard was exceeded beside trials, which were made once more and do not count.",
+        "Stop what else runs here, or choose longer `--trial-seconds`.",
+    ),
+    kind(
+        "trials-apart",
+        "Trials were far from the others of their cell and do not count.",
+        "Stop what else runs here, or choose longer `--trial-seconds`.",
+    ),
+    kind(
+        "cells-apart",
+        "More readers read far less, or far more than so many can: no ratio is made of these cells.",
+        "Stop what else runs here, and try again.",
+    ),
+    kind("pages-unknown", "Which pages a table got could not be read.", "See `/proc/self/smaps`."),
+    kind(
+        "other-pages",
+        "A table got other pages than asked for.",
+        "Read nothing from its results.",
+    ),
+    kind(
+        "thp-short",
+        "The kernel made transparent huge pages for a part of a table only.",
+        "Write 1 to `/proc/sys/vm/compact_memory` and try again.",
+    ),
+    kind(
+        "thp-unasked",
+        "The kernel made huge pages for the table on small ones.",
+        "Write `advise` to `/sys/kernel/mm/transparent_hugepage/shmem_enabled`.",
+    ),
+];
+
+const fn kind(id: &'static str, meaning: &'static str, action: &'static str) -> WarningKind {
+    WarningKind { id, meaning, action }
+}
 
 /// A warning; its text is what the result carries.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -37,6 +111,11 @@ pub(crate) enum Warning {
     #[error("no calibration: {0}; see what 'untax check' says of it")]
     NoCalibration(String),
     #[error(
+        "the calibration disagrees with itself ({0}), so that checks go on with the one they had; stop \
+         what else runs here, and try again"
+    )]
+    CalibrationDisagrees(String),
+    #[error(
         "{page} pages left out for rows of {row_bytes} B: {need} were needed, {got} could be had; \
          reserve them at boot, or choose fewer --rows"
     )]
@@ -48,6 +127,16 @@ pub(crate) enum Warning {
          choose longer --trial-seconds"
     )]
     Spoiled { trials: usize, guards: String },
+    #[error(
+        "{trials} trials do not count: each was more than {MOST_APART} times as fast or as slow as the \
+         others of its cell; stop what else runs here, or choose longer --trial-seconds"
+    )]
+    TrialsApart { trials: usize },
+    #[error(
+        "{page} pages, rows of {row_bytes} B: {rates} cannot all be true, so no ratio is made of them; \
+         stop what else runs here, and try again"
+    )]
+    CellsApart { page: &'static str, row_bytes: u64, rates: String },
     #[error("what pages the table on {page} pages has could not be read; see /proc/self/smaps")]
     PagesUnknown { page: &'static str },
     #[error("the kernel gave pages of {got} where {page} was asked; its results say nothing")]
@@ -62,6 +151,35 @@ pub(crate) enum Warning {
          /sys/kernel/mm/transparent_hugepage/shmem_enabled"
     )]
     TransparentUnasked { got: Bytes },
+}
+
+impl Warning {
+    /// The id of its kind.
+    const fn id(&self) -> &'static str {
+        match self {
+            Self::FewTrials(_) => "few-trials",
+            Self::Nodes(_) => "numa-placement",
+            Self::Blocks => "tables-in-blocks",
+            Self::SmallTable { .. } => "small-table",
+            Self::OddWidth(_) => "odd-width",
+            Self::NoCalibration(_) => "no-calibration",
+            Self::CalibrationDisagrees(_) => "calibration-disagrees",
+            Self::PoolShort { .. } => "pool-short",
+            Self::LeftOut { .. } => "page-left-out",
+            Self::Spoiled { .. } => "trials-spoiled",
+            Self::TrialsApart { .. } => "trials-apart",
+            Self::CellsApart { .. } => "cells-apart",
+            Self::PagesUnknown { .. } => "pages-unknown",
+            Self::OtherPages { .. } => "other-pages",
+            Self::TransparentShort { .. } => "thp-short",
+            Self::TransparentUnasked { .. } => "thp-unasked",
+        }
+    }
+
+    /// As results carry it.
+    pub(super) fn saved(&self) -> bench::Warning {
+        bench::Warning { id: self.id().to_owned(), text: self.to_string() }
+    }
 }
 
 /// The warnings that hold before the first trial.
@@ -118,6 +236,35 @@ mod tests {
 
     fn place(page: Page) -> Place {
         Place { layout: Layout::new(1_000_000, 128, Access::Direct, 0).unwrap(), page }
+    }
+
+    #[test]
+    fn every_warning_is_of_a_listed_kind() {
+        let (page, row_bytes, got, table) = ("2m", 128, Bytes::KIB_4, Bytes::GIB_1);
+        let text = String::new;
+        let all = [
+            Warning::FewTrials(3),
+            Warning::Nodes(2),
+            Warning::Blocks,
+            Warning::SmallTable { row_bytes, table },
+            Warning::OddWidth(7),
+            Warning::NoCalibration(text()),
+            Warning::CalibrationDisagrees(text()),
+            Warning::PoolShort { page, row_bytes, need: 2, got: 1 },
+            Warning::LeftOut { page, row_bytes, why: text() },
+            Warning::Spoiled { trials: 1, guards: text() },
+            Warning::TrialsApart { trials: 1 },
+            Warning::CellsApart { page, row_bytes, rates: text() },
+            Warning::PagesUnknown { page },
+            Warning::OtherPages { page, got },
+            Warning::TransparentShort { got, table },
+            Warning::TransparentUnasked { got },
+        ];
+        let ids = all.map(|warning| warning.id());
+        assert_eq!(ids.to_vec(), KINDS.iter().map(|kind| kind.id).collect::<Vec<_>>());
+        let unique: std::collections::BTreeSet<&str> = ids.into_iter().collect();
+        assert_eq!(unique.len(), KINDS.len());
+        assert!(unique.iter().all(|id| untax_core::evidence::is_kebab(id)));
     }
 
     #[test]
