@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 use untax_lab::{CAUSES, Cause, Dose};
-use untax_scenes::{Engine, Turn};
+use untax_scenes::{Engine, Release, Turn};
 
 /// How soon everything must be gone. A server gets a minute to end in good order.
 const WITHIN: Duration = Duration::from_secs(90);
@@ -63,27 +63,27 @@ fn main() -> ExitCode {
 }
 
 fn run(times: u64, rng: &mut fastrand::Rng) -> Outcome<bool> {
-    let possible: Vec<(&Cause, Engine)> = CAUSES
+    let possible: Vec<(&Cause, Release)> = CAUSES
         .iter()
-        .flat_map(|cause| Engine::ALL.map(|engine| (cause, engine)))
-        .filter(|(cause, engine)| cause.impossible(*engine, Dose::Strong).is_none())
+        .flat_map(|cause| Engine::ALL.map(|engine| (cause, Release::installed(engine))))
+        .filter(|(cause, release)| cause.impossible(*release, Dose::Strong).is_none())
         .collect();
     // Not while another has changed them.
     let before = Turn::wait().map(|_turn| settings())?;
     let (mut failed, mut caught) = (0, 0);
     for time in 1..=times {
-        let (cause, engine) = *rng.choice(&possible).ok_or("no cause is possible here")?;
+        let (cause, release) = *rng.choice(&possible).ok_or("no cause is possible here")?;
         let after = Duration::from_millis(rng.u64(..LATEST_MS));
-        let (there, left) = kill_once(cause, engine, after, &before)?;
+        let (there, left) = kill_once(cause, release, after, &before)?;
         caught += u32::from(there > 0);
         failed += u32::from(left.is_err());
         let verdict = match left {
             Ok(took) => format!("gone after {:.1} s", took.as_secs_f64()),
             Err(left) => format!("LEFT: {}", left.join(", ")),
         };
-        let (cause, engine) = (cause.id, engine.id());
+        let (cause, release) = (cause.id, release.id);
         println!(
-            "{time:>3}: {cause} on {engine} killed after {after:.1?} with {there} things: {verdict}"
+            "{time:>3}: {cause} on {release} killed after {after:.1?} with {there} things: {verdict}"
         );
     }
     println!("{times} kills, {caught} with something there, {failed} that left something");
@@ -93,7 +93,7 @@ fn run(times: u64, rng: &mut fastrand::Rng) -> Outcome<bool> {
 /// Kills one run; gives how many things there were, and when all were gone or what was left.
 fn kill_once(
     cause: &Cause,
-    engine: Engine,
+    release: Release,
     after: Duration,
     before: &[String],
 ) -> Outcome<(usize, Result<Duration, Vec<String>>)> {
@@ -101,7 +101,7 @@ fn kill_once(
     let mut lab = Command::new(env!("CARGO_BIN_EXE_untax"))
         .arg("--state-dir")
         .arg(folder.path())
-        .args(["lab", "run", cause.id, "--engine", engine.id(), "--window", "2s", "--pairs", "3"])
+        .args(["lab", "run", cause.id, "--engine", release.id, "--window", "2s", "--pairs", "3"])
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())

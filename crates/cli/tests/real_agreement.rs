@@ -29,7 +29,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use support::{Bystander, Untax, database};
 use untax_lab::{Cause, Dose, Injection};
-use untax_scenes::{Engine, Network, Pgbench, Postgres, Runtime, SceneError, Setup};
+use untax_scenes::{Network, POSTGRES, Pgbench, Postgres, Runtime, SceneError, Setup};
 
 /// How far both may be apart.
 const ALLOWED: f64 = 0.05;
@@ -212,7 +212,7 @@ fn client(postgres: &Postgres, program: &str) -> Command {
 fn retransmissions_are_those_of_nstat() {
     support::real(|| {
         let cause = Cause::find("tcp-retransmit").unwrap();
-        let mut injection = Injection::prepare(cause, Engine::Postgres, Dose::Strong)?;
+        let mut injection = Injection::prepare(cause, POSTGRES, Dose::Strong)?;
         injection.switch(true)?;
         let _load = injection.load(180)?;
         let pid = injection.pid().unwrap();

@@ -17,7 +17,7 @@ use support::numbers::part;
 use support::{Bystander, Untax, database, rules, unmeasured};
 use untax_lab::{Cause, Dose, Injection};
 use untax_scenes::{
-    Disk, Engine, Group, MariaDb, Pgbench, Postgres, Redis, RedisBenchmark, Runtime, SceneError,
+    Disk, Group, MariaDb, POSTGRES, Pgbench, Postgres, Redis, RedisBenchmark, Runtime, SceneError,
     Setup,
 };
 
@@ -265,7 +265,7 @@ fn neighbours_on_other_cpus_take_nothing() {
 fn what_another_server_in_its_network_loses_is_not_its() {
     support::real(|| {
         let cause = Cause::find("tcp-retransmit").unwrap();
-        let mut injection = Injection::prepare(cause, Engine::Postgres, Dose::Strong)?;
+        let mut injection = Injection::prepare(cause, POSTGRES, Dose::Strong)?;
         let setup = Setup { network: Some(injection.testbed().network()?), ..Setup::default() };
         let beside = Redis::start_as(&setup)?;
         let pid = beside.pid().unwrap();

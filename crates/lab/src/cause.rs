@@ -5,7 +5,7 @@ use crate::environment::Environment;
 use crate::error::LabError;
 use crate::testbed::Testbed;
 use std::any::Any;
-use untax_scenes::{Disk, Engine, find_program, is_root};
+use untax_scenes::{Disk, Engine, Release, Runtime, find_program, is_root};
 
 /// A problem that the lab can make, and the server and load that suffer from it.
 #[derive(Debug)]
@@ -42,9 +42,10 @@ impl Cause {
         dose == Dose::Strong || self.mild.is_some() || self.is_none()
     }
 
-    /// Why this machine cannot do it to that engine in that dose; `None` if it can, as far as can be
+    /// Why this machine cannot do it to that server in that dose; `None` if it can, as far as can be
     /// told beforehand.
-    pub fn impossible(&self, engine: Engine, dose: Dose) -> Option<String> {
+    pub fn impossible(&self, release: Release, dose: Dose) -> Option<String> {
+        let engine = release.engine;
         if !self.has(dose) {
             return Some("it has one dose alone; leave out --dose".to_owned());
         }
@@ -52,7 +53,20 @@ impl Cause {
             let others: Vec<&str> = self.engines.iter().map(|engine| engine.id()).collect();
             return Some(format!("{why}; try {}", others.join(", ")));
         }
+        if release.is_unpacked && self.needs_container(engine, dose) {
+            return Some(format!(
+                "it needs a container, and {} is unpacked and runs in none; try {}",
+                release.id,
+                engine.id()
+            ));
+        }
         self.needs.iter().find_map(|need| need.unmet())
+    }
+
+    fn needs_container(&self, engine: Engine, dose: Dose) -> bool {
+        let environment = (self.environment)(engine, dose);
+        let runtimes = [Some(environment.runtime), environment.cause_runtime];
+        runtimes.into_iter().flatten().any(|runtime| runtime != Runtime::Host)
     }
 }
 

@@ -93,7 +93,8 @@ impl Environment {
             Engine::Mysql => &[
                 ("innodb_buffer_pool_size", "256M"),
                 ("large-pages", "1"),
-                ("innodb_log_file_size", "1G"),
+                ("loose-innodb_log_file_size", "1G"),
+                ("loose-innodb_redo_log_capacity", "1G"),
             ],
             Engine::Postgres => healthy.settings,
         };

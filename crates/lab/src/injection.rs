@@ -5,7 +5,7 @@ use crate::dose::Dose;
 use crate::error::LabError;
 use crate::testbed::Testbed;
 use std::time::Duration;
-use untax_scenes::{Engine, Load, SceneError};
+use untax_scenes::{Load, Release, SceneError};
 
 /// A server, prepared for one cause. Fields are dropped in this order: the cause is removed, then
 /// the server ends.
@@ -17,11 +17,11 @@ pub struct Injection {
 
 impl Injection {
     /// Starts and fills the server; the cause is off.
-    pub fn prepare(cause: &'static Cause, engine: Engine, dose: Dose) -> Result<Self, LabError> {
-        if let Some(why) = cause.impossible(engine, dose) {
+    pub fn prepare(cause: &'static Cause, release: Release, dose: Dose) -> Result<Self, LabError> {
+        if let Some(why) = cause.impossible(release, dose) {
             return Err(LabError::Impossible { cause: cause.id, why });
         }
-        let testbed = Testbed::start((cause.environment)(engine, dose), engine, dose)?;
+        let testbed = Testbed::start((cause.environment)(release.engine, dose), release, dose)?;
         Ok(Self { active: None, testbed, cause })
     }
 

@@ -3,8 +3,8 @@
 use crate::dose::Dose;
 use crate::environment::Environment;
 use untax_scenes::{
-    Database, Disk, Engine, Group, HugePages, Limit, Load, Network, Override, SceneError, Setting,
-    Setup, SlowLink,
+    Database, Disk, Engine, Group, HugePages, Limit, Load, Network, Override, Release, SceneError,
+    Setting, Setup, SlowLink,
 };
 
 /// A server in the environment that a cause needs; the cause itself is not here. Fields are dropped
@@ -29,7 +29,7 @@ impl Testbed {
     /// Makes the environment, starts the server in it and fills the server.
     pub(crate) fn start(
         environment: Environment,
-        engine: Engine,
+        release: Release,
         dose: Dose,
     ) -> Result<Self, SceneError> {
         let pool = (environment.huge_pages > 0)
@@ -42,6 +42,7 @@ impl Testbed {
         let link = network.as_ref().zip(environment.link_bits_per_s);
         let link = link.map(|(network, bits_per_s)| network.slow_link(bits_per_s)).transpose()?;
         let setup = Setup {
+            release: None,
             runtime: environment.runtime,
             settings: environment.settings,
             group: Some(&group),
@@ -49,10 +50,10 @@ impl Testbed {
             network: network.as_ref(),
             durable: environment.durable,
         };
-        let server = untax_scenes::start(engine, &setup)?;
+        let server = untax_scenes::start(release, &setup)?;
         // Pages that lie idle would be found too. MariaDB takes its pages when it touches them, so
         // that what is idle now is not idle later.
-        if let (Some(pool), Engine::Postgres) = (&pool, engine) {
+        if let (Some(pool), Engine::Postgres) = (&pool, release.engine) {
             pool.trim()?;
         }
         server.fill(environment.fill_mebibytes)?;
@@ -74,7 +75,7 @@ impl Testbed {
             disk,
             network,
             _pool: pool,
-            engine,
+            engine: release.engine,
             dose,
             environment,
         })

@@ -15,6 +15,14 @@ pub enum SceneError {
         /// The Debian package that has it.
         package: String,
     },
+    /// A server is neither installed nor unpacked.
+    #[error("{server} is not unpacked below {cache}; run 'scripts/engines.sh {cache} {server}'")]
+    NotUnpacked {
+        /// The id of the server.
+        server: &'static str,
+        /// The directory of fetched things.
+        cache: String,
+    },
     /// A program could not be started.
     #[error("cannot start {program}; check that it may be run")]
     Start {

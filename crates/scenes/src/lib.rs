@@ -24,6 +24,7 @@
 mod account;
 mod container;
 mod disk;
+mod engine;
 mod error;
 mod group;
 mod load;
@@ -34,6 +35,8 @@ mod pgbouncer;
 mod postgres;
 mod program;
 mod redis;
+mod release;
+mod root;
 mod scratch;
 mod server;
 mod setting;
@@ -44,6 +47,7 @@ mod work;
 
 pub use account::is_root;
 pub use disk::{Disk, FreezeLoop, Limit};
+pub use engine::Engine;
 pub use error::SceneError;
 pub use group::{Group, Version};
 pub use load::{Load, Pgbench, RedisBenchmark, Sysbench};
@@ -54,7 +58,11 @@ pub use pgbouncer::PgBouncer;
 pub use postgres::Postgres;
 pub use program::find as find_program;
 pub use redis::{PIPELINED, Redis};
+pub use release::{
+    MARIADB, MARIADB_11, MYSQL_9, POSTGRES, POSTGRES_17, POSTGRES_18, REDIS, RELEASES, Release,
+    VALKEY,
+};
 pub use setting::{DirtyLimits, HugePages, Override, Setting, Thp, Turn};
 pub use setup::{Runtime, Settings, Setup};
 pub use start::start;
-pub use work::{Database, Engine, Kind, Work};
+pub use work::{Database, Kind, Work};

@@ -1,8 +1,9 @@
-//! A scratch MariaDB server.
+//! A scratch MariaDB or MySQL server.
 
 use crate::account::Account;
 use crate::load::{Load, Sysbench, sysbench_tps};
-use crate::program::words;
+use crate::program::{DIRECTORIES, words};
+use crate::release::{MARIADB, Release};
 use crate::scratch::free_port;
 use crate::server::{Kind, Server, lines};
 use crate::setup::{Runtime, Settings, Setup};
@@ -23,7 +24,16 @@ const SCRATCH: Settings = &[
     ("max_connections", "400"),
     // Caches of storage engines that have no table here; they would take huge pages before InnoDB does.
     ("key_buffer_size", "1M"),
-    ("aria_pagecache_buffer_size", "1M"),
+    ("loose-aria_pagecache_buffer_size", "1M"),
+];
+
+/// What MySQL needs besides: the plugin by which OS users connect without a password, and a directory
+/// of its package less.
+const MYSQL: Settings = &[
+    ("plugin-load-add", "auth_socket.so"),
+    ("secure-file-priv", ""),
+    // A second port, with a protocol of its own.
+    ("mysqlx", "0"),
 ];
 
 /// The user of loads that connect over TCP without a password, where the server has a network of its
@@ -31,12 +41,16 @@ const SCRATCH: Settings = &[
 const CREATE_TCP_USER: &str =
     "CREATE USER visitor@127.0.0.1; GRANT ALL ON sbtest.* TO visitor@127.0.0.1";
 
-/// A running MariaDB; stopped and removed when dropped. The user that runs this program connects over
+/// The file of the statements with which MySQL lets OS users in.
+const USERS: &str = "users.sql";
+
+/// A running MariaDB or MySQL; stopped and removed when dropped. The user that runs this program connects over
 /// the socket without a password. No other user can connect, except loads in a network of its own.
 pub struct MariaDb {
     server: Server,
     port: u16,
     client: Account,
+    release: Release,
 }
 
 impl MariaDb {
@@ -47,19 +61,48 @@ impl MariaDb {
 
     /// The same, set up in every way there is.
     pub fn start_as(setup: &Setup) -> Result<Self, SceneError> {
-        let server = Server::new(setup, &KIND)?;
-        let mut mariadb = Self { server, port: free_port()?, client: Account::own()? };
+        let release = setup.release.unwrap_or(MARIADB);
+        let server = Server::new(setup, &KIND, &release)?;
+        let mut mariadb = Self { server, port: free_port()?, client: Account::own()?, release };
         mariadb.configure(setup.settings)?;
-        let install = find("mariadb-install-db")?;
-        let user = format!("--auth-root-socket-user={}", mariadb.client.name);
-        let auth = "--auth-root-authentication-method=socket";
-        let defaults = mariadb.defaults();
-        mariadb.server.prepare(&words([&install, &defaults, auth, &user, "--skip-test-db"]))?;
+        let install = if release.is_mysql { Self::initialise } else { Self::install };
+        install(&mariadb)?;
         mariadb.launch()?;
         if mariadb.server.has_network() {
             mariadb.sql(CREATE_TCP_USER)?;
         }
         Ok(mariadb)
+    }
+
+    /// Makes the system tables of MariaDB.
+    fn install(&self) -> Result<(), SceneError> {
+        let install = self.server.program(&DIRECTORIES, "mariadb-install-db", PACKAGE)?;
+        let user = format!("--auth-root-socket-user={}", self.client.name);
+        let auth = "--auth-root-authentication-method=socket";
+        let command = words([&install, &self.defaults(), auth, &user, "--skip-test-db"]);
+        self.server.prepare(&command).map(drop)
+    }
+
+    /// Makes the system tables of MySQL, and the statements that each start runs.
+    fn initialise(&self) -> Result<(), SceneError> {
+        let (server, data) = (self.program()?, format!("--datadir={}", self.data_directory()));
+        let quick = words(["--innodb-flush-log-at-trx-commit=0", "--innodb-doublewrite=0"]);
+        let command = words([&server, "--no-defaults", "--initialize-insecure", &data]);
+        self.server.prepare(&[command, words(["--secure-file-priv="]), quick].concat())?;
+        let client = &self.client.name;
+        let mut users = "ALTER USER root@localhost IDENTIFIED WITH auth_socket;\n".to_owned();
+        if client != "root" {
+            users += &format!(
+                "CREATE USER IF NOT EXISTS '{client}'@localhost IDENTIFIED WITH auth_socket;\n\
+                 GRANT ALL ON *.* TO '{client}'@localhost WITH GRANT OPTION;\n"
+            );
+        }
+        self.server.scratch.write(USERS, &users, &self.server.account)
+    }
+
+    fn program(&self) -> Result<String, SceneError> {
+        let name = if self.release.is_mysql { "mysqld" } else { "mariadbd" };
+        self.server.program(&DIRECTORIES, name, PACKAGE)
     }
 
     /// Stops the server in good order and starts it with `settings` instead of the earlier ones.
@@ -86,14 +129,17 @@ impl MariaDb {
         ];
         let line = |name: &str, value: &str| format!("{name} = {value}");
         let not_durable = if self.server.durable { &[] } else { NOT_DURABLE };
+        let users = self.server.scratch.word(USERS);
+        let product = [MYSQL, &[("init-file", &users)]].concat();
+        let product = if self.release.is_mysql { &product[..] } else { &[] };
         let text = "[mysqld]\n".to_owned()
-            + &lines(&[SCRATCH, not_durable, &own, settings].concat(), line);
+            + &lines(&[SCRATCH, product, not_durable, &own, settings].concat(), line);
         self.server.scratch.write("my.cnf", &text, &self.server.account)
     }
 
     fn launch(&mut self) -> Result<(), SceneError> {
         let ready = [self.client("mariadb-admin")?, words(["ping"])].concat();
-        self.server.start(&words([&find("mariadbd")?, &self.defaults()]), &ready)
+        self.server.start(&words([&self.program()?, &self.defaults()]), &ready)
     }
 
     /// The server's process; `None` when it was stopped.

@@ -2,12 +2,13 @@
 
 use crate::load::{Load, Pgbench, pgbench_tps};
 use crate::program::words;
+use crate::release::POSTGRES;
 use crate::scratch::free_port;
 use crate::server::{Kind, Server, lines};
 use crate::setup::{Runtime, Settings, Setup};
 use crate::work::{self, Database, Work};
 use crate::{SceneError, program};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use untax_host::Host;
 
 /// SIGINT, not SIGQUIT: a process that gets SIGQUIT while it makes shared memory leaves it behind.
@@ -39,6 +40,7 @@ const NOT_DURABLE: Settings = &[
 pub struct Postgres {
     server: Server,
     port: u16,
+    /// Of clients, which may be of another version than the server.
     programs: Vec<PathBuf>,
 }
 
@@ -50,9 +52,10 @@ impl Postgres {
 
     /// The same, set up in every way there is.
     pub fn start_as(setup: &Setup) -> Result<Self, SceneError> {
-        let server = Server::new(setup, &KIND)?;
-        let mut postgres = Self { server, port: free_port()?, programs: program_directories() };
-        let initdb = postgres.program("initdb")?;
+        let server = Server::new(setup, &KIND, &setup.release.unwrap_or(POSTGRES))?;
+        let programs = program_directories(VERSIONS.as_ref());
+        let mut postgres = Self { server, port: free_port()?, programs };
+        let initdb = postgres.server_program("initdb")?;
         let data = postgres.data_directory();
         let user = format!("--username={}", postgres.user());
         // No other process can connect in a network of its own.
@@ -98,7 +101,7 @@ impl Postgres {
         let (data, socket, port) =
             (self.data_directory(), self.socket_directory(), self.port.to_string());
         let ready = words([&self.program("pg_isready")?, "-q", "-h", &socket, "-p", &port]);
-        self.server.start(&words([&self.program("postgres")?, "-D", &data]), &ready)
+        self.server.start(&words([&self.server_program("postgres")?, "-D", &data]), &ready)
     }
 
     /// The main process (the postmaster); `None` when it was stopped.
@@ -164,6 +167,14 @@ impl Postgres {
         };
         let server = words([&program, "-h", &host, "-p", &port, "-U", self.user()]);
         Ok(self.server.client_command(&[server, options, words(["postgres"])].concat()))
+    }
+
+    fn server_program(&self, name: &str) -> Result<String, SceneError> {
+        let directories = program_directories(&self.server.outside(VERSIONS));
+        let directories: Vec<String> =
+            directories.iter().map(|path| path.to_string_lossy().into_owned()).collect();
+        let directories: Vec<&str> = directories.iter().map(String::as_str).collect();
+        self.server.program(&directories, name, PACKAGE)
     }
 
     fn program(&self, name: &str) -> Result<String, SceneError> {
@@ -248,10 +259,11 @@ fn scale(mebibytes: u64) -> u32 {
     u32::try_from(mebibytes / 15).unwrap_or(u32::MAX).max(1)
 }
 
-/// Where the programs may be: the newest version first, then where other distributions have them.
-fn program_directories() -> Vec<PathBuf> {
+/// Where the programs may be: the newest of the versions that are there first, then where other
+/// distributions have them.
+fn program_directories(versions: &Path) -> Vec<PathBuf> {
     let mut versions: Vec<u32> = Host::live()
-        .names(VERSIONS)
+        .names(&versions.to_string_lossy())
         .into_value()
         .unwrap_or_default()
         .iter()

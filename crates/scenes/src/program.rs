@@ -8,7 +8,7 @@ use untax_host::Host;
 
 /// Where programs are. Fixed rather than from the environment, so that a run does not depend on
 /// the user that starts it; servers are in `sbin`, which the path of many users lacks.
-const DIRECTORIES: [&str; 6] =
+pub(crate) const DIRECTORIES: [&str; 6] =
     ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
 
 /// The longest that a preparation may take: filling some ten GiB on a slow disk.
@@ -61,9 +61,10 @@ pub(crate) fn finish(
     Ok(text(log))
 }
 
-/// The program's own name in a command line, for messages: the word after what changes the user.
+/// The program's own name in a command line, for messages: the word after what enters its group and
+/// root, and changes the user.
 pub(crate) fn name(words: &[String]) -> String {
-    let start = words.iter().position(|word| word == "--").map_or(0, |at| at + 1);
+    let start = words.iter().rposition(|word| word == "--").map_or(0, |at| at + 1);
     let path = words.get(start).map_or("", String::as_str);
     path.rsplit('/').next().unwrap_or(path).to_owned()
 }
@@ -114,5 +115,7 @@ mod tests {
         let words = ["setpriv", "--reuid=1", "--", "/usr/bin/redis-server", "x"].map(str::to_owned);
         assert_eq!(name(&words), "redis-server");
         assert_eq!(name(&words[3..4]), "redis-server");
+        let entered = [&["sh", "/group", "--"].map(str::to_owned)[..], &words].concat();
+        assert_eq!(name(&entered), "redis-server");
     }
 }

@@ -1,7 +1,8 @@
-//! A scratch Redis server.
+//! A scratch Redis or Valkey server.
 
 use crate::load::{Load, RedisBenchmark, redis_rps};
-use crate::program::words;
+use crate::program::{DIRECTORIES, words};
+use crate::release::{REDIS, Release};
 use crate::scratch::free_port;
 use crate::server::{Kind, Server, lines};
 use crate::setup::{Runtime, Settings, Setup};
@@ -18,11 +19,12 @@ pub const PIPELINED: u32 = 16;
 const SCRATCH: Settings =
     &[("bind", "127.0.0.1"), ("daemonize", "no"), ("save", "\"\""), ("appendonly", "no")];
 
-/// A running Redis; stopped and removed when dropped.
+/// A running Redis or Valkey; stopped and removed when dropped.
 pub struct Redis {
     server: Server,
     port: u16,
     password: String,
+    release: Release,
 }
 
 impl Redis {
@@ -33,8 +35,9 @@ impl Redis {
 
     /// The same, set up in every way there is.
     pub fn start_as(setup: &Setup) -> Result<Self, SceneError> {
-        let server = Server::new(setup, &KIND)?;
-        let mut redis = Self { server, port: free_port()?, password: String::new() };
+        let release = setup.release.unwrap_or(REDIS);
+        let server = Server::new(setup, &KIND, &release)?;
+        let mut redis = Self { server, port: free_port()?, password: String::new(), release };
         redis.server.prepare(&words(["mkdir", &redis.data_directory()]))?;
         redis.launch(setup.settings)?;
         Ok(redis)
@@ -62,7 +65,9 @@ impl Redis {
         self.server.scratch.write("redis.conf", &text, &self.server.account)?;
         let configuration = self.server.scratch.word("redis.conf");
         let ready = [self.client()?, words(["ping"])].concat();
-        self.server.start(&words([&find("redis-server")?, &configuration]), &ready)
+        let name = if self.release.is_unpacked { "valkey-server" } else { "redis-server" };
+        let program = self.server.program(&DIRECTORIES, name, PACKAGE)?;
+        self.server.start(&words([&program, &configuration]), &ready)
     }
 
     /// The server's process; `None` when it was stopped.

@@ -5,11 +5,13 @@ use crate::container::Container;
 use crate::group::Group;
 use crate::network::Network;
 use crate::program;
+use crate::release::Release;
+use crate::root::Root;
 use crate::scratch::Scratch;
 use crate::setup::{Runtime, Settings, Setup};
 use crate::shell::{Shell, TICK};
 use crate::{SceneError, error::at};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -31,6 +33,8 @@ pub(crate) struct Server {
     pub(crate) account: Account,
     pub(crate) runtime: Runtime,
     kind: &'static Kind,
+    /// Where its programs are, when they are unpacked.
+    root: Option<Root>,
     /// The words before its command that enter its group and network, and those before a client's.
     enter_command: Vec<String>,
     clients_enter_command: Vec<String>,
@@ -48,8 +52,13 @@ struct Process {
 
 impl Server {
     /// Prepares the directories; nothing runs yet.
-    pub(crate) fn new(setup: &Setup, kind: &'static Kind) -> Result<Self, SceneError> {
+    pub(crate) fn new(
+        setup: &Setup,
+        kind: &'static Kind,
+        release: &Release,
+    ) -> Result<Self, SceneError> {
         let runtime = setup.runtime;
+        let root = Root::of(release)?;
         if runtime != Runtime::Host && !account::is_root() {
             return Err(SceneError::NeedsRoot { what: "a server in a container" });
         }
@@ -70,6 +79,7 @@ impl Server {
             account,
             runtime,
             kind,
+            root,
             enter_command,
             clients_enter_command,
             disk,
@@ -98,9 +108,42 @@ impl Server {
         [&self.clients_enter_command, words].concat()
     }
 
-    /// Runs a program to its end as the server's user.
+    /// Runs a program of the server's to its end, as the server's user.
     pub(crate) fn prepare(&self, words: &[String]) -> Result<String, SceneError> {
-        self.scratch.run_as(&self.account, words)
+        let words = [self.enter_root(), self.account.prefix("KILL"), words.to_vec()].concat();
+        program::run(&words, self.scratch.path(), &self.scratch.log(&words))
+    }
+
+    /// The path of a program of the server's as the server sees it, in one of these directories.
+    pub(crate) fn program(
+        &self,
+        directories: &[&str],
+        name: &str,
+        package: &str,
+    ) -> Result<String, SceneError> {
+        let seen = |path: PathBuf| path.to_string_lossy().into_owned();
+        let Some(root) = &self.root else {
+            return program::find_in(directories.iter().map(PathBuf::from), name, package)
+                .map(seen);
+        };
+        let is_there = |path: &PathBuf| root.join(&path.to_string_lossy()).is_file();
+        let paths = directories.iter().map(|directory| Path::new(directory).join(name));
+        paths.into_iter().find(is_there).map(seen).ok_or_else(|| SceneError::Missing {
+            program: name.to_owned(),
+            package: package.to_owned(),
+        })
+    }
+
+    /// A path that the server sees, as this machine sees it.
+    pub(crate) fn outside(&self, inside: &str) -> PathBuf {
+        self.root.as_ref().map_or_else(|| PathBuf::from(inside), |root| root.join(inside))
+    }
+
+    /// The words before a command of the server's that enter its root.
+    fn enter_root(&self) -> Vec<String> {
+        let directories: Vec<&Path> =
+            self.disk.as_deref().into_iter().chain([self.scratch.path()]).collect();
+        self.root.as_ref().map(|root| root.enter_command(&directories)).unwrap_or_default()
     }
 
     /// Starts the server and waits until the `ready` program succeeds.
@@ -109,12 +152,16 @@ impl Server {
         let log = self.scratch.log(words);
         let container = match self.runtime {
             Runtime::Host => None,
+            _ if self.root.is_some() => {
+                let why = "a server that is unpacked runs in no container".to_owned();
+                return Err(SceneError::Host { why });
+            }
             runtime => Some(Container::new(runtime, &self.scratch, &self.account, words)?),
         };
         let whole = match &container {
             None => {
                 let prefix = self.account.prefix(self.kind.signal);
-                [self.enter_command.clone(), prefix, words.to_vec()].concat()
+                [self.enter_command.clone(), self.enter_root(), prefix, words.to_vec()].concat()
             }
             Some(container) => container.command(),
         };

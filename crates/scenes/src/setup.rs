@@ -2,6 +2,7 @@
 
 use crate::group::Group;
 use crate::network::Network;
+use crate::release::Release;
 use std::path::Path;
 
 /// What runs a scratch server: the host itself or a container runtime.
@@ -23,6 +24,8 @@ pub type Settings<'a> = &'a [(&'a str, &'a str)];
 /// How a scratch server is set up: by default as an ordinary process whose data may be lost.
 #[derive(Clone, Copy)]
 pub struct Setup<'a> {
+    /// Which server it is; that which is installed by default.
+    pub release: Option<Release>,
     /// What runs it.
     pub runtime: Runtime,
     /// Its settings, in its own words; later ones win.
@@ -41,6 +44,7 @@ pub struct Setup<'a> {
 impl Default for Setup<'_> {
     fn default() -> Self {
         Self {
+            release: None,
             runtime: Runtime::Host,
             settings: &[],
             group: None,

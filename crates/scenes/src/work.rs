@@ -4,45 +4,6 @@ use crate::SceneError;
 use crate::load::Load;
 use crate::setup::{Runtime, Settings};
 
-/// A kind of server that scenes can start.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Engine {
-    /// PostgreSQL.
-    Postgres,
-    /// MariaDB.
-    Mysql,
-    /// Redis.
-    Redis,
-}
-
-impl Engine {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::Postgres, Self::Mysql, Self::Redis];
-
-    /// Its id in checks.
-    pub fn id(self) -> &'static str {
-        match self {
-            Self::Postgres => "postgres",
-            Self::Mysql => "mysql",
-            Self::Redis => "redis",
-        }
-    }
-
-    /// Its other name, or that of a server that is compatible.
-    pub fn alias(self) -> &'static str {
-        match self {
-            Self::Postgres => "postgresql",
-            Self::Mysql => "mariadb",
-            Self::Redis => "valkey",
-        }
-    }
-
-    /// The engine with that id or alias.
-    pub fn find(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|engine| [engine.id(), engine.alias()].contains(&name))
-    }
-}
-
 /// What each client does, in a loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {

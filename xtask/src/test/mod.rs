@@ -78,9 +78,14 @@ fn long(root: &Path, report: &mut Report) {
 fn prepare(root: &Path, report: &mut Report) -> Programs {
     let mut programs = Programs::default();
     report.stage("packages", || {
-        let mut command = Command::new(root.join("scripts/needs.sh"));
-        command.args(["test", "vm"]);
-        as_root(Ok(vec![Job::new("packages", command)]), 1)
+        let mut packages = Command::new(root.join("scripts/needs.sh"));
+        packages.args(["test", "vm"]);
+        let servers = paths::cache().map(|cache| {
+            let mut command = Command::new(root.join("scripts/engines.sh"));
+            command.arg(cache);
+            vec![Job::new("packages", packages), Job::new("unpacked servers", command)]
+        });
+        as_root(servers, 1)
     });
     report.stage("build", || {
         let build = || {

@@ -54,7 +54,9 @@ pub fn real(test: impl FnOnce() -> Result<(), LabError>) {
     match tested {
         Ok(()) => {}
         Err(LabError::Scene(
-            error @ (SceneError::Missing { .. } | SceneError::NeedsRoot { .. }),
+            error @ (SceneError::Missing { .. }
+            | SceneError::NotUnpacked { .. }
+            | SceneError::NeedsRoot { .. }),
         )) if !required => {
             // Not with a macro: the test harness keeps what those print of a passing test.
             let mut stderr = std::io::stderr();

@@ -67,7 +67,7 @@ impl Cause {
 mod tests {
     use super::*;
     use crate::dose::Dose;
-    use untax_scenes::Engine;
+    use untax_scenes::{Engine, REDIS, Release, VALKEY};
 
     #[test]
     fn every_cause_is_complete_and_found_by_its_id() {
@@ -99,7 +99,7 @@ mod tests {
                 let Some((_, why)) = why else { continue };
                 let is_told = ["the lab does not do it to ", " does not suffer from it: "];
                 assert!(is_told.iter().any(|words| why.contains(words)), "{place}: {why}");
-                let refused = cause.impossible(engine, Dose::Strong).unwrap();
+                let refused = cause.impossible(Release::installed(engine), Dose::Strong).unwrap();
                 assert!(refused.starts_with(why), "{place}: {refused}");
             }
         }
@@ -113,8 +113,15 @@ mod tests {
     }
 
     #[test]
+    fn a_server_that_is_unpacked_runs_in_no_container() {
+        let why = |id| Cause::find(id)?.impossible(VALKEY, Dose::Strong);
+        assert!(why("sandboxed-runtime").unwrap().contains("try redis"));
+        assert!(!why("cpu-throttled").is_some_and(|why| why.contains("container")));
+    }
+
+    #[test]
     fn a_dose_that_there_is_not_says_so() {
-        let why = |id| Cause::find(id)?.impossible(Engine::Redis, Dose::Mild);
+        let why = |id| Cause::find(id)?.impossible(REDIS, Dose::Mild);
         assert!(why("thp-mode").is_some_and(|why| why.contains("one dose")));
         assert!(!why("io-hang").is_some_and(|why| why.contains("one dose")));
         assert!(!why("none").is_some_and(|why| why.contains("one dose")));

@@ -127,7 +127,7 @@ fn row(cells: [&str; 7]) -> String {
         [predicted, measured].map(|gain| gain.split(' ').next().unwrap_or(gain));
     let numbers = [(found, 6), (first, 6), (tax, 8), (predicted, 11), (measured, 10)];
     let numbers: String = numbers.iter().map(|(text, room)| pad_left(text, *room)).collect();
-    format!("{}{}{numbers}", pad(cause, 26), pad(engine, 9))
+    format!("{}{}{numbers}", pad(cause, 26), pad(engine, 11))
 }
 
 #[cfg(test)]
@@ -208,7 +208,7 @@ mod tests {
         matrix.fail("postgres-full-page-writes", "postgres", "no load".to_owned());
         let screen = lab_matrix(&matrix, Style::default());
         assert!(screen.starts_with("1 of 2 checks said what they should."), "{screen}");
-        assert!(screen.contains("postgres    1/2   1/2"), "{screen}");
+        assert!(screen.contains("postgres      1/2   1/2"), "{screen}");
         assert!(screen.contains("Failed") && screen.contains("run 2: no load"), "{screen}");
     }
 
@@ -224,7 +224,7 @@ mod tests {
         let screen = lab_matrix(&matrix(), Style::default());
         assert!(screen.starts_with("1 of 1 checks said what they should."), "{screen}");
         let row = screen.lines().last().unwrap();
-        assert!(row.starts_with("postgres-full-page-writes postgres    1/1   1/1"), "{row}");
+        assert!(row.starts_with("postgres-full-page-writes postgres      1/1   1/1"), "{row}");
         assert!(row.ends_with("2.00×") && !screen.contains('…'), "{screen}");
     }
 }

@@ -5,6 +5,7 @@ use crate::screen::{print, print_json};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use untax_lab::{CAUSES, Cause, Dose};
+use untax_scenes::Release;
 
 /// Arguments of `untax lab list`.
 #[derive(Debug, clap::Args)]
@@ -37,7 +38,7 @@ impl From<&'static Cause> for Listed {
             mild: cause.mild,
             engines: cause.engines.iter().map(|engine| engine.id()).collect(),
             left_out: cause.left_out.iter().map(|(engine, why)| (engine.id(), *why)).collect(),
-            impossible: cause.impossible(cause.engines[0], Dose::Strong),
+            impossible: cause.impossible(Release::installed(cause.engines[0]), Dose::Strong),
         }
     }
 }

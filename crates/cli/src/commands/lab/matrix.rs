@@ -1,7 +1,7 @@
 //! `untax lab matrix`.
 
 use super::trial::{self, Method};
-use super::{cause, dose, engine};
+use super::{cause, dose, release};
 use crate::Outcome;
 use crate::duration::duration;
 use crate::screen::{print, print_json, say, style, write_file};
@@ -14,7 +14,7 @@ use untax_core::lab::{Failed, LabMatrix, LabRun, MATRIX_SCHEMA, Skipped, is_none
 use untax_host::Host;
 use untax_lab::{CAUSES, Cause, Dose};
 use untax_report::{html, terminal};
-use untax_scenes::{Engine, Turn};
+use untax_scenes::{RELEASES, Release, Turn};
 
 /// Arguments of `untax lab matrix`.
 #[derive(Debug, clap::Args)]
@@ -27,9 +27,9 @@ pub struct Args {
     /// Only these causes; none is always among them
     #[arg(long, value_name = "CAUSE,…", value_delimiter = ',', value_parser = cause)]
     causes: Vec<&'static Cause>,
-    /// Only these engines
-    #[arg(long, value_parser = engine(), value_name = "ENGINE,…", value_delimiter = ',')]
-    engines: Vec<Engine>,
+    /// Only these; without it the installed ones
+    #[arg(long, value_parser = release(), value_name = "ENGINE,…", value_delimiter = ',')]
+    engines: Vec<Release>,
     /// How much of the cause: mild ones take about as much as platforms do
     #[arg(long, value_parser = dose(), value_name = "DOSE", default_value = "strong")]
     dose: Dose,
@@ -51,7 +51,7 @@ pub struct Args {
 }
 
 /// One thing to do.
-type Task = (&'static Cause, Engine);
+type Task = (&'static Cause, Release);
 
 /// Runs the command.
 pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
@@ -76,7 +76,7 @@ pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
     let saved: Option<LabMatrix> = state.load_run(&path.to_string_lossy()).ok();
     (matrix.runs, matrix.failed) = earlier(saved, &matrix, method);
     let is_asked =
-        |(cause, engine): &Task, failed: &Failed| (cause.id, engine.id()) == failed.key();
+        |(cause, release): &Task, failed: &Failed| (cause.id, release.id) == failed.key();
     matrix.failed.retain(|failed| tasks.iter().any(|task| is_asked(task, failed)));
     let tasks = missing(tasks, matrix.runs.iter().map(LabRun::key));
     if matrix.tries() > 0 {
@@ -84,19 +84,19 @@ pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
         say(&format!("going on with {}: {done} done, {failed} failed", path.display()));
     }
     let begun = Instant::now();
-    for (done, (cause, engine)) in tasks.iter().enumerate() {
+    for (done, (cause, release)) in tasks.iter().enumerate() {
         let left = left(begun.elapsed(), done, tasks.len(), method);
         let place =
             format!("{}/{}, about {} min left", done + 1, tasks.len(), left.as_secs() / 60 + 1);
-        say(&format!("{place}: {} on {}", cause.id, engine.id()));
+        say(&format!("{place}: {} on {}", cause.id, release.id));
         // Others may want the machine too: the turn is given back between causes.
         let _turn = Turn::wait()?;
-        match trial::run(cause, *engine, method, state, |_| ()) {
+        match trial::run(cause, *release, method, state, |_| ()) {
             Ok(run) => matrix.runs.push(run),
             Err(error) => {
                 let why = format!("{error:#}");
-                say(&format!("{} on {} failed: {why}", cause.id, engine.id()));
-                matrix.fail(cause.id, engine.id(), why);
+                say(&format!("{} on {} failed: {why}", cause.id, release.id));
+                matrix.fail(cause.id, release.id, why);
             }
         }
         save(&matrix, &args.output)?;
@@ -144,16 +144,17 @@ fn earlier(
 
 /// What is to be done in random order, and what this machine cannot do.
 fn tasks(args: &Args) -> (Vec<Task>, Vec<Skipped>) {
-    let engines = if args.engines.is_empty() { &Engine::ALL[..] } else { &args.engines };
+    let installed = || RELEASES.iter().copied().filter(|release| !release.is_unpacked).collect();
+    let releases = if args.engines.is_empty() { installed() } else { args.engines.clone() };
     let (mut tasks, mut skipped) = (Vec::new(), Vec::new());
     let chosen = |cause: &&&Cause| {
         args.causes.is_empty() || cause.id == "none" || args.causes.iter().any(|c| c.id == cause.id)
     };
     for cause in CAUSES.iter().collect::<Vec<_>>().iter().filter(chosen) {
-        for engine in engines {
-            match cause.impossible(*engine, args.dose) {
-                None => tasks.extend((0..args.repeats).map(|_| (*cause, *engine))),
-                Some(why) => skipped.push(skip(cause, *engine, why)),
+        for release in &releases {
+            match cause.impossible(*release, args.dose) {
+                None => tasks.extend((0..args.repeats).map(|_| (*cause, *release))),
+                Some(why) => skipped.push(skip(cause, *release, why)),
             }
         }
     }
@@ -184,15 +185,15 @@ fn built_before(moment: Timestamp) -> bool {
 /// The tasks but for those done, by the ids of their cause and engine, in the same order.
 fn missing<'a>(tasks: Vec<Task>, done: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<Task> {
     let mut done: Vec<(&str, &str)> = done.collect();
-    let is_missing = |(cause, engine): &Task| {
-        let place = done.iter().position(|ids| *ids == (cause.id, engine.id()));
+    let is_missing = |(cause, release): &Task| {
+        let place = done.iter().position(|ids| *ids == (cause.id, release.id));
         place.map(|place| done.swap_remove(place)).is_none()
     };
     tasks.into_iter().filter(is_missing).collect()
 }
 
-fn skip(cause: &Cause, engine: Engine, why: String) -> Skipped {
-    Skipped { cause: cause.id.to_owned(), engine: engine.id().to_owned(), why }
+fn skip(cause: &Cause, release: Release, why: String) -> Skipped {
+    Skipped { cause: cause.id.to_owned(), engine: release.id.to_owned(), why }
 }
 
 /// What is left, by what those before took.
@@ -217,6 +218,7 @@ mod tests {
     use super::*;
     use clap::Parser;
     use serde_json::{Value, json};
+    use untax_scenes::POSTGRES;
 
     #[derive(Debug, Parser)]
     struct Line {
@@ -279,7 +281,7 @@ mod tests {
         let ids = |args: &Args| {
             let (tasks, skipped) = tasks(args);
             let skipped = skipped.iter().map(|s| (s.cause.clone(), s.engine.clone()));
-            let ids = tasks.iter().map(|(c, e)| (c.id.to_owned(), e.id().to_owned()));
+            let ids = tasks.iter().map(|(c, e)| (c.id.to_owned(), e.id.to_owned()));
             (ids.collect::<Vec<_>>(), skipped.collect::<Vec<_>>())
         };
         assert_eq!(ids(&args), ids(&args));
@@ -291,7 +293,7 @@ mod tests {
 
     #[test]
     fn what_was_done_is_not_done_again() {
-        let task = |id| (Cause::find(id).unwrap(), Engine::Postgres);
+        let task = |id| (Cause::find(id).unwrap(), POSTGRES);
         let tasks = ["none", "io-hang", "none", "none"].map(task).to_vec();
         let done = [("none", "postgres"), ("io-hang", "mysql"), ("none", "postgres")];
         let left = missing(tasks, done.into_iter());
@@ -300,7 +302,7 @@ mod tests {
 
     #[test]
     fn what_failed_is_tried_again_and_remembered() {
-        let task = |id| (Cause::find(id).unwrap(), Engine::Postgres);
+        let task = |id| (Cause::find(id).unwrap(), POSTGRES);
         let mut saved = nothing_done();
         saved.runs.push(found("io-hang"));
         saved.fail("disk-slow", "postgres", "killed".to_owned());

@@ -7,13 +7,13 @@ mod trial;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use untax_lab::Dose;
-use untax_scenes::Engine;
+use untax_scenes::{RELEASES, Release};
 
-/// An engine by its id, or by what else it is called.
-fn engine() -> impl TypedValueParser<Value = Engine> {
-    let named = |engine: Engine| PossibleValue::new(engine.id()).alias(engine.alias());
-    let find = |given: String| Engine::find(&given).ok_or("unknown");
-    PossibleValuesParser::new(Engine::ALL.map(named)).try_map(find)
+/// A server by its id, or by what else it is called.
+fn release() -> impl TypedValueParser<Value = Release> {
+    let named = |release: &Release| PossibleValue::new(release.id).aliases(release.alias);
+    let find = |given: String| Release::find(&given).ok_or("unknown");
+    PossibleValuesParser::new(RELEASES.iter().map(named)).try_map(find)
 }
 
 /// A dose by its id.
@@ -35,19 +35,21 @@ fn cause(id: &str) -> Result<&'static untax_lab::Cause, String> {
 mod tests {
     use super::*;
     use clap::Parser;
+    use untax_scenes::{MARIADB, POSTGRES, POSTGRES_18, VALKEY};
 
     #[derive(Debug, Parser)]
     struct Line {
-        #[arg(value_parser = engine(), value_delimiter = ',')]
-        engines: Vec<Engine>,
+        #[arg(value_parser = release(), value_delimiter = ',')]
+        engines: Vec<Release>,
     }
 
     #[test]
     fn an_engine_has_its_other_name_too() {
         let parsed = |engines| Line::try_parse_from(["untax", engines]).map(|line| line.engines);
-        assert_eq!(parsed("postgres,mysql,redis").unwrap(), Engine::ALL);
-        assert_eq!(parsed("postgresql,mariadb,valkey").unwrap(), Engine::ALL);
+        assert_eq!(parsed("postgres,mysql").unwrap(), [POSTGRES, MARIADB]);
+        assert_eq!(parsed("postgresql,mariadb").unwrap(), [POSTGRES, MARIADB]);
+        assert_eq!(parsed("postgres18,valkey").unwrap(), [POSTGRES_18, VALKEY]);
         let said = parsed("oracle").unwrap_err().to_string();
-        assert!(said.contains("[possible values: postgres, mysql, redis]"), "{said}");
+        assert!(said.contains("[possible values: postgres, mysql, redis, postgres17,"), "{said}");
     }
 }

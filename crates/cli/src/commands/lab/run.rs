@@ -1,7 +1,7 @@
 //! `untax lab run`.
 
 use super::trial::{self, Method};
-use super::{cause, dose, engine};
+use super::{cause, dose, release};
 use crate::duration::duration;
 use crate::screen::{print, print_json, say, style};
 use crate::state::State;
@@ -9,7 +9,7 @@ use crate::{Outcome, Usage};
 use std::time::Duration;
 use untax_lab::{Cause, Dose};
 use untax_report::terminal;
-use untax_scenes::{Engine, Turn};
+use untax_scenes::{Release, Turn};
 
 /// Arguments of `untax lab run`.
 #[derive(Debug, clap::Args)]
@@ -24,9 +24,10 @@ pub struct Args {
     /// The cause: see untax lab list
     #[arg(value_name = "CAUSE", value_parser = cause)]
     cause: &'static Cause,
-    /// The engine to put it on; mysql is a MariaDB, and may be called mariadb
-    #[arg(long, value_parser = engine(), value_name = "ENGINE", default_value = "postgres")]
-    engine: Engine,
+    /// The server to put it on. mysql is a MariaDB, and may be called mariadb; those with a number
+    /// and valkey are unpacked by scripts/engines.sh
+    #[arg(long, value_parser = release(), value_name = "ENGINE", default_value = "postgres")]
+    engine: Release,
     /// How much of the cause: mild ones take about as much as platforms do
     #[arg(long, value_parser = dose(), value_name = "DOSE", default_value = "strong")]
     dose: Dose,
@@ -43,14 +44,14 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
-    let (engine, dose) = (args.engine, args.dose);
-    if !args.cause.engines.contains(&engine) || !args.cause.has(dose) {
-        let why = args.cause.impossible(engine, dose).unwrap_or_default();
-        return Err(Usage(format!("{} on {}: {why}", args.cause.id, engine.id())).into());
+    let (release, dose) = (args.engine, args.dose);
+    if !args.cause.engines.contains(&release.engine) || !args.cause.has(dose) {
+        let why = args.cause.impossible(release, dose).unwrap_or_default();
+        return Err(Usage(format!("{} on {}: {why}", args.cause.id, release.id)).into());
     }
     let method = Method { window: args.window, pairs: args.pairs, dose };
     let _turn = Turn::wait()?;
-    let result = trial::run(args.cause, engine, method, state, say)?;
+    let result = trial::run(args.cause, release, method, state, say)?;
     if let Err(error) = state.save_run(&result.run, &result) {
         say(&format!("untax: this run is not saved: {error:#}"));
     }

@@ -9,7 +9,7 @@ use untax_core::lab::{LabRun, Pairs, Seen, Subject};
 use untax_host::Host;
 use untax_lab::{Cause, Dose, Injection, LabError};
 use untax_pipeline::{Calibrating, Options, Target};
-use untax_scenes::Engine;
+use untax_scenes::Release;
 use untax_trials::{
     Arm, Cell, Design, Interrupt, Observer, Progress, Rig, Runner, Slot, Trial, Watch, judged,
 };
@@ -50,17 +50,17 @@ impl Method {
     }
 }
 
-/// Puts a cause on an engine, checks with it and without, and measures the gain. The caller has
+/// Puts a cause on a server, checks with it and without, and measures the gain. The caller has
 /// the turn.
 pub fn run(
     cause: &'static Cause,
-    engine: Engine,
+    release: Release,
     method: Method,
     state: &State,
     mut progress: impl FnMut(&str),
 ) -> anyhow::Result<LabRun> {
     progress("starting and filling a server");
-    let mut scene = Injection::prepare(cause, engine, method.dose)?;
+    let mut scene = Injection::prepare(cause, release, method.dose)?;
     // Fills caches and prepares connections, which no trial is to pay for.
     work(&scene, 2)?;
     scene.switch(true)?;
@@ -82,7 +82,7 @@ pub fn run(
     let subject = Subject {
         run: State::new_run("lab"),
         cause: cause.id.to_owned(),
-        engine: engine.id().to_owned(),
+        engine: release.id.to_owned(),
         dose: method.dose.id().to_owned(),
         takes: cause.takes,
     };
