@@ -1,13 +1,17 @@
 //! One running database as types. `untax_engines` finds and reads them.
 
 mod groups;
+mod places;
+mod traits;
 
 use crate::network::DatabaseNetwork;
 use crate::placement::Placement;
 use crate::{Bytes, Interval, Reading, Seconds};
 pub use groups::{Cgroup, CpuLimit, HugetlbLimit, IoLimit, Limited, MemoryGroup};
+pub use places::DataPlace;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+pub use traits::{PoolUse, Traits};
 
 /// One running instance of an engine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -16,6 +20,9 @@ pub struct Database {
     pub id: String,
     /// `postgres`, `mysql`, `redis`, `mongodb`, `oracle` or `generic`.
     pub engine: String,
+    /// What is known of that engine; nothing in runs of older versions.
+    #[serde(default)]
+    pub traits: Traits,
     /// The product, where the engine has several: `MariaDB`, `Valkey`, …
     pub product: String,
     /// The server's version.
@@ -48,6 +55,9 @@ pub struct Database {
     pub cgroup: Reading<Cgroup>,
     /// Its data directory.
     pub data_directory: Reading<String>,
+    /// Other directories of its; none in runs of older versions.
+    #[serde(default)]
+    pub places: Vec<DataPlace>,
     /// Its memory.
     pub memory: DatabaseMemory,
     /// What it asks of huge pages.
@@ -74,6 +84,7 @@ impl Database {
         Self {
             id: format!("{engine}:{pid}"),
             engine: engine.to_owned(),
+            traits: Traits::default(),
             product: engine.to_owned(),
             version: Reading::absent(why),
             pid,
@@ -90,6 +101,7 @@ impl Database {
             pod: None,
             cgroup: Reading::absent(why),
             data_directory: Reading::absent(why),
+            places: Vec::new(),
             memory: DatabaseMemory::unknown(why),
             huge_pages: Reading::absent(why),
             settings: Reading::absent(why),

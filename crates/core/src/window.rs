@@ -238,16 +238,6 @@ impl Other {
     }
 }
 
-/// What an engine calls its requests so far, among the counts that it tells.
-pub fn request_count(engine: &str) -> Option<&'static str> {
-    const COUNTS: [(&str, &str); 3] = [
-        ("postgres", "transactions"),
-        ("mysql", "Questions"),
-        ("redis", "total_commands_processed"),
-    ];
-    COUNTS.iter().find(|(of, _)| *of == engine).map(|(_, count)| *count)
-}
-
 /// One database at both ends of a window.
 #[derive(Debug, Clone)]
 pub struct Pair<'a> {
@@ -265,7 +255,7 @@ impl Pair<'_> {
     /// How many requests were worked on at once, and how many were done: the time that threads
     /// which serve clients were active, and the engine's own count.
     pub fn load(&self) -> Reading<Load> {
-        let Some(count) = request_count(&self.end.engine) else {
+        let Some(count) = &self.end.traits.requests_counter else {
             return Reading::Absent(format!("{} does not count its requests", self.end.product));
         };
         self.told_growth(count).and_then(|requests| {

@@ -2,6 +2,8 @@
 
 use crate::engine::Engine;
 use crate::{generic, mongodb, mysql, oracle, postgres, redis};
+use untax_core::database::Traits;
+use untax_core::io::Role;
 
 /// All engines, those that are recognised first; `generic` is for any other program and is only
 /// used when a process is named.
@@ -19,9 +21,25 @@ pub(crate) fn by_id(id: &str) -> Option<&'static Engine> {
     ENGINES.iter().find(|engine| engine.id == id)
 }
 
+/// What is known of the engine with this id.
+pub fn traits(id: &str) -> Option<Traits> {
+    by_id(id).map(|engine| (engine.traits)())
+}
+
+/// Beginnings of names of files that tell what is in them, of every engine.
+pub fn file_names() -> impl Iterator<Item = &'static (&'static str, Role)> {
+    ENGINES.iter().flat_map(|engine| engine.file_names)
+}
+
 /// The engine whose program has this base name.
 pub(crate) fn by_program(name: &str) -> Option<&'static Engine> {
     ENGINES.iter().find(|engine| engine.programs.iter().any(|program| is_program(name, program)))
+}
+
+/// The engine whose program exports these symbols.
+pub(crate) fn by_exports(symbols: &[String]) -> Option<&'static Engine> {
+    let has = |symbol: &&str| symbols.iter().any(|other| other == symbol);
+    ENGINES.iter().find(|engine| !engine.exports.is_empty() && engine.exports.iter().all(has))
 }
 
 /// Whether a base name is that of a program: the name itself, with a version (`postgres-15`,
@@ -67,6 +85,27 @@ mod tests {
         ] {
             assert_eq!(id(name), None, "{name}");
         }
+    }
+
+    #[test]
+    fn a_program_of_any_name_is_known_by_all_that_it_exports() {
+        let id = |symbols: &[&str]| {
+            let symbols: Vec<String> = symbols.iter().map(|s| (*s).to_owned()).collect();
+            by_exports(&symbols).map(|engine| engine.id)
+        };
+        assert_eq!(id(&["PostmasterMain"]), Some("postgres"));
+        assert_eq!(id(&["loadServerConfig", "serverCron"]), Some("redis"));
+        assert_eq!(id(&["serverCron"]), None);
+        assert_eq!(id(&[]), None);
+    }
+
+    #[test]
+    fn tables_that_are_rebuilt_are_data() {
+        let role = |name: &str| file_names().find(|(begins, _)| name.starts_with(begins));
+        let temporary = |name: &str| role(name).is_some_and(|(_, role)| *role == Role::Temp);
+        assert!(temporary("#sql_4d2_0.MAI") && temporary("#sql-temptable-4d2-1-0.MAI"));
+        assert!(!temporary("#sql-ib1091.ibd") && !temporary("#sql-alter-4d2-1.ibd"));
+        assert!(file_names().all(|(begins, _)| begins.len() <= 8));
     }
 
     #[test]

@@ -252,6 +252,7 @@ fn read(
     Database {
         id: format!("{}:{}", found.engine.id, found.pid),
         engine: found.engine.id.to_owned(),
+        traits: (found.engine.traits)(),
         product,
         version,
         machine_id: machine_id(view.host, &found),
@@ -270,6 +271,7 @@ fn read(
         pod: found.pod,
         cgroup: found.cgroup,
         data_directory,
+        places: (found.engine.places)(&view),
         memory: DatabaseMemory {
             shared_bytes: data_bytes,
             page_size_bytes,

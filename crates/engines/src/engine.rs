@@ -6,6 +6,8 @@ use crate::endpoint::Endpoint;
 use crate::process_table::{Candidate, Role, Table};
 use crate::settings::Values;
 use untax_core::Reading;
+use untax_core::database::{DataPlace, Traits};
+use untax_core::io::Role as FileRole;
 
 /// A kind of database, and how it is found and read.
 pub struct Engine {
@@ -21,12 +23,23 @@ pub struct Engine {
     pub cost: &'static str,
     /// Base names of its program. A version or `.real` after the name is allowed for.
     pub(crate) programs: &'static [&'static str],
+    /// What is known of it, for those that judge.
+    pub(crate) traits: fn() -> Traits,
+    /// Symbols that its program exports to its modules: a program of another name that exports them all
+    /// is this engine's. Empty where none are known.
+    pub(crate) exports: &'static [&'static str],
     /// What part one process of that program plays.
     pub(crate) role: fn(&Candidate) -> Role,
     /// The processes of the database whose main process is given.
     pub(crate) members: fn(&Table, u32) -> Vec<u32>,
     /// Settings from its files and command line.
     pub(crate) settings: fn(&DatabaseView) -> Values,
+    /// Directories beside that of the data.
+    pub(crate) places: fn(&DatabaseView) -> Vec<DataPlace>,
+    /// Beginnings of names of files and directories below its directories, eight bytes at most, that tell
+    /// a role of their own. Names that it makes while it runs have to be here; for those that are there
+    /// from the start, the place is looked up.
+    pub(crate) file_names: &'static [(&'static str, FileRole)],
     /// All else.
     pub(crate) describe: fn(&DatabaseView) -> Description,
     /// Whether one process holds all the data as its own memory.

@@ -7,7 +7,7 @@ use crate::settings::Values;
 use crate::thp::heap_page;
 use untax_core::Bytes;
 use untax_core::Reading::{self, Absent, Present};
-use untax_core::database::{Model, Segment};
+use untax_core::database::{Model, Segment, Traits};
 
 /// The entry for all that has none of its own.
 pub(crate) const ENGINE: Engine = Engine {
@@ -17,9 +17,13 @@ pub(crate) const ENGINE: Engine = Engine {
     minimum_kernel: "5.0",
     cost: "`schedstat` of each thread; `maps`, and up to 50 ms of `smaps_rollup`",
     programs: &[],
+    traits: Traits::default,
+    exports: &[],
     role: |_| Role::Other,
     members: Table::descendants,
     settings: |_| Values::none(UNKNOWN),
+    places: |_| Vec::new(),
+    file_names: &[],
     describe,
     single_process: true,
     asking: None,

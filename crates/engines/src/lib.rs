@@ -19,6 +19,7 @@ mod engine;
 mod generic;
 mod included_files;
 mod listeners;
+mod loader;
 mod mappings;
 mod memory;
 mod mongodb;
@@ -34,7 +35,7 @@ mod settings;
 mod thp;
 
 pub use ask::Asker;
-pub use catalogue::ENGINES;
+pub use catalogue::{ENGINES, file_names, traits};
 pub use child::answer_main;
 pub use discover::{Discovered, Selection, discover};
 pub use engine::Engine;

@@ -8,7 +8,8 @@ use crate::process_table::{Candidate, Role, Table};
 use crate::settings::{Map, Values};
 use crate::thp::heap_page;
 use untax_core::Reading::{self, Absent, Present};
-use untax_core::database::Model;
+use untax_core::database::{DataPlace, Model, PoolUse, Traits};
+use untax_core::io::Role as FileRole;
 
 /// The entry for MongoDB. The router `mongos` holds no data and is left out.
 pub(crate) const ENGINE: Engine = Engine {
@@ -18,9 +19,13 @@ pub(crate) const ENGINE: Engine = Engine {
     minimum_kernel: "5.6",
     cost: "`schedstat` of each thread; `maps`, and up to 50 ms of `smaps_rollup`",
     programs: &["mongod"],
+    traits: || Traits { pool: PoolUse::Never, ..Traits::default() },
+    exports: &[],
     role,
     members: Table::descendants,
     settings,
+    places: |_| vec![DataPlace::own("journal", FileRole::Log)],
+    file_names: &[],
     describe,
     single_process: true,
     asking: None,

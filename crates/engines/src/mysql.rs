@@ -15,7 +15,8 @@ use crate::thp::heap_page;
 use product::product;
 use socket::COUNTER;
 use untax_core::Reading::{self, Absent, Present};
-use untax_core::database::{HugePageUse, Model, Segment};
+use untax_core::database::{HugePageUse, Model, PoolUse, Segment, Traits};
+use untax_core::io::Role as FileRole;
 use untax_core::{Bytes, Interval};
 
 /// The entry for MySQL and its relatives.
@@ -26,9 +27,20 @@ pub(crate) const ENGINE: Engine = Engine {
     minimum_kernel: "5.6",
     cost: "one connection; `schedstat` of each thread; `maps`, and up to 50 ms of `smaps_rollup`",
     programs: &["mysqld", "mariadbd"],
+    traits: || Traits {
+        pool: PoolUse::Setting("large_pages = ON".to_owned()),
+        requests_counter: Some("Questions".to_owned()),
+        connections_counter: Some("Connections".to_owned()),
+        memory_setting: Some("innodb_buffer_pool_size".to_owned()),
+        has_temporary_tables: true,
+        ..Traits::default()
+    },
+    exports: &["_Z11mysqld_mainiPPc"],
     role,
     members: Table::descendants,
     settings: files::settings,
+    places: files::places,
+    file_names: FILE_NAMES,
     describe,
     single_process: true,
     asking: Some(Asking {
@@ -41,6 +53,22 @@ pub(crate) const ENGINE: Engine = Engine {
         ask: socket::ask,
     }),
 };
+
+/// Names of what it makes while it runs.
+const FILE_NAMES: &[(&str, FileRole)] = &[
+    // InnoDB: `ib_logfile0`, `#innodb_redo/#ib_redo7`, `ibtmp1`.
+    ("ib_logfi", FileRole::Log),
+    ("#ib_redo", FileRole::Log),
+    ("ibtmp", FileRole::Temp),
+    // Internal temporary tables (not `#sql-ib…` and `#sql-alter-…`, which ALTER TABLE builds), binary
+    // logs, Aria's log.
+    ("#sql_", FileRole::Temp),
+    ("#sql-tem", FileRole::Temp),
+    ("binlog.", FileRole::Log),
+    ("mysql-bi", FileRole::Log),
+    ("mariadb-", FileRole::Log),
+    ("aria_log", FileRole::Log),
+];
 
 /// How many different cold base pages one read request of the buffer pool touches.
 ///
@@ -164,8 +192,14 @@ fn lengths(view: &DatabaseView) -> (Reading<Vec<Bytes>>, &'static str) {
         return (Present(lengths), "length of each mapping from the pool / page size");
     }
     let settings = view.settings.value().filter(|settings| settings.source == "socket");
-    let settings = settings.filter(|_| product(view) == "MariaDB");
-    if let Some(lengths) = settings.and_then(|settings| large_pages::lengths(&settings.values)) {
+    let by_settings = settings.and_then(|settings| {
+        if product(view) == "MariaDB" {
+            large_pages::lengths(&settings.values)
+        } else {
+            large_pages::of_mysql(&settings.values)
+        }
+    });
+    if let Some(lengths) = by_settings {
         return (Present(lengths), "its settings, as the server rounds them / page size");
     }
     let lengths = view.memory.segments.as_ref().map(|segments| {

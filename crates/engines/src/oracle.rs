@@ -8,7 +8,7 @@ use crate::engine::Engine;
 use crate::process_table::{Candidate, Process, Role, Table};
 use crate::settings::Values;
 use untax_core::Reading::{self, Absent, Present};
-use untax_core::database::{Model, Segment};
+use untax_core::database::{Model, PoolUse, Segment, Traits};
 
 /// The entry for Oracle Database.
 pub(crate) const ENGINE: Engine = Engine {
@@ -18,9 +18,16 @@ pub(crate) const ENGINE: Engine = Engine {
     minimum_kernel: "5.0",
     cost: "`status` and `schedstat` of each process, `maps` of one background process",
     programs: &["oracle"],
+    traits: || Traits {
+        pool: PoolUse::Setting("USE_LARGE_PAGES = ONLY".to_owned()),
+        ..Traits::default()
+    },
+    exports: &[],
     role,
     members,
     settings: |_| Values::none(UNASKED),
+    places: |_| Vec::new(),
+    file_names: &[],
     describe,
     single_process: false,
     asking: None,

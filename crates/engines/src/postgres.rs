@@ -13,7 +13,8 @@ use crate::process_table::{Candidate, Role, Table, base};
 use crate::settings::bytes_of;
 use title::Kind;
 use untax_core::Reading::{self, Absent, Present};
-use untax_core::database::{HugePageUse, Model};
+use untax_core::database::{DataPlace, HugePageUse, Model, PoolUse, Traits};
+use untax_core::io::Role as FileRole;
 use untax_core::{Bytes, Interval};
 
 /// The entry for PostgreSQL.
@@ -24,9 +25,28 @@ pub(crate) const ENGINE: Engine = Engine {
     minimum_kernel: "5.6",
     cost: "one connection; `status` and `schedstat` of each process, `maps` of the postmaster",
     programs: &["postgres", "postmaster", "edb-postgres"],
+    traits: || Traits {
+        pool: PoolUse::Setting("huge_pages = on".to_owned()),
+        requests_counter: Some("transactions".to_owned()),
+        logs_whole_pages: true,
+        ..Traits::default()
+    },
+    exports: &["PostmasterMain"],
     role,
     members: Table::descendants,
     settings: files::settings,
+    places: |_| {
+        vec![
+            DataPlace::own("pg_wal", FileRole::Log),
+            // Up to version 9.
+            DataPlace::own("pg_xlog", FileRole::Log),
+            DataPlace::own("pg_tblspc/*", FileRole::Data),
+            // The server's messages.
+            DataPlace::own("log", FileRole::Other),
+        ]
+    },
+    // `base/pgsql_tmp/pgsql_tmp4012.0`.
+    file_names: &[("pgsql_tm", FileRole::Temp)],
     describe,
     single_process: false,
     asking: Some(Asking {

@@ -12,7 +12,8 @@ use crate::thp::heap_page;
 use socket::COUNTER;
 use untax_core::Interval;
 use untax_core::Reading::{Absent, Present};
-use untax_core::database::Model;
+use untax_core::database::{Model, PoolUse, Traits};
+use untax_core::io::Role as FileRole;
 
 /// The entry for Redis and its relatives.
 ///
@@ -32,9 +33,19 @@ pub(crate) const ENGINE: Engine = Engine {
         "redis-check-aof",
         "valkey-check-aof",
     ],
+    traits: || Traits {
+        pool: PoolUse::Never,
+        requests_counter: Some("total_commands_processed".to_owned()),
+        connections_counter: Some("total_connections_received".to_owned()),
+        ..Traits::default()
+    },
+    exports: &["serverCron", "loadServerConfig"],
     role,
     members: Table::descendants,
     settings: files::settings,
+    places: |_| Vec::new(),
+    // `appendonly.aof`, `appendonlydir/`.
+    file_names: &[("appendon", FileRole::Log)],
     describe,
     single_process: true,
     asking: Some(Asking {
@@ -56,6 +67,17 @@ pub(crate) const ENGINE: Engine = Engine {
 /// the high end 6.
 const PAGES_EACH: (f64, f64, f64) = (1.0, 4.0, 6.0);
 
+/// What children call themselves behind `redis-` or `valkey-`: those that save the data or send them to
+/// a replica, or work for a module.
+const CHILDREN: [&str; 6] = [
+    "rdb-bgsave",
+    "aof-rewrite",
+    "rdb-to-slaves",
+    "rdb-to-replicas",
+    "slot-migration-to-target",
+    "module-fork",
+];
+
 fn role(candidate: &Candidate) -> Role {
     let Some(first) = candidate.arguments().first() else { return Role::Unclear };
     // A title such as `redis-server *:6379 [cluster]`, or a path.
@@ -66,9 +88,12 @@ fn role(candidate: &Candidate) -> Role {
     if sentinel || program.contains("-check-") || candidate.has(&["--version", "-v", "--help"]) {
         return Role::Other;
     }
-    // A child that saves the data calls itself `redis-rdb-bgsave` or `redis-aof-rewrite`.
-    let saves = ["redis-", "valkey-"].iter().any(|p| program.starts_with(p));
-    if saves && !program.contains("-server") { Role::Worker } else { Role::Server }
+    // A server may have any title: its own begins with the name that it was started by.
+    let is_child = ["redis-", "valkey-"]
+        .iter()
+        .filter_map(|prefix| program.strip_prefix(prefix))
+        .any(|name| CHILDREN.contains(&name));
+    if is_child { Role::Worker } else { Role::Server }
 }
 
 fn describe(view: &DatabaseView) -> Description {

@@ -90,6 +90,62 @@ fn names_of_any_spelling_lead_to_the_program() {
 }
 
 #[test]
+fn a_renamed_program_is_known_by_what_it_exports() {
+    let exe = "/srv/bin/db-prod";
+    let server =
+        Process { pid: 100, parent: 1, comm: "db-prod", exe, command: "db-prod|-D|/srv/a" };
+    let child = Process { pid: 101, parent: 100, command: "postgres: walwriter ", ..server };
+    let other = Process { pid: 102, exe: "/srv/bin/other", ..server };
+    let exported = |symbols: &[(u32, &[&str])]| {
+        let made = Made::new().process(&server).process(&child).process(&other);
+        made.answer("exported-symbols", &Present(symbols.to_vec())).all()
+    };
+    let main = ["PostmasterMain"];
+    let databases = exported(&[(100, &main), (101, &main), (102, &["serverCron"])]);
+    assert_eq!(ids(&databases), ["postgres:100"], "half of what an engine exports is not enough");
+    assert_eq!(databases[0].processes(), 2);
+    assert!(exported(&[]).is_empty());
+}
+
+#[test]
+fn a_program_of_the_loader_is_the_one_that_it_loads() {
+    let exe = "/usr/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2";
+    let command =
+        "/lib64/ld-linux-x86-64.so.2|--library-path|/srv/lib|/srv/17/bin/postgres|-D|/srv/a";
+    let server = Process { pid: 100, parent: 1, comm: "ld-linux-x86-64", exe, command };
+    let title = "/lib64/ld-linux-x86-64.so.2|--library-path|/srv/lib|postgres: walwriter ";
+    let child = Process { pid: 101, parent: 100, command: title, ..server };
+    let other = Process { pid: 102, command: "ld.so|/bin/psql|-c|SECRET", ..server };
+    let databases = || Made::new().process(&server).process(&child).process(&other);
+    let found = databases().link("/proc/100/cwd", "/srv/a").all();
+    assert_eq!(ids(&found), ["postgres:100"]);
+    assert_eq!(found[0].processes(), 2);
+    assert_eq!(found[0].executable, Present("/srv/17/bin/postgres".to_owned()));
+    assert_eq!(found[0].version, Present("17".to_owned()));
+    let denied = |made: Made, pid: u32| made.denied(&format!("/proc/{pid}/exe"));
+    let hidden = denied(denied(denied(databases(), 100), 101), 102).all();
+    assert_eq!(ids(&hidden), ["postgres:100"], "of another user");
+}
+
+#[test]
+fn a_redis_of_any_title_is_a_server() {
+    let exe = "/usr/bin/redis-check-rdb";
+    let titled = |command| {
+        let server = Process { pid: 100, parent: 1, comm: "redis-server", exe, command };
+        Made::new().process(&server).all().len()
+    };
+    for server in ["redis-cache *:6379", "sessions 127.0.0.1:1 [cluster]", "valkey-prod *:6379"] {
+        assert_eq!(titled(server), 1, "{server}");
+    }
+    for other in ["redis-sentinel *:26379 [sentinel]", "redis-check-rdb|dump.rdb"] {
+        assert_eq!(titled(other), 0, "{other}");
+    }
+    let server = Process { pid: 100, parent: 1, comm: "redis-server", exe, command: "cache *:1" };
+    let child = Process { pid: 101, parent: 100, command: "redis-rdb-bgsave *:1", ..server };
+    assert_eq!(Made::new().process(&server).process(&child).only().processes(), 2);
+}
+
+#[test]
 fn other_users_programs_are_known_by_name_and_command_line() {
     let hidden = |comm, command| {
         let process = Process { pid: 100, parent: 1, comm, exe: "", command };

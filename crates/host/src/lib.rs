@@ -6,6 +6,7 @@ pub mod cgroup;
 pub mod command_line;
 mod deadline;
 pub mod digest;
+pub mod elf;
 pub mod facts;
 mod files;
 #[doc(hidden)]

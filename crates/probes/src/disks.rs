@@ -5,7 +5,7 @@
 //! from the file of a direct I/O, so that what a kernel thread writes back is known too.
 
 use crate::bpf::{self, Program};
-use crate::io::database_files::{Known, NAMES};
+use crate::io::database_files::Known;
 use crate::slots::Slots;
 use libbpf_rs::{MapCore, MapFlags, OpenMapMut};
 use std::collections::{BTreeSet, HashMap};
@@ -208,7 +208,7 @@ fn configure(map: &mut OpenMapMut) -> libbpf_rs::Result<()> {
     }
     // `names` comes first in it, and what follows is zero.
     let mut table = map.initial_value().map(<[u8]>::to_vec).unwrap_or_default();
-    for (index, (begins, role)) in NAMES.iter().take(MOST_NAMES).enumerate() {
+    for (index, (begins, role)) in untax_engines::file_names().take(MOST_NAMES).enumerate() {
         let mut text = [0; 8];
         let mut mask = [0; 8];
         for (at, byte) in begins.bytes().take(8).enumerate() {
@@ -289,7 +289,7 @@ mod tests {
         for (index, direction) in Direction::ALL.iter().enumerate() {
             assert_eq!(*direction as usize, index);
         }
-        assert!(NAMES.len() <= MOST_NAMES);
+        assert!(untax_engines::file_names().count() <= MOST_NAMES);
     }
 
     #[test]

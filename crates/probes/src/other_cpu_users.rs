@@ -4,11 +4,19 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Add;
 use untax_core::snapshot::ProcessTime;
 use untax_core::window::Other;
-use untax_core::{Seconds, Snapshot};
+use untax_core::{Reading, Seconds, Snapshot};
 use untax_host::{Host, cgroup, process};
 
-/// This program and its children: what they cost is told in a result of its own.
+/// This program and its children, however they are called: what they cost is told in a result of its
+/// own. A captured host has those that looked at it then.
 const OWN: &str = "untax";
+
+/// How this program is called, where its file was renamed; a child of it is called alike.
+fn own_name(host: &Host, processes: &[ProcessTime]) -> String {
+    let pid = host.observe("own-pid", || Reading::Present(std::process::id()));
+    let own = processes.iter().find(|process| pid.value() == Some(&process.pid));
+    own.map_or(OWN, |process| &process.name).to_owned()
+}
 
 /// Less than this share of one CPU is what any idle service takes. Clients are told whatever they take:
 /// that is part of the load, however little it is while neighbours have the CPUs.
@@ -20,6 +28,8 @@ const LEAST_SHARE: f64 = 0.005;
 /// `host` is the host at the end: it knows their control groups.
 pub fn busiest(host: &Host, start: &Snapshot, end: &Snapshot, clients: &[u32]) -> Vec<Other> {
     let growth = Growth::between(start, end);
+    let own_name = own_name(host, &end.processes);
+    let is_own = |process: &ProcessTime| [OWN, &own_name].contains(&process.name.as_str());
     let in_kernel = |all: &[ProcessTime]| all.iter().map(ProcessTime::in_kernel).collect();
     let [before, after]: [Vec<ProcessTime>; 2] =
         [&start.processes, &end.processes].map(|all| in_kernel(all));
@@ -29,7 +39,7 @@ pub fn busiest(host: &Host, start: &Snapshot, end: &Snapshot, clients: &[u32]) -
     let mut grown: Vec<(&ProcessTime, Other)> =
         end.processes.iter().map(|process| (process, growth.of(process))).collect();
     grown.retain(|(process, other)| {
-        (other.cpu_s.0 > least_s || clients.contains(&process.pid)) && process.name != OWN
+        (other.cpu_s.0 > least_s || clients.contains(&process.pid)) && !is_own(process)
     });
     grown.sort_by(|a, b| b.1.cpu_s.0.total_cmp(&a.1.cpu_s.0));
     let placed = |(process, other): (&ProcessTime, Other)| Other {
@@ -173,6 +183,16 @@ mod tests {
         let growth = Growth::of_processes(&before, &after, 20.0);
         // A quarter of its own second; half of the four, less what 31 had at the start.
         assert!((growth.of(&after[0]).cpu_s.0 - (0.25 + 1.75)).abs() < 1e-9);
+    }
+
+    #[test]
+    fn this_program_is_known_whatever_its_name() {
+        let named =
+            |pid, name: &str| ProcessTime { name: name.to_owned(), ..process((pid, 1, 1.0, 0.0)) };
+        let record = untax_host::Record::default().with_answer("own-pid", &Reading::Present(7_u32));
+        let processes = [named(6, "batch"), named(7, "tax-of-ours")];
+        assert_eq!(own_name(&Host::from_record(record), &processes), "tax-of-ours");
+        assert_eq!(own_name(&Host::from_record(untax_host::Record::default()), &processes), OWN);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The facts that a plan stands on: where one of them is another by now, it is refused.
 
 use std::collections::BTreeMap;
+use untax_core::database::Model;
 use untax_core::{Bytes, Database, Snapshot};
 
 /// The facts of a snapshot that every plan stands on, by name. What steps change themselves is
@@ -23,7 +24,7 @@ pub fn basis(snapshot: &Snapshot) -> BTreeMap<String, String> {
             .map(|sizes| sizes.iter().map(Bytes::to_string).collect::<Vec<_>>().join(", ")),
     );
     // A program that is no database has no need that could have changed.
-    for database in snapshot.databases.iter().filter(|database| database.engine != "generic") {
+    for database in snapshot.databases.iter().filter(|database| database.model != Model::Unknown) {
         let place = database.data_directory.value().unwrap_or(&database.id);
         let needs = pool_setting(database).or_else(|| {
             let needs = database.huge_pages.as_ref().and_then(|u| u.needed_pages.clone());
@@ -35,12 +36,10 @@ pub fn basis(snapshot: &Snapshot) -> BTreeMap<String, String> {
     basis
 }
 
-/// What sizes the memory of MySQL and MariaDB. What they map beside it comes and goes by a few pages
-/// while they run.
+/// What sizes the memory of an engine that maps and unmaps more beside it while it runs.
 fn pool_setting(database: &Database) -> Option<String> {
-    const NAME: &str = "innodb_buffer_pool_size";
-    let settings = database.settings.value().filter(|_| database.engine == "mysql")?;
-    Some(format!("{NAME} = {}", settings.values.get(NAME)?))
+    let name = database.traits.memory_setting.as_ref()?;
+    Some(format!("{name} = {}", database.settings.value()?.values.get(name)?))
 }
 
 /// In what a host differs from what a plan stands on, in words; empty when in nothing.

@@ -1,7 +1,7 @@
 //! From a window to the result of a check.
 
 use crate::catalogue::{self, RULES};
-use crate::model::accounting::time_shares;
+use crate::model::accounting::{counted_active_s, time_shares};
 use crate::model::client_network::client_network;
 use crate::model::pressure::pressure;
 use crate::model::stall::IDLE_SHARE;
@@ -78,7 +78,12 @@ fn findings_and_gaps(
 
 /// How long the threads were active, where that is too little to speak of shares of it.
 fn active_s_if_idle(pair: &Pair) -> Option<f64> {
-    let active_s = pair.activity.value()?.active(pair.end.model).0;
+    // Without tracing, what the kernel counts anyway: time on CPU and runnable. The answers that untax asks
+    // for are most of that in a database that nobody else asks.
+    let active_s = match pair.activity.value() {
+        Some(activity) => activity.active(pair.end.model).0,
+        None => counted_active_s(pair).into_value()?,
+    };
     (active_s < IDLE_SHARE * pair.seconds).then_some(active_s)
 }
 
@@ -189,6 +194,24 @@ mod tests {
         let lock = idle.findings.iter().find(|finding| finding.rule == "lock-contended").unwrap();
         assert!(lock.tax.is_none() && lock.severity == Severity::Info);
         assert!(idle.unmeasured.iter().any(|gap| gap.why.contains("idle")));
+    }
+
+    #[test]
+    fn without_tracing_what_the_kernel_counts_says_that_it_is_idle() {
+        let checked = |on_cpu_s: f64| {
+            let mut window = test_window::postgres();
+            window.activity = Reading::Denied("no root".to_owned());
+            for (snapshot, by) in [(&mut window.start, 0.0), (&mut window.end, 1.0)] {
+                let counters = &mut snapshot.databases[0].counters;
+                counters.on_cpu_s = Reading::Present(untax_core::Seconds(on_cpu_s * by));
+                counters.runnable_s = Reading::Present(untax_core::Seconds(0.01 * by));
+            }
+            check(&window, String::new(), Reading::absent("a test")).databases.remove(0)
+        };
+        assert!(checked(5.0).tax.is_some(), "{:#?}", checked(5.0).findings);
+        let idle = checked(0.06);
+        assert!(idle.tax.is_none() && idle.findings.iter().all(|f| f.tax.is_none()));
+        assert!(idle.unmeasured.iter().any(|gap| gap.why.contains("tax: idle")));
     }
 
     #[test]

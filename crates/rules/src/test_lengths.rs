@@ -144,7 +144,8 @@ fn window(engine: &str, model: Model, seconds: f64) -> Window {
     for (snapshot, by, left) in [(&mut window.start, 0.0, by), (&mut window.end, by, 0.0)] {
         count(snapshot, by, left);
         let database: &mut Database = &mut snapshot.databases[0];
-        (database.engine, database.model) = (engine.to_owned(), model);
+        test_window::make(database, engine);
+        database.model = model;
         database.counters.system_s = Present(Seconds(8.0 * by));
         database.counters.minor_faults = Present(7 + (2e6 * by) as u64);
         if let Present(accesses) = &mut database.counters.accesses {

@@ -24,9 +24,16 @@ fn gap<T>() -> Reading<T> {
     Reading::absent(WHY)
 }
 
+/// Makes a database one of another engine.
+pub fn make(database: &mut Database, engine: &str) {
+    database.engine = engine.to_owned();
+    database.traits = untax_engines::traits(engine).expect("an engine has traits");
+}
+
 fn unread_database() -> Database {
     Database {
         product: "PostgreSQL".to_owned(),
+        traits: untax_engines::traits("postgres").expect("an engine has traits"),
         model: Model::Process,
         pids: vec![4012],
         ..Database::unknown("postgres", 7, WHY)

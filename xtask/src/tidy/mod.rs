@@ -1,6 +1,6 @@
 //! What the compiler does not check of the source tree: sizes, forbidden words and paths, where
-//! `unsafe` may stand, circles of imports, names of listed things, promises that name their tests,
-//! paths that documents name.
+//! `unsafe` may stand, where engines are told apart, circles of imports, names of listed things,
+//! promises that name their tests, paths that documents name.
 //!
 //! Every check is a function from text to problems, and all but that of imports are line-based: the tree
 //! is rustfmt'ed.
@@ -9,6 +9,7 @@
 #![allow(clippy::case_sensitive_file_extension_comparisons)]
 
 mod documents;
+mod engines;
 mod imports;
 mod lengths;
 mod modules;
@@ -45,6 +46,7 @@ fn check(tree: &Tree) -> Vec<Problem> {
         problems.extend(lengths::check(path, text));
         problems.extend(text::check(path, text));
         problems.extend(unsafety::check(path, text));
+        problems.extend(engines::check(path, text));
     }
     problems.extend(modules::check(tree));
     problems.extend(imports::check(tree));

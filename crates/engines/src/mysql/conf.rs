@@ -14,6 +14,7 @@ pub const KEPT: &[&str] = &[
     "innodb_flush_method",
     "innodb_log_buffer_size",
     "innodb_log_file_size",
+    "innodb_page_size",
     "innodb_redo_log_capacity",
     "internal_tmp_mem_storage_engine",
     "key_buffer_size",

@@ -7,6 +7,8 @@ use crate::database_view::DatabaseView;
 use crate::included_files::{Files, Statement, Syntax};
 use crate::settings::{Map, Values};
 use untax_core::Reading::{self, Absent, Present};
+use untax_core::database::DataPlace;
+use untax_core::io::Role;
 
 /// Where the servers look, in their order; later ones win. Debian and Red Hat differ, and a file
 /// that is not there is nothing unusual.
@@ -18,6 +20,21 @@ const VERSION_FILES: [&str; 2] = ["mariadb_upgrade_info", "mysql_upgrade_info"];
 /// The data directory: the server works in it.
 pub(super) fn data_directory(view: &DatabaseView) -> Reading<String> {
     view.directory.clone().map(|path| path.trim_end_matches('/').to_owned())
+}
+
+/// Where it keeps its log and what is temporary.
+pub(super) fn places(view: &DatabaseView) -> Vec<DataPlace> {
+    let log = view.setting("innodb_log_group_home_dir").filter(|path| path.starts_with('/'));
+    let own = [
+        DataPlace::own(log.unwrap_or("#innodb_redo"), Role::Log),
+        DataPlace::own("#innodb_temp", Role::Temp),
+    ];
+    let temporary = view.setting("tmpdir").unwrap_or("/tmp").split(':');
+    let temporary = temporary.filter(|path| path.starts_with('/')).map(|path| DataPlace {
+        is_common: true,
+        ..DataPlace::own(path.trim_end_matches('/'), Role::Temp)
+    });
+    own.into_iter().chain(temporary).collect()
 }
 
 /// The version in the data directory, which is that of the last upgrade.

@@ -1,4 +1,4 @@
-//! What MariaDB maps from a pool of huge pages, from its settings.
+//! What MariaDB and MySQL map from a pool of huge pages, from their settings.
 //!
 //! A server on base pages does not show it: with `large_pages` its caches are mappings of their
 //! own, and of other lengths. Measured on 10.11 over random settings, as lengths in
@@ -39,9 +39,46 @@ pub fn lengths(settings: &BTreeMap<String, String>) -> Option<Vec<Bytes>> {
     Some(large.chain(SOMETIMES).collect())
 }
 
+/// What MySQL keeps of each page of its buffer pool beside it, in the same mapping: `sizeof(buf_block_t)`.
+/// Seen in `/proc/PID/maps` of 9.7.4 on base pages: chunks of 1 GiB are mappings of 1,097,863,168 bytes.
+const MYSQL_DESCRIPTOR: u64 = 368;
+
+/// What its allocator keeps of each mapping: a page of its own.
+const MYSQL_MAPPING: u64 = 4096;
+
+/// The lengths of MySQL's mappings: one for each chunk of the buffer pool (`buf_chunk_init` of InnoDB). Its
+/// log buffer and key cache are on base pages. `None` when a setting is not known.
+pub fn of_mysql(settings: &BTreeMap<String, String>) -> Option<Vec<Bytes>> {
+    let setting = |name: &str| Some(bytes_of(settings.get(name)?, Bytes(1))?.0);
+    let [pool, chunk] =
+        [setting("innodb_buffer_pool_size")?, setting("innodb_buffer_pool_chunk_size")?];
+    let page = setting("innodb_page_size").filter(|page| *page > 0)?;
+    let chunks = usize::try_from(pool.div_ceil(chunk.max(1))).ok()?;
+    let descriptors = (chunk / page * MYSQL_DESCRIPTOR).next_multiple_of(page);
+    Some(vec![Bytes(chunk + descriptors + MYSQL_MAPPING); chunks])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Each is what MySQL 9.7.4 mapped from a pool of pages of 2 MiB.
+    #[test]
+    fn chunks_of_mysql() {
+        let pages = |pool: u64, chunk: u64| {
+            let settings = [
+                ("innodb_buffer_pool_size", pool << 20),
+                ("innodb_buffer_pool_chunk_size", chunk << 20),
+                ("innodb_page_size", 16384),
+            ];
+            let settings = settings.map(|(name, value)| (name.to_owned(), value.to_string()));
+            let all = of_mysql(&settings.into()).unwrap();
+            all.iter().filter_map(|length| length.pages_of(Bytes::MIB_2)).sum::<u64>()
+        };
+        assert_eq!(pages(512, 128), 264);
+        assert_eq!(pages(1024, 1024), 524);
+        assert_eq!(of_mysql(&BTreeMap::new()), None);
+    }
 
     #[test]
     fn defaults_and_small_caches() {

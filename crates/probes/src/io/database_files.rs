@@ -19,28 +19,6 @@ pub(crate) struct Known {
     pub role: Role,
 }
 
-/// Beginnings of names of files and directories below a known directory, eight bytes at most,
-/// that tell a role of their own. Names that an engine makes while it runs have to be here; for
-/// those that are there from the start, the directory is looked up.
-pub(crate) const NAMES: [(&str, Role); 11] = [
-    // PostgreSQL: `base/pgsql_tmp/pgsql_tmp4012.0`.
-    ("pgsql_tm", Role::Temp),
-    // InnoDB: `ib_logfile0`, `#innodb_redo/#ib_redo7`, `ibtmp1`.
-    ("ib_logfi", Role::Log),
-    ("#ib_redo", Role::Log),
-    ("ibtmp", Role::Temp),
-    // MySQL and MariaDB: internal temporary tables (not `#sql-ib…` and `#sql-alter-…`, which ALTER TABLE
-    // builds), binary logs, Aria's log.
-    ("#sql_", Role::Temp),
-    ("#sql-tem", Role::Temp),
-    ("binlog.", Role::Log),
-    ("mysql-bi", Role::Log),
-    ("mariadb-", Role::Log),
-    ("aria_log", Role::Log),
-    // Redis: `appendonly.aof`, `appendonlydir/`.
-    ("appendon", Role::Log),
-];
-
 /// A directory of a database, as the database sees it.
 struct Directory {
     path: String,
@@ -73,37 +51,21 @@ fn directories(host: &Host, database: &Database) -> Vec<Directory> {
     let Some(data) = database.data_directory.value() else { return Vec::new() };
     let data = data.trim_end_matches('/');
     let inside = |name: &str| resolve(host, database.pid, &format!("{data}/{name}"));
-    let own = |path: String, role| Directory { path, role, common: false };
-    let mut all = vec![own(data.to_owned(), Role::Data)];
-    let there = |path: &String| exists(host, database.pid, path);
-    match database.engine.as_str() {
-        "postgres" => {
-            let wal = ["pg_wal", "pg_xlog"].map(inside).into_iter().find(there);
-            all.extend(wal.map(|wal| own(wal, Role::Log)));
-            let spaces = format!("/proc/{}/root{data}/pg_tblspc", database.pid);
-            let spaces = host.names(&spaces).into_value().unwrap_or_default();
-            let spaces = spaces.iter().map(|name| inside(&format!("pg_tblspc/{name}")));
-            all.extend(spaces.map(|space| own(space, Role::Data)));
-            // The server's messages.
-            all.extend(Some(inside("log")).filter(there).map(|log| own(log, Role::Other)));
+    let mut all = vec![Directory { path: data.to_owned(), role: Role::Data, common: false }];
+    for place in &database.places {
+        let at = |path: String| Directory { path, role: place.role, common: place.is_common };
+        match place.path.strip_suffix("/*") {
+            _ if place.path.starts_with('/') => all.push(at(place.path.clone())),
+            Some(parent) => {
+                let names = host.names(&format!("/proc/{}/root{data}/{parent}", database.pid));
+                let names = names.into_value().unwrap_or_default();
+                all.extend(names.iter().map(|name| at(inside(&format!("{parent}/{name}")))));
+            }
+            None => {
+                let path = Some(inside(&place.path));
+                all.extend(path.filter(|path| exists(host, database.pid, path)).map(at));
+            }
         }
-        "mysql" => {
-            let setting = |name: &str| database.setting(name).into_value();
-            let redo = setting("innodb_log_group_home_dir").filter(|path| path.starts_with('/'));
-            let redo = redo.or_else(|| Some(inside("#innodb_redo")).filter(there));
-            all.extend(redo.map(|redo| own(redo, Role::Log)));
-            all.extend(Some(inside("#innodb_temp")).filter(there).map(|t| own(t, Role::Temp)));
-            let temporary = setting("tmpdir").unwrap_or_else(|| "/tmp".to_owned());
-            let paths = temporary.split(':').filter(|path| path.starts_with('/'));
-            all.extend(paths.map(|path| {
-                let path = path.trim_end_matches('/').to_owned();
-                Directory { path, role: Role::Temp, common: true }
-            }));
-        }
-        "mongodb" => {
-            all.extend(Some(inside("journal")).filter(there).map(|log| own(log, Role::Log)));
-        }
-        _ => {}
     }
     all
 }
@@ -235,14 +197,6 @@ mod tests {
         assert_eq!((data.kind.as_str(), data.device.as_deref()), ("xfs", Some("vdb")));
         assert_eq!(of("/var/libraries/x").network.as_deref(), Some("nfs4"));
         assert_eq!(of("/var/lib2").point, "/");
-    }
-
-    #[test]
-    fn tables_that_are_rebuilt_are_data() {
-        let role = |name: &str| NAMES.iter().find(|(begins, _)| name.starts_with(begins));
-        let temporary = |name: &str| role(name).is_some_and(|(_, role)| *role == Role::Temp);
-        assert!(temporary("#sql_4d2_0.MAI") && temporary("#sql-temptable-4d2-1-0.MAI"));
-        assert!(!temporary("#sql-ib1091.ibd") && !temporary("#sql-alter-4d2-1.ibd"));
     }
 
     #[test]

@@ -71,6 +71,9 @@ fn pooler<'a>(window: &'a Window, pair: &Pair) -> Option<&'a Other> {
     clients.find(|client| POOLERS.contains(&client.name.as_str()))
 }
 
+/// A neighbour that had less than this of the CPUs is not named: to move it away brings nothing.
+const LEAST_NAMED_CPUS: f64 = 0.05;
+
 fn finding(stall: &Stall, window: &Window, pair: &Pair) -> Says {
     let neighbours = neighbours(window, pair);
     let cpus = |taken_s: f64| taken_s / pair.seconds.max(f64::EPSILON);
@@ -82,17 +85,21 @@ fn finding(stall: &Stall, window: &Window, pair: &Pair) -> Says {
         }
     }
     by_name.sort_by(|a, b| b.1.total_cmp(&a.1));
-    // The first is named however little it had.
-    let shown = by_name.iter().take_while(|(_, cpus)| *cpus >= 0.05).count().max(1);
-    by_name.truncate(shown);
+    by_name.retain(|(_, cpus)| *cpus >= LEAST_NAMED_CPUS);
     let named = by_name.iter().take(3).map(|(name, cpus)| format!("{name} ({cpus:.1} CPUs)"));
-    let named: Vec<String> = named.collect();
+    let mut named: Vec<String> = named.collect();
+    if named.is_empty() {
+        named.push(format!("processes of less than {LEAST_NAMED_CPUS} CPUs each"));
+    }
     let neighbour = |(other, taken_s): &(&Other, f64)| {
         let cgroup = other.cgroup.value().map_or("", String::as_str);
         let neighbour = format!("{} (pid {}) in {cgroup}", other.name, other.pid);
         Evidence::new(&evidence::NEIGHBOUR_CPUS, cpus(*taken_s), "/proc/PID/stat").of(&neighbour)
     };
-    let mut evidence: Vec<Evidence> = neighbours.iter().take(5).map(neighbour).collect();
+    let is_named =
+        |(other, _): &&(&Other, f64)| by_name.iter().any(|(name, _)| *name == other.name);
+    let mut evidence: Vec<Evidence> =
+        neighbours.iter().filter(is_named).take(5).map(neighbour).collect();
     evidence.extend(
         pooler(window, pair).map(|pooler| {
             Evidence::new(&evidence::POOLER, pooler.name.clone(), "scheduler's events")
@@ -153,6 +160,20 @@ mod tests {
         assert!(!finding.summary.contains("pgbench"), "a client is the load itself");
         // 10 of 20 seconds become free: at most twice as much.
         assert!((1.5..=2.0).contains(&finding.gain.unwrap().factor));
+    }
+
+    #[test]
+    fn who_had_next_to_nothing_is_not_named() {
+        let tell = |names| found(evaluate(&contended(names))).remove(0);
+        let some = tell(&[("batch", 50, 9.0), ("cron", 51, 0.4)]);
+        assert!(some.summary.contains("batch (0.9 CPUs)") && !some.summary.contains("cron"));
+        assert!(!some.evidence.iter().any(|e| e.name.contains("cron")), "{:?}", some.evidence);
+        let many: Vec<(&str, u32, f64)> = (50..80).map(|pid| ("php", pid, 0.3)).collect();
+        assert!(tell(&many).summary.contains("php (0.9 CPUs)"), "together they had much");
+        let names = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"];
+        let few: Vec<(&str, u32, f64)> = (50..).zip(names).map(|(p, n)| (n, p, 0.45)).collect();
+        let few = tell(&few);
+        assert!(few.summary.contains("processes of less than 0.05 CPUs each"), "{}", few.summary);
     }
 
     #[test]

@@ -64,7 +64,7 @@ const WORTH_BYTES_PER_S: f64 = 1.6 * 1024.0 * 1024.0;
 
 fn evaluate(window: &Window) -> Vec<Diagnosis> {
     let found = stall::per_database(window, RULE.id, |pair| {
-        if pair.end.engine != "mysql" {
+        if !pair.end.traits.has_temporary_tables {
             return Reading::Present(None);
         }
         let tables = pair.told_growth(MADE);
@@ -238,7 +238,7 @@ mod tests {
         let mut window = test_window::postgres();
         for (snapshot, tables) in [(&mut window.start, 0), (&mut window.end, tables)] {
             let database = &mut snapshot.databases[0];
-            database.engine = "mysql".to_owned();
+            test_window::make(database, "mysql");
             let told = [("Created_tmp_disk_tables".to_owned(), tables)].into();
             database.counters.told = Reading::Present(told);
         }

@@ -54,7 +54,7 @@ const WORTH_BYTES_S: f64 = 1e6;
 
 fn evaluate(window: &Window) -> Vec<Diagnosis> {
     let found = stall::per_database(window, RULE.id, |pair| {
-        if pair.end.engine != "postgres" {
+        if !pair.end.traits.logs_whole_pages {
             return Reading::Present(None);
         }
         let off = pair.end.setting("full_page_writes").value().is_some_and(|v| v == "off");

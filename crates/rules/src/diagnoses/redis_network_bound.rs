@@ -7,6 +7,7 @@ use crate::model::event_loop::Counts;
 use crate::model::stall::{self, percent};
 use crate::rule::{Rule, TaxBase};
 use untax_core::activity::{Doing, Spent};
+use untax_core::database::Model;
 use untax_core::finding::Says;
 use untax_core::window::Pair;
 use untax_core::{Diagnosis, Evidence, Finding, Gain, Interval, Reading, Severity, Tax, Window};
@@ -50,7 +51,7 @@ const WORTH_GAIN: f64 = 1.1;
 
 fn evaluate(window: &Window) -> Vec<Diagnosis> {
     stall::per_database(window, RULE.id, |pair| {
-        if pair.end.engine != "redis" || has_io_threads(pair) {
+        if pair.end.model != Model::Loop || has_io_threads(pair) {
             return Reading::Present(None);
         }
         let system =
@@ -174,7 +175,7 @@ mod tests {
     use crate::test_window;
     use untax_core::Seconds;
     use untax_core::activity::Polling;
-    use untax_core::database::{Model, Settings};
+    use untax_core::database::Settings;
 
     fn redis(on_cpu_s: f64, system_s: f64, idle_s: f64) -> Vec<Finding> {
         test_window::found(evaluate(&busy(on_cpu_s, system_s, idle_s)))
@@ -184,7 +185,8 @@ mod tests {
         let mut window = test_window::postgres();
         for (snapshot, by) in [(&mut window.start, 0.0), (&mut window.end, 1.0)] {
             let database = &mut snapshot.databases[0];
-            database.engine = "redis".to_owned();
+            test_window::make(database, "redis");
+            database.model = Model::Loop;
             database.counters.on_cpu_s = Reading::Present(Seconds(on_cpu_s * by));
             database.counters.runnable_s = Reading::Present(Seconds(0.0));
             database.counters.system_s = Reading::Present(Seconds(system_s * by));

@@ -224,7 +224,7 @@ mod tests {
         let mut window = test_window::postgres();
         for (snapshot, by) in [(&mut window.start, 0), (&mut window.end, 1)] {
             let database = &mut snapshot.databases[0];
-            database.engine = "redis".to_owned();
+            test_window::make(database, "redis");
             database.model = Model::Loop;
             database.counters.told = Reading::Present(BTreeMap::from([
                 ("total_connections_received".to_owned(), 5 + by * connections),
@@ -268,7 +268,8 @@ mod tests {
             test_window::trace(&mut window, &[(Doing::OnCpu, 10.0)]);
             for (snapshot, by) in [(&mut window.start, 0), (&mut window.end, 1)] {
                 let database = &mut snapshot.databases[0];
-                (database.engine, database.model) = ("mysql".to_owned(), Model::Thread);
+                test_window::make(database, "mysql");
+                database.model = Model::Thread;
                 let told = [("Connections", connections), ("Questions", requests)];
                 let told = told.map(|(name, count)| (name.to_owned(), by * count));
                 database.counters.told = Reading::Present(told.into());

@@ -4,6 +4,7 @@ use crate::evidence;
 use crate::model::base_pages::{Cost, Data};
 use crate::model::stall::IDLE_SHARE;
 use crate::rule::{Rule, TaxBase};
+use untax_core::database::PoolUse;
 use untax_core::finding::Says;
 use untax_core::host::tlb_reach;
 use untax_core::window::Pair;
@@ -119,11 +120,9 @@ fn fix(pair: &Pair, bytes: Bytes) -> String {
     let database = pair.end;
     let needed = database.huge_pages.value().and_then(|asked| asked.needed_pages.value().copied());
     let pages = needed.or(bytes.pages_of(Bytes::MIB_2)).unwrap_or_default();
-    let setting = match database.engine.as_str() {
-        "postgres" => "huge_pages = on",
-        "mysql" => "large_pages = ON",
-        "oracle" => "USE_LARGE_PAGES = ONLY",
-        _ => "its setting for huge pages",
+    let setting = match &database.traits.pool {
+        PoolUse::Setting(setting) => setting,
+        PoolUse::Never | PoolUse::Unknown => "its setting for huge pages",
     };
     format!("reserve {pages} huge pages of 2 MiB, set {setting}, restart the database")
 }

@@ -11,7 +11,7 @@ use untax_core::activity::{Doing, Spent};
 use untax_core::database::Model;
 use untax_core::finding::Says;
 use untax_core::reading::Gap;
-use untax_core::window::{Pair, request_count};
+use untax_core::window::Pair;
 use untax_core::{
     Activity, Diagnosis, Evidence, Finding, Gain, Interval, Reading, Severity, Tax, Window,
 };
@@ -150,7 +150,7 @@ impl Coldness {
         if cold_ns <= warm_ns {
             return Err(Gap::Absent(NO_COLDER.to_owned()));
         }
-        let requests = request_count(&pair.end.engine).unwrap_or_default();
+        let requests = pair.end.traits.requests_counter.as_deref().unwrap_or_default();
         let requests = pair.told_growth(requests).into_result()?;
         let system = pair.growth("system time", |d| d.counters.system_s.clone().map(|s| s.0));
         let demand = Demand::of(window, pair).into_result()?;

@@ -149,6 +149,11 @@ fn counted_times(pair: &Pair) -> Reading<[f64; 3]> {
         .and_then(|on_cpu| runnable(pair).map(|runnable| [on_cpu, runnable, on_cpu + runnable]))
 }
 
+/// What counts as active where nothing is traced: time on CPU and runnable, s.
+pub fn counted_active_s(pair: &Pair) -> Reading<f64> {
+    counted_times(pair).map(|[_, _, active_s]| active_s)
+}
+
 /// By the kernel's clock, as user and kernel time are: that of the trace goes on while a CPU is stolen.
 pub fn on_cpu(pair: &Pair) -> Reading<f64> {
     pair.growth("time on CPU", |d| d.counters.on_cpu_s.clone().map(|s| s.0))

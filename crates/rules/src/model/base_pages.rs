@@ -4,7 +4,7 @@ use crate::model::accounting::Demand;
 use crate::model::cpu_cost::CpuCost;
 use crate::model::huge_pages::on_base_pages;
 use crate::model::{page_faults, page_walks};
-use untax_core::database::Model;
+use untax_core::database::{Model, PoolUse};
 use untax_core::window::Pair;
 use untax_core::{Bytes, Interval, Reading, Window};
 
@@ -28,7 +28,8 @@ impl Data {
     /// Why it is not known which pages the data is on.
     pub fn of(window: &Window, pair: &Pair) -> Result<Option<Self>, String> {
         let memory = &pair.end.memory;
-        if !uses_pools(&pair.end.engine) {
+        // `thp-mode` speaks for engines that take none.
+        if pair.end.traits.pool == PoolUse::Never {
             return Ok(None);
         }
         let (Some(bytes), Some(page), Some(base)) = (
@@ -41,11 +42,6 @@ impl Data {
         };
         Ok((base && bytes >= WORTH_BYTES).then_some(Self { bytes, page }))
     }
-}
-
-/// Redis takes no huge pages from a pool and MongoDB none either: `thp-mode` speaks for them.
-fn uses_pools(engine: &str) -> bool {
-    !matches!(engine, "redis" | "mongodb")
 }
 
 /// The two parts of the cost, and the demand that they are shares of.

@@ -2,7 +2,7 @@
 
 use crate::model::process_starts::{serving_part, started};
 use untax_core::activity::FIRST_REQUESTS;
-use untax_core::window::{Pair, request_count};
+use untax_core::window::Pair;
 
 /// The part (0..1) of a PostgreSQL's accesses to blocks that are to catalogs and not to users'
 /// tables: a new process reads them to fill its caches, and an old one hardly ever does.
@@ -20,7 +20,7 @@ pub fn catalog_share(pair: &Pair) -> Option<CatalogShare> {
     let all = grown("accesses_of_all")?;
     let alone = busiest > 0.0 && busiest >= ALONE * all;
     let catalogs = (busiest - tables).max(0.0);
-    let requests = request_count(&pair.end.engine).and_then(grown).unwrap_or(0.0);
+    let requests = pair.end.traits.requests_counter.as_deref().and_then(grown).unwrap_or(0.0);
     let first = (FIRST_REQUESTS * serving_part(pair) * started(pair) / requests.max(1.0)).min(1.0);
     let part = |tables: f64| catalogs / (catalogs + tables).max(f64::MIN_POSITIVE);
     alone.then(|| CatalogShare { of_all: part(tables), of_first: part(tables * first) })

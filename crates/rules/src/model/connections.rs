@@ -8,7 +8,7 @@ use crate::model::process_starts::serving_part;
 use crate::model::stall::{Stall, WORTH};
 use untax_core::activity::{Doing, MANY_CONNECTIONS_PER_S};
 use untax_core::database::Model;
-use untax_core::window::{Pair, request_count};
+use untax_core::window::Pair;
 use untax_core::{Interval, Reading, Window};
 
 /// The part of the first three requests of a thread's new client that colder caches take: with it the
@@ -88,14 +88,10 @@ fn charged_elsewhere(window: &Window, pair: &Pair, share: f64) -> f64 {
     base_pages::share_of_faults(window, pair) + share * contended * part
 }
 
-/// What an engine calls its connections so far.
-const COUNTS: [(&str, &str); 2] =
-    [("mysql", "Connections"), ("redis", "total_connections_received")];
-
 /// Connections and requests of a window, when so many connect that somebody may suffer.
-pub fn counts(pair: &Pair) -> Option<Counts> {
-    let (_, connections) = COUNTS.iter().find(|(engine, _)| *engine == pair.end.engine)?;
-    let requests = request_count(&pair.end.engine)?;
+pub fn counts<'a>(pair: &Pair<'a>) -> Option<Counts<'a>> {
+    let connections = pair.end.traits.connections_counter.as_deref()?;
+    let requests = pair.end.traits.requests_counter.as_deref()?;
     // An engine that is not asked, or refuses, has said so with its settings already.
     let grown = |name: &str| pair.told_growth(name).into_value();
     let (connected, asked) = (grown(connections)?, grown(requests)?);
@@ -107,15 +103,15 @@ pub fn counts(pair: &Pair) -> Option<Counts> {
 }
 
 /// Connections and requests of a window.
-pub struct Counts {
+pub struct Counts<'a> {
     /// Connections each second.
     pub per_s: f64,
     /// Requests of each connection.
     pub each: f64,
     /// What the engine calls its count of connections.
-    pub connections: &'static str,
+    pub connections: &'a str,
     /// What the engine calls its count of requests.
-    pub requests: &'static str,
+    pub requests: &'a str,
 }
 
 /// The share of its time on CPU that a loop is charged for connections' system calls; `None` inside when it

@@ -94,7 +94,8 @@ impl Charged {
         let share = |part: f64| if all > 0.0 { (part / all).clamp(0.0, 1.0) } else { 0.0 };
         let of_role =
             |role| device_time_s(awaited_requests(io, id).filter(move |flow| flow.role == role));
-        let temporary = if pair.end.engine == "mysql" { share(of_role(Role::Temp)) } else { 0.0 };
+        let temporary =
+            if pair.end.traits.has_temporary_tables { share(of_role(Role::Temp)) } else { 0.0 };
         let log = share(of_role(Role::Log));
         let images = log * full_page_images::share_of_log(pair).unwrap_or(0.0);
         let (read_s, read_bytes) = reads(io, id, temporary > 0.0);

@@ -3,7 +3,7 @@
 
 use untax_core::Interval;
 use untax_core::activity::Call;
-use untax_core::window::{Pair, request_count};
+use untax_core::window::Pair;
 
 /// What a read takes, over what a command takes: at least, likely and at most. Of Redis 7, a user
 /// time of 3.3 to 4.4 us for each GET that is read alone, and of 1.6 to 2.3 of 16 that are read
@@ -28,7 +28,8 @@ impl Counts {
     pub fn of(pair: &Pair) -> Option<Self> {
         let grown = |name: &str| pair.told_growth(name).into_value();
         let connections = grown("total_connections_received")?;
-        let commands = grown(request_count(&pair.end.engine)?).filter(|count| *count > 0.0)?;
+        let commands = grown(pair.end.traits.requests_counter.as_ref()?)?;
+        let commands = Some(commands).filter(|count| *count > 0.0)?;
         // A few may be counted late.
         let reads = grown("total_reads_processed").map(|reads| (reads - connections).max(1.0));
         Some(Self { connections, reads, commands })
