@@ -11,7 +11,7 @@ use untax_core::activity::{Doing, Part};
 use untax_core::database::Model;
 use untax_core::network::{ClientConnection, ClientNetwork, Segments};
 use untax_core::reading::Reading::{self, Absent, Present};
-use untax_core::window::{self, Pair};
+use untax_core::window::Pair;
 use untax_core::{Database, Evidence, Interval, stats};
 
 /// The connections of clients over a window.
@@ -213,7 +213,7 @@ fn connections(database: &Database) -> Reading<&Vec<ClientConnection>> {
 
 /// How many requests were done in the window, by the server's own count.
 fn requests(pair: &Pair) -> Reading<f64> {
-    let Some(count) = window::request_count(&pair.end.engine) else {
+    let Some(count) = &pair.end.traits.requests_counter else {
         return Absent(format!("{} does not count its requests", pair.end.product));
     };
     pair.told_growth(count).and_then(|requests| {
