@@ -7,7 +7,7 @@ mod traits;
 use crate::network::DatabaseNetwork;
 use crate::placement::Placement;
 use crate::{Bytes, Interval, Reading, Seconds};
-pub use groups::{Cgroup, CpuLimit, HugetlbLimit, IoLimit, Limited, MemoryGroup};
+pub use groups::{Cgroup, CpuLimit, HugetlbLimit, IoLimit, Limited, MemoryGroup, wanted_cpus};
 pub use places::DataPlace;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -116,6 +116,14 @@ impl Database {
     /// Whether `other` is the same start of the same server.
     pub fn is_same_instance(&self, other: &Self) -> bool {
         self.id == other.id && self.started_ticks == other.started_ticks
+    }
+
+    /// Whether its version is this one or a later one; `None` where no version is known.
+    pub fn is_at_least(&self, major: u32, minor: u32) -> Option<bool> {
+        let mut numbers = self.version.value()?.split(|c: char| !c.is_ascii_digit());
+        let mut number = || numbers.next()?.parse::<u32>().ok();
+        let known = (number()?, number().unwrap_or(0));
+        Some(known >= (major, minor))
     }
 
     /// How many processes it has.
@@ -336,4 +344,25 @@ pub struct KeyLookups {
     pub blocks_each: f64,
     /// How many different cold base pages each of those blocks takes; an assumption of the engine's file.
     pub pages_each: Interval,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_compared_by_their_numbers() {
+        let is = |version: &str, major, minor| {
+            let version = Reading::Present(version.to_owned());
+            Database { version, ..Database::unknown("redis", 7, "not read") }
+                .is_at_least(major, minor)
+        };
+        assert_eq!(is("6.0.16", 6, 2), Some(false));
+        assert_eq!(is("6.2.0", 6, 2), Some(true));
+        assert_eq!(is("10.11.14-MariaDB", 6, 2), Some(true), "not by their first digit");
+        assert_eq!(is("8 or newer", 8, 0), Some(true));
+        assert_eq!(is("7 or older", 8, 0), Some(false));
+        assert_eq!(is("garbage", 6, 2), None);
+        assert_eq!(Database::unknown("redis", 7, "not read").is_at_least(1, 0), None);
+    }
 }

@@ -1,5 +1,9 @@
 //! Facts of the machine, as types. `untax_host::facts` reads them.
 
+mod thp;
+
+pub use thp::{INHERIT, Thp, ThpSetter, ThpSize};
+
 use crate::network::{ConntrackLimit, Links};
 use crate::pressure::{Stalls, VmCounts};
 use crate::{Bytes, Reading, Seconds};
@@ -24,6 +28,10 @@ pub struct HostFacts {
     pub hugepages: Reading<Vec<Pool>>,
     /// Transparent huge pages.
     pub thp: Reading<Thp>,
+    /// What sets them again at every boot: absent where nothing does that is known. Not known of older
+    /// captures.
+    #[serde(default = "Reading::not_captured")]
+    pub thp_set_by: Reading<ThpSetter>,
     /// NUMA nodes.
     pub numa: Reading<Vec<NumaNode>>,
     /// Memory of the whole machine.
@@ -73,6 +81,7 @@ impl HostFacts {
             page_sizes_bytes: Reading::absent(why),
             hugepages: Reading::absent(why),
             thp: Reading::absent(why),
+            thp_set_by: Reading::absent(why),
             numa: Reading::absent(why),
             memory: Reading::absent(why),
             distribution: Reading::absent(why),
@@ -181,52 +190,6 @@ pub struct Pool {
     pub reserved: Reading<u64>,
     /// Pages beyond the configured number, given back when they become free.
     pub surplus: Reading<u64>,
-}
-
-/// Transparent huge pages. Texts are the word in brackets of the sysfs file.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Thp {
-    /// `always`, `madvise` or `never`.
-    pub enabled: String,
-    /// `always`, `defer`, `defer+madvise`, `madvise` or `never`.
-    pub defrag: Reading<String>,
-    /// For shared memory: `always`, `within_size`, `advise`, `never`, `deny` or `force`.
-    pub shmem_enabled: Reading<String>,
-    /// Size of the page that `enabled` is about.
-    pub pmd_bytes: Reading<Bytes>,
-    /// Settings of each size, where the kernel has them (6.8 and newer), ascending.
-    pub sizes: Reading<Vec<ThpSize>>,
-    /// Whether khugepaged may allocate with reclaim and compaction.
-    pub khugepaged_defrag: Reading<bool>,
-    /// How many pages khugepaged scans in one go.
-    pub khugepaged_pages_to_scan: Reading<u64>,
-    /// How many empty base pages a huge page may be made of.
-    pub khugepaged_max_ptes_none: Reading<u64>,
-}
-
-impl Thp {
-    /// Transparent huge pages of which only this mode is known.
-    pub fn unknown(enabled: &str, why: &str) -> Self {
-        Self {
-            enabled: enabled.to_owned(),
-            defrag: Reading::absent(why),
-            shmem_enabled: Reading::absent(why),
-            pmd_bytes: Reading::absent(why),
-            sizes: Reading::absent(why),
-            khugepaged_defrag: Reading::absent(why),
-            khugepaged_pages_to_scan: Reading::absent(why),
-            khugepaged_max_ptes_none: Reading::absent(why),
-        }
-    }
-}
-
-/// One size of transparent huge page.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ThpSize {
-    /// The size.
-    pub size_bytes: Bytes,
-    /// `always`, `inherit`, `madvise` or `never`.
-    pub enabled: String,
 }
 
 /// One NUMA node.

@@ -29,6 +29,7 @@ pub fn of_process(host: &Host, layout: &CgroupLayout, pid: u32) -> Reading<Cgrou
         io: io::limits(host, layout, &paths),
         memory: memory::limited_groups(host, layout, &paths),
         pressure: pressure::nearest_stalls(host, layout, &paths),
+        oom_kills: memory::oom_kills(host, layout, &paths),
         paths,
     })
 }

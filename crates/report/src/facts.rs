@@ -40,6 +40,12 @@ pub fn host(host: &HostFacts) -> Vec<Fact> {
         ),
         fact("Huge-page pools", map_text(&host.hugepages, |pools| pools_in_full(pools))),
         fact("Transparent huge pages", map_text(&host.thp, thp_in_full)),
+        fact(
+            "They are set by",
+            map_text(&host.thp_set_by, |by| {
+                format!("{}, profile {}: {} ({})", by.program, by.active, by.mode, by.file)
+            }),
+        ),
         fact("Memory", map_text(&host.memory, memory_in_full)),
         fact("NUMA", map_text(&host.numa, |nodes| join(nodes.iter().map(node)))),
         fact("Kernel", map_text(&host.kernel, |k| format!("{} ({})", k.release, k.arch))),
@@ -291,6 +297,8 @@ fn thp_in_full(thp: &Thp) -> String {
     parts.extend(thp.pmd_bytes.value().map(|b| format!("page of {}", bytes(*b))));
     let by_size = thp.sizes.value().into_iter().flatten();
     parts.extend(by_size.map(|s| format!("{} {}", bytes(s.size_bytes), s.enabled)));
+    let none = thp.khugepaged_max_ptes_none.value();
+    parts.extend(none.map(|pages| format!("max_ptes_none {pages}")));
     parts.join(", ")
 }
 

@@ -25,6 +25,10 @@ pub struct Cgroup {
     /// alone); absent where that would be the machine. Not known of older captures.
     #[serde(default = "Reading::not_captured")]
     pub pressure: Reading<GroupStalls>,
+    /// How many processes of its own group the kernel killed so far, since no memory could be freed. Not
+    /// known of older captures.
+    #[serde(default = "Reading::not_captured")]
+    pub oom_kills: Reading<u64>,
 }
 
 impl Cgroup {
@@ -38,7 +42,14 @@ impl Cgroup {
             memory: Reading::absent(why),
             io: Reading::absent(why),
             pressure: Reading::absent(why),
+            oom_kills: Reading::absent(why),
         }
+    }
+
+    /// The group that its memory counts in; none for the root, which it shares with all.
+    pub fn memory_path(&self) -> Option<&str> {
+        let own = self.paths.get("memory").or_else(|| self.paths.get("unified"))?;
+        (own != "/").then_some(own)
     }
 
     /// The group with the lowest memory limit, of all that a database is in.
@@ -48,6 +59,21 @@ impl Cgroup {
         limited.min_by_key(|(_, limit)| *limit).map(|(group, _)| group)
     }
 }
+
+/// How many CPUs a group should have that may use so many, where its limit took this share of the time
+/// that its threads were active: what they used and what they were held back for, with room, since demand
+/// comes in bursts within a period.
+pub fn wanted_cpus(limit: f64, lost: f64) -> f64 {
+    // A share of one would want without end; half a CPU is as fine as people set limits.
+    let wanted = limit / (1.0 - lost.clamp(0.0, MOST_LOST)) * ROOM;
+    (wanted * 2.0).ceil() / 2.0
+}
+
+/// Room above what was wanted on average.
+const ROOM: f64 = 1.5;
+
+/// Beyond this share a limit says no more of what is wanted.
+const MOST_LOST: f64 = 0.95;
 
 /// A limit of a group on one block device.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

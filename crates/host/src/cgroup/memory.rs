@@ -54,6 +54,27 @@ fn read(host: &Host, group: &Group, files: &Files) -> MemoryGroup {
     }
 }
 
+/// How many processes of its own group the kernel killed so far. Version 2 counts with a group all below
+/// it, version 1 each for itself: in either, the nearest group tells of the fewest others.
+pub(super) fn oom_kills(
+    host: &Host,
+    layout: &CgroupLayout,
+    paths: &BTreeMap<String, String>,
+) -> Reading<u64> {
+    groups(layout, paths, "memory").and_then(|(groups, files)| {
+        let Some(own) = groups.first().filter(|group| group.path != "/") else {
+            return Absent("it is in the root group, with all other processes".to_owned());
+        };
+        let name = if files.v2 { "events" } else { "oom_control" };
+        host.text(&format!("{}/memory.{name}", own.directory)).and_then(|text| {
+            number_after(&text, "oom_kill").map_or_else(
+                || Absent("kernels before 4.13 do not count the processes they kill".to_owned()),
+                Present,
+            )
+        })
+    })
+}
+
 /// The number on the line that begins with this word.
 pub(super) fn number_after(text: &str, name: &str) -> Option<u64> {
     text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.trim().parse().ok())
@@ -120,5 +141,24 @@ mod tests {
         assert_eq!(groups.len(), 1);
         assert_eq!(groups[0].unreclaimable(), Some(Bytes(300)));
         assert_eq!(groups[0].at_limit, Present(5));
+    }
+
+    #[test]
+    fn killed_processes_are_those_of_its_own_group() {
+        let v2 = "35 24 0:30 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n";
+        let events = "low 0\nhigh 0\nmax 1700\noom 40\noom_kill 5\n";
+        let files = [
+            ("db/pg/memory.events", events),
+            ("db/memory.events", "low 0\nhigh 0\nmax 1700\noom 40\noom_kill 9\n"),
+        ];
+        assert_eq!(of_files(v2, "0::/db/pg\n", &files).oom_kills, Present(5), "not of those above");
+        assert!(matches!(of_files(v2, "0::/\n", &files).oom_kills, Absent(_)));
+
+        let v1 = "35 31 0:35 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n";
+        let control = "memory/db/memory.oom_control";
+        let of = |text| of_files(v1, "4:memory:/db\n", &[(control, text)]).oom_kills;
+        assert_eq!(of("oom_kill_disable 0\nunder_oom 0\noom_kill 3\n"), Present(3));
+        let older = of("oom_kill_disable 0\nunder_oom 0\n");
+        assert!(matches!(older, Absent(why) if why.contains("4.13")), "unknown, not zero");
     }
 }

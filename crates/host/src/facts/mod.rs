@@ -20,6 +20,7 @@ mod pressure;
 mod sandbox;
 mod sysctls;
 mod thp;
+mod thp_setter;
 mod tlb;
 mod virtualization;
 mod vm_counts;
@@ -38,6 +39,7 @@ pub static FACTS: &[Fact] = &[
     page_sizes::FACT,
     hugepages::FACT,
     thp::FACT,
+    thp_setter::FACT,
     numa::FACT,
     memory::FACT,
     distribution::FACT,

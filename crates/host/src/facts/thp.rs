@@ -60,12 +60,10 @@ fn sizes(host: &Host) -> Reading<Vec<ThpSize>> {
             return Absent("kernels before 6.8 have no settings for each size".to_owned());
         }
         let settings = sizes.into_iter().filter_map(|size_bytes| {
-            let path = format!("{DIRECTORY}/hugepages-{}kB/enabled", size_bytes.0 >> 10);
-            match word(host, &path) {
+            let unread = ThpSize { size_bytes, enabled: String::new() };
+            match word(host, &unread.file()) {
                 Absent(_) => None,
-                setting => {
-                    Some(setting.map(|enabled| ThpSize { size_bytes, enabled }).into_result())
-                }
+                setting => Some(setting.map(|enabled| ThpSize { enabled, ..unread }).into_result()),
             }
         });
         settings.collect::<Result<Vec<_>, _>>().into()

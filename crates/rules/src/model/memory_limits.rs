@@ -74,9 +74,7 @@ pub fn neighbours<'a>(window: &'a Window, pair: &Pair) -> Option<Neighbours<'a>>
 
 /// The group that the database's memory counts in; none for the root, which shares with all.
 pub fn own_group<'a>(pair: &Pair<'a>) -> Option<&'a str> {
-    let paths = &pair.end.cgroup.value()?.paths;
-    let own = paths.get("memory").or_else(|| paths.get("unified"))?;
-    (own != "/").then_some(own)
+    pair.end.cgroup.value()?.memory_path()
 }
 
 /// A group and those above it, nearest first, the root left out.
