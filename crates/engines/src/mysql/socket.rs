@@ -34,7 +34,7 @@ const COUNTS: [&str; 10] = [
     "Handler_read_key",
 ];
 
-/// `ER_ACCESS_DENIED_ERROR` and relatives: another user may fare better.
+/// `ER_ACCESS_DENIED_ERROR` and relatives, before and after the login: another user may fare better.
 const REFUSALS: [u16; 5] = [1044, 1045, 1130, 1227, 1698];
 
 pub(super) fn ask(endpoint: &Endpoint) -> Reading<Answer> {
@@ -42,21 +42,24 @@ pub(super) fn ask(endpoint: &Endpoint) -> Reading<Answer> {
         return Absent("the server listens on no local socket".to_owned());
     };
     converse(async {
-        match talk(&path, &endpoint.user).await {
-            Ok(answer) => Present(answer),
-            Err(error) => words(&error),
+        match log_in(&path, &endpoint.user).await {
+            Ok(server) => talk(server).await.map_or_else(|error| words(&error), Present),
+            Err(error) => words_at_login(&error, &endpoint.user),
         }
     })
 }
 
-async fn talk(path: &str, user: &str) -> Result<Answer, Error> {
+async fn log_in(path: &str, user: &str) -> Result<Conn, Error> {
     let options = OptsBuilder::default()
         .socket(Some(path))
         .user(Some(user))
         .max_allowed_packet(Some(MAX_PACKET_BYTES))
         .wait_timeout(Some(WAIT_TIMEOUT_S))
         .stmt_cache_size(Some(0));
-    let mut server = Conn::new(options).await?;
+    Conn::new(options).await
+}
+
+async fn talk(mut server: Conn) -> Result<Answer, Error> {
     let mut values = show(&mut server, "VARIABLES", conf::KEPT).await?;
     let status =
         show(&mut server, "STATUS", &[&COUNTS[..], &[COUNTER, CONNECTED]].concat()).await?;
@@ -102,6 +105,16 @@ fn product(version: &str, comment: &str) -> &'static str {
     }
 }
 
+/// The same while logging in. A client that cannot do what the server asks of it is refused by that: MySQL
+/// 8 and newer ask for a plugin by chance where an account does not exist (`decoy_user`), which they do
+/// for an OS user that has none.
+fn words_at_login(error: &Error, user: &str) -> Reading<Answer> {
+    match error {
+        Error::Driver(why) => Denied(format!("the server wants {user} to log in otherwise: {why}")),
+        error => words(error),
+    }
+}
+
 /// The server's own words, where it has any.
 fn words(error: &Error) -> Reading<Answer> {
     match error {
@@ -116,11 +129,34 @@ fn words(error: &Error) -> Reading<Answer> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use mysql_async::{DriverError, IoError, ServerError};
 
     #[test]
     fn products_are_told_apart() {
         assert_eq!(product("10.11.14-MariaDB-0+deb12u2", "Debian 12"), "MariaDB");
         assert_eq!(product("8.0.36-28", "Percona Server (GPL), Release 28"), "Percona Server");
         assert_eq!(product("8.0.36", "MySQL Community Server - GPL"), "MySQL");
+    }
+
+    #[test]
+    fn a_login_that_the_client_cannot_do_is_a_refusal() {
+        let name = "sha256_password".to_owned();
+        let unknown = Error::Driver(DriverError::UnknownAuthPlugin { name });
+        let said = words_at_login(&unknown, "mysql");
+        assert!(matches!(&said, Denied(why) if why.contains("sha256_password")), "{said:?}");
+        let old = Error::Driver(DriverError::MysqlOldPasswordDisabled);
+        assert!(matches!(words_at_login(&old, "mysql"), Denied(_)));
+        assert!(matches!(words(&unknown), Failed(_)), "after the login it is none");
+        let server = |code| {
+            let (message, state) = ("Access denied".to_owned(), "28000".to_owned());
+            Error::Server(ServerError { code, message, state })
+        };
+        assert!(matches!(words_at_login(&server(1698), "mysql"), Denied(_)));
+        assert!(
+            matches!(words_at_login(&server(1040), "mysql"), Failed(_)),
+            "too many connections"
+        );
+        let gone = Error::Io(IoError::Io(std::io::ErrorKind::ConnectionReset.into()));
+        assert!(matches!(words_at_login(&gone, "mysql"), Failed(_)));
     }
 }
