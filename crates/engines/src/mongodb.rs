@@ -1,10 +1,13 @@
-//! MongoDB: one process with a thread for each connection. Its server is not asked.
+//! MongoDB: one process with a thread for each connection.
 
 pub mod conf;
+mod socket;
+mod version;
+mod wire;
 
 use crate::database_view::{DatabaseView, Description};
-use crate::engine::Engine;
-use crate::process_table::{Candidate, Role, Table};
+use crate::engine::{Asking, Engine, Identity};
+use crate::process_table::{Candidate, Role, Table, base};
 use crate::settings::{Map, Values};
 use crate::thp::heap_page;
 use untax_core::Reading::{self, Absent, Present};
@@ -17,7 +20,7 @@ pub(crate) const ENGINE: Engine = Engine {
     summary: "MongoDB",
     privilege: "root, or the OS user that runs the server",
     minimum_kernel: "5.6",
-    cost: "`schedstat` of each thread; `maps`, and up to 50 ms of `smaps_rollup`",
+    cost: "one connection; `schedstat` of each thread; `maps`, and up to 50 ms of `smaps_rollup`",
     programs: &["mongod"],
     traits: || Traits { pool: PoolUse::Never, ..Traits::default() },
     exports: &[],
@@ -28,7 +31,13 @@ pub(crate) const ENGINE: Engine = Engine {
     file_names: &[],
     describe,
     single_process: true,
-    asking: None,
+    asking: Some(Asking {
+        identities: &[Identity::Server],
+        is_socket: |_| true,
+        looks_so: |path| base(path).starts_with("mongodb-"),
+        over_tcp: true,
+        ask: socket::ask,
+    }),
 };
 
 /// Where packages put the file when the command line does not name it.
@@ -58,13 +67,15 @@ fn role(candidate: &Candidate) -> Role {
 
 fn describe(view: &DatabaseView) -> Description {
     let resident = view.status("RssAnon", |s| s.resident_anonymous);
-    let unasked = "MongoDB's server is not asked";
+    // All else that a server counts it tells those alone that have a password.
+    let unasked = "MongoDB tells it to those alone that log in";
+    let directory = data_directory(view);
     Description {
         product: "MongoDB".to_owned(),
-        version: Absent(unasked.to_owned()),
+        version: version::of(view, &directory),
         model: Model::Thread,
         connections: Absent(unasked.to_owned()),
-        data_directory: data_directory(view),
+        data_directory: directory,
         page_size_bytes: heap_page(view, &resident),
         data_bytes: resident,
         huge_pages: Absent("MongoDB uses no huge pages from a pool".to_owned()),
