@@ -222,6 +222,21 @@ fn network_of(name: &str) -> Option<String> {
     known.iter().find(|(prefix, _)| name.starts_with(prefix)).map(|(_, what)| (*what).to_owned())
 }
 
+/// A disk that a cloud attaches over its network, by the model that it shows. Their local disks show
+/// others: `Amazon EC2 NVMe Instance Storage`, `Microsoft NVMe Direct Disk`, `nvme_card`.
+///
+/// Sources: docs.aws.amazon.com, "Identify EBS volumes and instance store"; Azure/azure-vm-utils, README;
+/// cloud.google.com, "Local SSD".
+fn cloud_disk(model: &str) -> Option<&'static str> {
+    const DISKS: [(&str, &str); 4] = [
+        ("Amazon Elastic Block Store", "Amazon Elastic Block Store"),
+        ("MSFT NVMe Accelerator", "Azure managed disk"),
+        ("PersistentDisk", "Google Persistent Disk"),
+        ("nvme_card-pd", "Google Persistent Disk"),
+    ];
+    DISKS.iter().find(|(shown, _)| model.contains(shown)).map(|(_, name)| *name)
+}
+
 /// The network that a device, or one that it is made of, is reached over.
 fn network(host: &Host, name: &str, depth: u32) -> Option<String> {
     if let Some(what) = network_of(name) {
@@ -234,11 +249,9 @@ fn network(host: &Host, name: &str, depth: u32) -> Option<String> {
     if let Some(fabric) = fabric {
         return Some(format!("NVMe over {fabric}"));
     }
-    // As the clouds call the disks that they attach over their network.
     let model = text("device/model").unwrap_or_default();
-    let clouds = ["Amazon Elastic Block Store", "PersistentDisk", "nvme_card-pd"];
-    if let Some(cloud) = clouds.iter().find(|cloud| model.contains(*cloud)) {
-        return Some((*cloud).to_owned());
+    if let Some(cloud) = cloud_disk(&model) {
+        return Some(cloud.to_owned());
     }
     let path = host.link(&sys).into_value().unwrap_or_default();
     if path.contains("/session") {
@@ -316,6 +329,28 @@ mod tests {
         assert_eq!(whole_at(nvme), Some("nvme0n1"));
         assert_eq!(whole_at(&format!("{nvme}/nvme0n1p14")), Some("nvme0n1"));
         assert_eq!(whole_at("../../devices/virtual/block/dm-10"), Some("dm-10"));
+    }
+
+    #[test]
+    fn disks_of_clouds_are_told_from_their_local_ones_by_model() {
+        let model = |model: &str| {
+            let padded = format!("{model:<40}\n");
+            let host = Record::default().with_file("/sys/block/nvme0n1/device/model", &padded);
+            let of_volume = host.with_file("/sys/block/dm-0/slaves/nvme0n1/x", "");
+            behind(&Host::from_record(of_volume), "dm-0")
+        };
+        let far = |name: &str| Behind::Network(name.to_owned());
+        assert_eq!(model("Amazon Elastic Block Store"), far("Amazon Elastic Block Store"));
+        assert_eq!(model("MSFT NVMe Accelerator v1.0"), far("Azure managed disk"));
+        assert_eq!(model("nvme_card-pd"), far("Google Persistent Disk"));
+        for local in [
+            "Amazon EC2 NVMe Instance Storage",
+            "Microsoft NVMe Direct Disk v2",
+            "nvme_card",
+            "INTEL SSDPE2KX010T8",
+        ] {
+            assert_eq!(model(local), Behind::Mapped, "{local}");
+        }
     }
 
     #[test]

@@ -20,7 +20,8 @@ pub const RULE: Rule = Rule {
            the network's limits and bad moments with everyone who uses it.",
     measured: "The filesystem and the device below each directory of the database: NFS, Ceph, \
                Gluster and other network filesystems; nbd, rbd, DRBD, iSCSI, Fibre Channel, NVMe \
-               over a fabric; disks whose model is that of a cloud's network storage. A \
+               over a fabric; disks whose model is that of a cloud's network storage (AWS, Azure, \
+               Google). A \
                hypervisor may hide one: then it is not seen. Tax: as disk-slow, the part of the \
                waiting above what a local flash disk takes. Filesystems without a block device \
                make no block requests, and their tax is unmeasured.",
@@ -29,6 +30,7 @@ pub const RULE: Rule = Rule {
     sources: &[
         "kernel.org: admin-guide/nfs, nvme transports in sysfs",
         "aws.amazon.com: NVMe EBS volumes, model number in sysfs",
+        "Azure/azure-vm-utils: models of Azure's NVMe controllers",
     ],
     privilege: "root for other users' processes",
     minimum_kernel: "2.6.26 (mountinfo)",
