@@ -76,6 +76,12 @@ kinds! {
     THP_WANTED: "thp-wanted", "wanted", "", "The mode that suits the engine.";
     THP_DEFRAG: "thp-defrag", "THP defrag", "",
         "When the kernel compacts memory to make huge pages.";
+    THP_MAX_PTES_NONE: "thp-max-ptes-none", "khugepaged max_ptes_none", "pages",
+        "Base pages that khugepaged may fill up where it makes a huge page.";
+    THP_SIZE: "thp-size-mode", "THP of {of}", "",
+        "Mode of transparent huge pages of one size, where it has one of its own.";
+    THP_SET_BY: "thp-set-by", "set by", "",
+        "The program and profile that sets transparent huge pages at every boot.";
     THP_BYTES: "thp-memory", "its memory in THP", "bytes",
         "Anonymous memory of the database in transparent huge pages.";
     THP_WANTS_ON: "thp-wants-always", "wants always", "", "The database that wants THP always.";
@@ -147,6 +153,10 @@ kinds! {
         "Growth of what cannot be freed.";
     AT_LIMIT: "memory-limit-hits", "times at its limit", "count",
         "How often the group came to its limit so far.";
+    OOM_KILLS: "oom-kills", "killed", "count",
+        "Processes of its group that the kernel killed in the window for lack of memory.";
+    OOM_KILLS_SO_FAR: "oom-kills-so-far", "killed so far", "count",
+        "The same since the group was made.";
     TAKEN_BY_OTHERS: "memory-neighbour-share", "taken by others", "share",
         "Memory that neighbours took, of all that was taken below the limit.";
     TAKEN_BY: "memory-taken", "taken by {of}", "pages/s",
@@ -175,6 +185,11 @@ kinds! {
         "Time in which neighbours' requests had the device.";
     WRITTEN_BY: "written-by", "written by {of}", "bytes",
         "Data that one process wrote during the window.";
+    FLOOD_GROUP: "flood-group", "group that writes the most", "",
+        "The control group of the neighbour that writes the most.";
+    FLOOD_DEVICE: "flood-device", "device number of {of}", "",
+        "The disk that neighbours write the most to.";
+    FLOOD_RATE: "flood-rate", "written to {of}", "bytes/s", "What all write to that disk.";
     LONGEST_WAIT: "longest-wait", "longest wait", "s",
         "The longest single wait inside a file call.";
     JOURNAL_COMMIT: "journal-commit", "commit of the journal, mean", "s",

@@ -72,7 +72,10 @@ fn lines(case: &Case, database: &Database) -> String {
             format!("huge_pages = on\n{}", page_size(case, database))
         }
         "mysql" if answers("hugepage-pool") => "large_pages = ON\n".to_owned(),
-        "redis" if answers("thp") => "disable-thp yes\n".to_owned(),
+        // Earlier versions end at a directive that they do not know.
+        "redis" if answers("thp") && database.is_at_least(6, 2) == Some(true) => {
+            "disable-thp yes\n".to_owned()
+        }
         _ => String::new(),
     }
 }

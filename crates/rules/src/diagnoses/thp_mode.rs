@@ -3,7 +3,7 @@
 use crate::evidence;
 use crate::rule::{Rule, TaxBase};
 use untax_core::finding::Says;
-use untax_core::host::Thp;
+use untax_core::host::{HostFacts, INHERIT, Thp, ThpSize};
 use untax_core::{Database, Diagnosis, Evidence, Finding, Reading, Severity, Unmeasured, Window};
 
 pub const RULE: Rule = Rule {
@@ -14,17 +14,21 @@ pub const RULE: Rule = Rule {
            0.25 ms each, and the memory doubles fast. MongoDB up to 7 suffers from sparse memory; \
            MongoDB 8 was rebuilt to want THP always. Oracle asks for it to be off. Others are \
            best served by madvise: who wants huge pages asks for them.",
-    measured: "The mode in /sys/kernel/mm/transparent_hugepage against a table of engines and \
-               versions; a process that switched THP off for itself (THP_enabled in \
+    measured: "The mode in /sys/kernel/mm/transparent_hugepage, of each size where one has its own, against \
+               a table of engines and versions; for MongoDB 8 defrag and khugepaged's max_ptes_none \
+               too. A profile of tuned or of the Node Tuning Operator that sets the mode is named; a process that switched THP off for itself (THP_enabled in \
                /proc/PID/status, Redis's disable-thp) is not affected. The tax arises in bursts, \
                while a child saves, and is not measured.",
     fix: "In most cases: echo madvise > /sys/kernel/mm/transparent_hugepage/enabled. For MongoDB \
           up to 7 and Oracle write never instead; for MongoDB 8 write always, with defrag \
-          defer+madvise. For Redis set disable-thp yes. Engines that want opposite modes belong on \
+          defer+madvise and khugepaged/max_ptes_none 0. For Redis 6.2 and newer set disable-thp yes. \
+          Where tuned sets the mode, change its profile: it writes it again at the next boot. Engines that want opposite modes belong on \
           different hosts.",
     sources: &[
         "redis.io: Diagnosing latency issues, transparent huge pages; redis#7381",
-        "mongodb.com: production notes, transparent huge pages",
+        "mongodb.com: production notes, transparent huge pages; tcmalloc performance",
+        "redis.io: redis.conf of 6.2, disable-thp",
+        "kernel.org: admin-guide/mm/transhuge, settings of each size; tuned.conf(5)",
         "Oracle Database Installation Guide: disabling transparent huge pages",
         "ClickHouse#22841",
     ],
@@ -55,14 +59,14 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
             return vec![Diagnosis { database: None, says }];
         }
     };
-    let databases = &window.end.databases;
+    let (host, databases) = (&window.end.host, &window.end.databases);
     let mut diagnoses: Vec<Diagnosis> =
-        databases.iter().filter_map(|database| evaluate_one(thp, database)).collect();
+        databases.iter().filter_map(|database| evaluate_one(host, thp, database)).collect();
     diagnoses.extend(conflict(thp, databases));
     diagnoses
 }
 
-fn evaluate_one(thp: &Thp, database: &Database) -> Option<Diagnosis> {
+fn evaluate_one(host: &HostFacts, thp: &Thp, database: &Database) -> Option<Diagnosis> {
     let says = |says| Some(Diagnosis { database: Some(database.id.clone()), says });
     let wish = match wish(database) {
         Reading::Present(wish) => wish,
@@ -72,23 +76,77 @@ fn evaluate_one(thp: &Thp, database: &Database) -> Option<Diagnosis> {
             return says(Says::Unmeasured(Unmeasured::new(RULE.id, why)));
         }
     };
-    let always = thp.enabled == "always";
     let finding = match wish {
-        Wish::Always if !always => finding(
-            thp,
-            database,
-            Severity::Low,
-            "always, with defrag defer+madvise",
-            "echo always > /sys/kernel/mm/transparent_hugepage/enabled",
-        ),
+        Wish::Always => unlike_always(thp, database)?,
         Wish::NotAlways(severity)
-            if always && database.memory.thp_allowed.value() != Some(&false) =>
+            if thp.is_always() && database.memory.thp_allowed.value() != Some(&false) =>
         {
-            finding(thp, database, severity, "madvise or never", fix(database))
+            let summary = summary(database, &state(thp), "madvise or never");
+            finding(thp, database, severity, summary, "madvise or never", &fix(thp, database))
         }
-        Wish::Always | Wish::NotAlways(_) => return None,
+        Wish::NotAlways(_) => return None,
     };
-    says(Says::Found(finding))
+    says(Says::Found(by_setter(finding, host)))
+}
+
+/// In what THP differs from what MongoDB 8 wants, which is more than the mode.
+fn unlike_always(thp: &Thp, database: &Database) -> Option<Finding> {
+    let none = thp.khugepaged_max_ptes_none.value().map(u64::to_string);
+    let settings = [
+        ("THP", Some(thp.mode()), "always", "enabled"),
+        ("defrag", thp.defrag.value().map(String::as_str), DEFRAG, "defrag"),
+        ("max_ptes_none", none.as_deref(), MAX_PTES_NONE, "khugepaged/max_ptes_none"),
+    ];
+    let differ: Vec<_> =
+        settings.iter().filter(|(_, is, wanted, _)| is.is_some_and(|is| is != *wanted)).collect();
+    let is: Vec<String> = differ
+        .iter()
+        .map(|(name, is, ..)| format!("{name} is {}", is.unwrap_or_default()))
+        .collect();
+    let wanted: Vec<&str> = differ.iter().map(|(_, _, wanted, _)| *wanted).collect();
+    let fixes: Vec<String> = differ
+        .iter()
+        .map(|(_, _, wanted, file)| format!("echo {wanted} > {DIRECTORY}/{file}"))
+        .collect();
+    (!differ.is_empty()).then(|| {
+        let summary = summary(database, &is.join(", "), &wanted.join(", "));
+        let wanted = "always, with defrag defer+madvise and max_ptes_none 0";
+        finding(thp, database, Severity::Low, summary, wanted, &fixes.join("; "))
+    })
+}
+
+/// What MongoDB 8 wants beside the mode; source: mongodb.com, tcmalloc performance.
+const DEFRAG: &str = "defer+madvise";
+const MAX_PTES_NONE: &str = "0";
+
+const DIRECTORY: &str = "/sys/kernel/mm/transparent_hugepage";
+
+fn summary(database: &Database, state: &str, wanted: &str) -> String {
+    let version = database.version.value().map_or(String::new(), |v| format!(" {v}"));
+    format!("{state}; {}{version} wants {wanted}", database.product)
+}
+
+/// How huge pages come to be given to all: by the mode, or by that of a size.
+fn state(thp: &Thp) -> String {
+    let sizes = thp.sizes.value().into_iter().flatten();
+    let mut sizes = sizes.filter(|size| thp.mode_of(size) == "always");
+    match sizes.next().filter(|_| thp.mode() != "always") {
+        Some(size) => format!("THP of {} is always", size.size_bytes),
+        None => format!("THP is {}", thp.mode()),
+    }
+}
+
+/// The finding, with the profile that sets the mode: what it sets comes back.
+fn by_setter(finding: Finding, host: &HostFacts) -> Finding {
+    let Some(setter) = host.thp_set_by.value() else { return finding };
+    let mut evidence = finding.evidence;
+    let profile = format!("{}, profile {}: {}", setter.program, setter.active, setter.mode);
+    evidence.push(Evidence::new(&evidence::THP_SET_BY, profile, setter.file.clone()));
+    let fix = format!(
+        "change profile {} of {}, which sets {} at every boot; then {}",
+        setter.active, setter.program, setter.mode, finding.fix
+    );
+    Finding { evidence, fix, ..finding }
 }
 
 fn wish(database: &Database) -> Reading<Wish> {
@@ -101,54 +159,66 @@ fn wish(database: &Database) -> Reading<Wish> {
 }
 
 fn mongodb_wish(database: &Database) -> Reading<Wish> {
-    let major = |version: &String| version.split('.').next()?.parse::<u32>().ok();
-    match database.version.value().and_then(major) {
-        Some(8..) => Reading::Present(Wish::Always),
-        Some(_) => Reading::Present(Wish::NotAlways(Severity::Medium)),
+    match database.is_at_least(8, 0) {
+        Some(true) => Reading::Present(Wish::Always),
+        Some(false) => Reading::Present(Wish::NotAlways(Severity::Medium)),
         None => Reading::Failed(
             "MongoDB wants THP off up to version 7 and on from 8; its version is not known".into(),
         ),
     }
 }
 
-fn fix(database: &Database) -> &'static str {
-    match database.engine.as_str() {
-        "redis" => "set disable-thp yes in redis.conf and restart, or THP to madvise",
+fn fix(thp: &Thp, database: &Database) -> String {
+    let mut sizes = thp.sizes.value().into_iter().flatten();
+    let own = sizes.find(|size| size.enabled == "always" && thp.enabled != "always");
+    if let Some(size) = own {
+        return format!("echo {INHERIT} > {}", size.file());
+    }
+    let fix = match database.engine.as_str() {
+        // Earlier versions end at a directive that they do not know.
+        "redis" if database.is_at_least(6, 2) == Some(true) => {
+            "set disable-thp yes in redis.conf and restart, or THP to madvise"
+        }
         "oracle" | "mongodb" => "echo never > /sys/kernel/mm/transparent_hugepage/enabled",
         _ => "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled",
-    }
+    };
+    fix.to_owned()
 }
 
-fn finding(thp: &Thp, database: &Database, severity: Severity, wanted: &str, fix: &str) -> Finding {
-    let mode = "/sys/kernel/mm/transparent_hugepage/enabled";
+fn finding(
+    thp: &Thp,
+    database: &Database,
+    severity: Severity,
+    summary: String,
+    wanted: &str,
+    fix: &str,
+) -> Finding {
+    let place = |file: &str| format!("{DIRECTORY}/{file}");
     let mut evidence = vec![
-        Evidence::new(&evidence::THP_MODE, thp.enabled.clone(), mode),
+        Evidence::new(&evidence::THP_MODE, thp.enabled.clone(), place("enabled")),
         Evidence::new(&evidence::THP_WANTED, wanted, RULE.sources.join("; ")),
     ];
-    evidence.extend(thp.defrag.value().map(|defrag| {
-        Evidence::new(
-            &evidence::THP_DEFRAG,
-            defrag.clone(),
-            "/sys/kernel/mm/transparent_hugepage/defrag",
-        )
+    let sizes = thp.sizes.value().into_iter().flatten();
+    let own = |size: &&ThpSize| {
+        size.enabled != INHERIT && (size.enabled == "always" || thp.pmd_size() == Some(*size))
+    };
+    evidence.extend(sizes.filter(own).map(|size| {
+        let name = size.size_bytes.to_string();
+        Evidence::new(&evidence::THP_SIZE, size.enabled.clone(), size.file()).of(&name)
     }));
-    evidence.extend(
-        database
-            .memory
-            .anon_huge_bytes
-            .value()
-            .map(|bytes| Evidence::new(&evidence::THP_BYTES, bytes.0, "AnonHugePages")),
-    );
-    let version = database.version.value().map_or(String::new(), |v| format!(" {v}"));
+    let defrag = thp.defrag.value();
+    evidence
+        .extend(defrag.map(|d| Evidence::new(&evidence::THP_DEFRAG, d.clone(), place("defrag"))));
+    let none = thp.khugepaged_max_ptes_none.value();
+    evidence.extend(none.map(|pages| {
+        Evidence::new(&evidence::THP_MAX_PTES_NONE, *pages, place("khugepaged/max_ptes_none"))
+    }));
+    let bytes = database.memory.anon_huge_bytes.value();
+    evidence.extend(bytes.map(|b| Evidence::new(&evidence::THP_BYTES, b.0, "AnonHugePages")));
     Finding {
         evidence,
         remedy: Some("thp".to_owned()),
-        ..Finding::new(
-            RULE.id,
-            severity,
-            format!("THP is {}; {}{version} wants {wanted}", thp.enabled, database.product),
-            fix,
-        )
+        ..Finding::new(RULE.id, severity, summary, fix)
     }
 }
 
@@ -192,6 +262,8 @@ fn conflict(thp: &Thp, databases: &[Database]) -> Option<Diagnosis> {
 mod tests {
     use super::*;
     use crate::test_window::{found, postgres};
+    use untax_core::Bytes;
+    use untax_core::host::ThpSetter;
 
     fn with(mode: &str, engine: &str, version: &str) -> Window {
         let mut window = postgres();
@@ -202,6 +274,77 @@ mod tests {
         database.engine = engine.to_owned();
         database.version = Reading::Present(version.to_owned());
         window
+    }
+
+    /// THP as MongoDB 8 wants it, with this changed.
+    fn mongodb_8(change: impl FnOnce(&mut Thp)) -> Option<Finding> {
+        let mut window = with("always", "mongodb", "8.0.4");
+        let Reading::Present(thp) = &mut window.end.host.thp else { unreachable!() };
+        thp.defrag = Reading::Present("defer+madvise".to_owned());
+        thp.khugepaged_max_ptes_none = Reading::Present(0);
+        change(thp);
+        found(evaluate(&window)).pop()
+    }
+
+    #[test]
+    fn mongodb_8_wants_more_than_the_mode() {
+        assert!(mongodb_8(|_| {}).is_none(), "as it wants it");
+        let defrag = mongodb_8(|thp| thp.defrag = Reading::Present("madvise".to_owned())).unwrap();
+        assert_eq!(defrag.severity, Severity::Low);
+        assert_eq!(defrag.summary, "defrag is madvise; PostgreSQL 8.0.4 wants defer+madvise");
+        let none = mongodb_8(|thp| thp.khugepaged_max_ptes_none = Reading::Present(511)).unwrap();
+        assert!(
+            none.fix.contains("echo 0 >") && none.fix.contains("max_ptes_none"),
+            "{}",
+            none.fix
+        );
+        let unread = Reading::Denied("khugepaged".to_owned());
+        assert!(mongodb_8(|thp| thp.khugepaged_max_ptes_none = unread).is_none());
+    }
+
+    fn sizes(pmd: &str, kib_64: &str) -> Reading<Vec<ThpSize>> {
+        let size = |size_bytes, enabled: &str| ThpSize { size_bytes, enabled: enabled.to_owned() };
+        let pmd = size(Bytes::MIB_2, pmd);
+        Reading::Present(vec![size(Bytes::from_kib(64), kib_64), pmd])
+    }
+
+    #[test]
+    fn a_size_with_a_mode_of_its_own_counts_as_such() {
+        let of = |enabled: &str, sizes: Reading<Vec<ThpSize>>| {
+            let mut window = with(enabled, "redis", "7.0.15");
+            let Reading::Present(thp) = &mut window.end.host.thp else { unreachable!() };
+            (thp.sizes, thp.pmd_bytes) = (sizes, Reading::Present(Bytes::MIB_2));
+            found(evaluate(&window)).pop().map(|finding| finding.summary)
+        };
+        assert_eq!(of("always", sizes("never", "never")), None);
+        let by_size = of("never", sizes("inherit", "always")).unwrap();
+        assert!(by_size.starts_with("THP of 64 KiB is always;"), "{by_size}");
+        assert!(of("always", sizes("inherit", "never")).is_some());
+        let own = mongodb_8(|thp| {
+            (thp.sizes, thp.pmd_bytes) = (sizes("never", "never"), Reading::Present(Bytes::MIB_2));
+        });
+        assert!(own.unwrap().summary.starts_with("THP is never;"));
+    }
+
+    #[test]
+    fn the_profile_that_sets_it_is_named() {
+        let mut window = with("always", "redis", "7.0.15");
+        window.end.host.thp_set_by = Reading::Present(ThpSetter {
+            program: "tuned".to_owned(),
+            active: "throughput-performance".to_owned(),
+            file: "/usr/lib/tuned/throughput-performance/tuned.conf".to_owned(),
+            mode: "always".to_owned(),
+        });
+        let finding = found(evaluate(&window)).remove(0);
+        assert!(finding.fix.starts_with("change profile throughput-performance of tuned"));
+        assert!(finding.evidence.iter().any(|one| one.id == "thp-set-by"));
+    }
+
+    #[test]
+    fn an_old_redis_is_told_of_no_directive_that_it_does_not_know() {
+        let fix = |version| found(evaluate(&with("always", "redis", version))).remove(0).fix;
+        assert!(fix("6.2.7").contains("disable-thp"));
+        assert!(!fix("6.0.16").contains("disable-thp"), "{}", fix("6.0.16"));
     }
 
     #[test]
