@@ -1,4 +1,4 @@
-//! `oom-near`: a memory limit is about to be met with nothing left to free.
+//! `oom-near`: a memory limit is about to be met with nothing left to free, or the kernel kills already.
 
 use crate::evidence;
 use crate::model::stall;
@@ -15,7 +15,9 @@ pub const RULE: Rule = Rule {
     what: "Page cache can be dropped, a buffer pool or a heap cannot. Once only such memory is \
            left under a limit, every allocation goes through reclaim that finds nothing; clients \
            time out long before the kernel kills the database. Better to refuse work early.",
-    measured: "memory.current less the page cache of files and, in v2, slab_reclaimable (memory.stat), \
+    measured: "Processes of its group that the kernel killed in the window (oom_kill of memory.events, or \
+               of memory.oom_control in v1) are of high severity, earlier ones worth knowing. Before \
+               that: memory.current less the page cache of files and, in v2, slab_reclaimable (memory.stat), \
                against memory.max, of each group up to the root, which others may be in too: the \
                worst is told; the time left follows from how fast it grew in the \
                window. Found when less than 5 % is left, or when it lasts less than 15 minutes \
@@ -55,12 +57,16 @@ const NOW_S: f64 = 5.0 * 60.0;
 fn evaluate(window: &Window) -> Vec<Diagnosis> {
     let found = stall::per_database(window, RULE.id, |pair| {
         let groups = pair.end.cgroup.as_ref().and_then(|cgroup| cgroup.memory.as_ref());
+        let killed = killed_finding(window, pair);
+        if let Some(killed) = killed.as_ref().filter(|killed| killed.severity > Severity::Info) {
+            return Reading::Present(Some(Says::Found(killed.clone())));
+        }
         groups.and_then(|groups| {
             // Of several that are as bad, the nearest is the last one here.
             let found = groups.iter().enumerate().rev();
             let found = found.filter_map(|(above, group)| group_finding(pair, group, above > 0));
             let worst = found.max_by_key(|finding| finding.severity);
-            match worst {
+            match worst.or(killed) {
                 Some(finding) => Reading::Present(Some(Says::Found(finding))),
                 // A group of which too little is known may be the one.
                 None => groups.iter().find_map(gap).unwrap_or(Reading::Present(None)),
@@ -72,6 +78,58 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
 
 const NO_TIME: &str =
     "it takes memory, and no time until the limit is met; from then on reclaim-stall is its tax";
+
+/// That the kernel killed processes of the database's group.
+fn killed_finding(window: &Window, pair: &Pair) -> Option<Finding> {
+    let cgroup = pair.end.cgroup.value()?;
+    let so_far = *cgroup.oom_kills.value()?;
+    // A database that was killed whole and started again is another one in the same group.
+    let path = cgroup.memory_path();
+    let mut before = window.start.databases.iter().filter_map(|d| d.cgroup.value());
+    let before = before.find(|group| group.memory_path() == path);
+    let before = before.and_then(|group| group.oom_kills.value());
+    let killed = before.and_then(|before| so_far.checked_sub(*before)).unwrap_or(0);
+    if so_far == 0 {
+        return None;
+    }
+    let source = format!("oom_kill of {}", path.unwrap_or("its group"));
+    let mut evidence = vec![Evidence::new(&evidence::OOM_KILLS_SO_FAR, so_far, &source)];
+    if before.is_some() {
+        evidence.insert(0, Evidence::new(&evidence::OOM_KILLS, killed, &source));
+    }
+    let tightest = cgroup.tightest_memory();
+    let hits = tightest.and_then(|group| group.at_limit.value());
+    evidence.extend(hits.map(|n| Evidence::new(&evidence::AT_LIMIT, *n, "events or failcnt")));
+    if let Some((group, limit)) = tightest.and_then(|group| Some((group, group.limit()?))) {
+        let source = format!("memory.max or memory.limit_in_bytes of {}", group.cgroup);
+        evidence.push(Evidence::new(&evidence::MEMORY_LIMIT, limit.0, source));
+        let used = group.usage_bytes.value();
+        evidence.extend(used.map(|u| Evidence::new(&evidence::MEMORY_CHARGED, u.0, "its usage")));
+    }
+    let (severity, summary) = match killed {
+        0 => (
+            Severity::Info,
+            format!("the kernel killed {so_far} of its processes earlier, for lack of memory"),
+        ),
+        _ => (
+            Severity::High,
+            format!(
+                "the kernel killed {killed} of its processes in the window ({so_far} since its group \
+                 was made)"
+            ),
+        ),
+    };
+    Some(Finding {
+        evidence,
+        remedy: tightest.map(|_| "memory-limit".to_owned()),
+        ..Finding::new(
+            RULE.id,
+            severity,
+            summary,
+            if tightest.is_some() { FIX } else { FIX_OF_MACHINE },
+        )
+    })
+}
 
 /// The first gap among what has to be known of a group that is not without a limit.
 fn gap(group: &MemoryGroup) -> Option<Reading<Option<Says>>> {
@@ -143,6 +201,9 @@ fn group_finding(pair: &Pair, group: &MemoryGroup, above: bool) -> Option<Findin
 }
 
 const FIX: &str = "raise the limit of the group, or give the database less; refuse work early";
+
+const FIX_OF_MACHINE: &str =
+    "the machine ran out of memory: give the databases less, or move one to another host";
 
 const FIX_ABOVE: &str =
     "find what else is in that group and grows, or raise its limit; refuse work early";
@@ -307,6 +368,55 @@ mod tests {
         let own = found(evaluate(&window)).remove(0);
         assert!(own.summary.contains("of its memory"), "as bad, and nearer: {}", own.summary);
         assert_eq!(own.remedy.as_deref(), Some("memory-limit"));
+    }
+
+    /// A window in which the kernel's count of killed processes of its group went so, 500 MiB below the
+    /// limit.
+    fn killing(before: Reading<u64>, after: u64) -> Window {
+        let mut window = window(500, 500);
+        let counts = [before, Reading::Present(after)];
+        for (snapshot, count) in [&mut window.start, &mut window.end].into_iter().zip(counts) {
+            let Reading::Present(cgroup) = &mut snapshot.databases[0].cgroup else {
+                panic!("it has a group")
+            };
+            cgroup.oom_kills = count;
+        }
+        window
+    }
+
+    #[test]
+    fn a_process_that_was_killed_is_told_however_much_is_left() {
+        let finding = found(evaluate(&killing(Reading::Present(3), 5))).remove(0);
+        assert_eq!(finding.severity, Severity::High);
+        assert!(finding.summary.contains("killed 2 of its processes in the window (5"));
+        assert_eq!(finding.remedy.as_deref(), Some("memory-limit"));
+        let ids: Vec<&str> = finding.evidence.iter().map(|one| one.id.as_str()).collect();
+        assert!(ids.contains(&"oom-kills") && ids.contains(&"memory-limit-hits"), "{ids:?}");
+    }
+
+    #[test]
+    fn earlier_kills_are_worth_knowing_and_none_are_nothing() {
+        for before in [Reading::Present(5), Reading::Absent("not in the capture".to_owned())] {
+            let finding = found(evaluate(&killing(before, 5))).remove(0);
+            assert_eq!(finding.severity, Severity::Info, "{}", finding.summary);
+        }
+        assert!(found(evaluate(&killing(Reading::Present(0), 0))).is_empty());
+    }
+
+    #[test]
+    fn a_database_that_was_killed_whole_and_restarted_is_told_by_its_group() {
+        let mut window = killing(Reading::Present(0), 1);
+        window.start.databases[0].id = "postgres:5".to_owned();
+        assert_eq!(found(evaluate(&window))[0].severity, Severity::High);
+    }
+
+    #[test]
+    fn without_a_limit_it_was_the_machine_that_had_no_memory() {
+        let mut window = killing(Reading::Present(0), 1);
+        let Reading::Present(cgroup) = &mut window.end.databases[0].cgroup else { unreachable!() };
+        cgroup.memory = Reading::Present(Vec::new());
+        let finding = found(evaluate(&window)).remove(0);
+        assert!(finding.fix.contains("machine") && finding.remedy.is_none(), "{}", finding.fix);
     }
 
     #[test]
