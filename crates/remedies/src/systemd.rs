@@ -4,7 +4,6 @@
 //! Sources: systemd.resource-control(5) for the settings, systemd.unit(5) for drop-ins; the control
 //! group of a unit is named as the unit.
 
-use untax_core::Database;
 use untax_core::plan::{Effect, Step, Target};
 
 /// Where an administrator's drop-ins are.
@@ -22,15 +21,15 @@ pub struct Setting<'a> {
 
 /// The step that gives a unit the limit that its control group was given; `None` when the group is
 /// no unit's, or one whose settings are no file's: a scope, or a unit of a user's own manager.
-pub fn step(database: &Database, remedy: &str, setting: &Setting) -> Option<Step> {
+pub fn step(databases: &[String], remedy: &str, setting: &Setting) -> Option<Step> {
     let (unit, section) = unit(setting.cgroup)?;
     let Setting { name, value, .. } = setting;
     let file = format!("{UNITS}/{unit}.d/90-untax-{name}.conf");
     Some(Step {
-        id: format!("{remedy}-unit-{}", database.pid),
+        id: format!("{remedy}-{unit}"),
         remedy: remedy.to_owned(),
         summary: format!("{file}: {name}={value}, the same whenever systemd starts or reloads it"),
-        databases: vec![database.id.clone()],
+        databases: databases.to_vec(),
         target: Target::File { file },
         from: None,
         to: Some(format!("# Made by untax.\n[{section}]\n{name}={value}\n")),

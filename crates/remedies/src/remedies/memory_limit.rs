@@ -46,7 +46,11 @@ fn plan(case: &Case) -> Draft {
                     effect: Effect::Now,
                 });
                 let setting = Setting { cgroup: &group.cgroup, name, value: to.0.to_string() };
-                draft.steps.extend(systemd::step(database, REMEDY.id, &setting));
+                draft.steps.extend(systemd::step(
+                    std::slice::from_ref(&database.id),
+                    REMEDY.id,
+                    &setting,
+                ));
             }
             None => draft.tasks.push(Task {
                 remedy: REMEDY.id.to_owned(),

@@ -5,7 +5,7 @@ use crate::model::accounting::{Demand, neighbours_part};
 use crate::model::stall::{self, Stall, Words, percent};
 use crate::rule::{Rule, TaxBase};
 use untax_core::activity::Doing;
-use untax_core::database::CpuLimit;
+use untax_core::database::{CpuLimit, wanted_cpus};
 use untax_core::finding::Says;
 use untax_core::window::Pair;
 use untax_core::{Evidence, Reading, Window};
@@ -22,8 +22,8 @@ pub const RULE: Rule = Rule {
                of the database. The interval is that of the window's slices. run_delay of \
                schedstat and CPU pressure hold both and cannot tell them apart; throttled_time of \
                cpu.stat counts CPUs, not threads.",
-    fix: "Raise or remove the limit (cpu.max, CPUQuota=, limits.cpu of the pod) and keep the \
-          request or weight, which shares CPUs without stopping anyone; or give the pod whole \
+    fix: "Raise or remove the limit (cpu.max, CPUQuota=, limits.cpu of the pod), and those of the groups \
+          above that are lower than what is wanted, the outermost first; keep the request or weight, which shares CPUs without stopping anyone; or give the pod whole \
           CPUs (static CPU manager policy).",
     sources: &[
         "kernel.org: scheduler/sched-bwc",
@@ -47,11 +47,10 @@ fn evaluate_one(window: &Window, pair: &Pair) -> Reading<Option<Says>> {
     if limits.value().is_some_and(|limits| limits.is_empty()) {
         return Reading::Present(None);
     }
-    let tightest = limits.value().and_then(|limits| tightest(limits));
     Stall::of(window, pair, |spent| spent.doing == Doing::Throttled).and_then(|stall| {
         let Some(stall) = stall else { return Reading::Present(None) };
         if stall.share.mid > 0.0 {
-            return Reading::Present(Some(finding(stall, queue(window, pair), pair, tightest)));
+            return Reading::Present(Some(finding(window, stall, pair)));
         }
         // Not only the tightest one stops: others have a part of the groups above.
         let limits = limits.value().into_iter().flat_map(|limits| limits.iter());
@@ -65,27 +64,51 @@ fn evaluate_one(window: &Window, pair: &Pair) -> Reading<Option<Says>> {
     })
 }
 
-fn finding(stall: Stall, queue: f64, pair: &Pair, tightest: Option<&CpuLimit>) -> Says {
+fn finding(window: &Window, stall: Stall, pair: &Pair) -> Says {
+    let queue = queue(window, pair);
     // They queue for what the limit leaves them, as far as it is the limit that stops them.
     let part = stall.share.mid / (stall.share.mid + queue);
     let stall = stall.with_ended_share(queue * part);
-    let limit = tightest.map_or("a CPU limit".to_owned(), |limit| {
-        format!("the limit of {:.2} CPUs of {}", limit.cpus, limit.cgroup)
-    });
+    let limits = limits_in_the_way(window, pair, stall.share.mid);
+    let named = limits.iter().map(|limit| format!("{:.2} CPUs of {}", limit.cpus, limit.cgroup));
+    let named = match &named.collect::<Vec<_>>()[..] {
+        [] => "a CPU limit".to_owned(),
+        [one] => format!("the limit of {one}"),
+        several => format!("the limits of {}", several.join(" and ")),
+    };
     stall::finding(
         RULE.id,
         &stall,
         Words {
-            summary: format!("{} of its time stopped by {limit}", percent(stall.share.mid)),
-            fix: "raise or remove the CPU limit (cpu.max, CPUQuota=, limits.cpu), keep the weight"
-                .to_owned(),
-            evidence: tightest.map(|limit| evidence(pair, limit)).unwrap_or_default(),
+            summary: format!("{} of its time stopped by {named}", percent(stall.share.mid)),
+            fix: fix(&limits),
+            evidence: limits.iter().flat_map(|limit| evidence(pair, limit)).collect(),
             method: "time that threads were ready to run on a throttled run queue, traced, over \
                      active time"
                 .to_owned(),
             remedy: Some("cpu-limit"),
         },
     )
+}
+
+fn fix(limits: &[&CpuLimit]) -> String {
+    let names: Vec<&str> = limits.iter().map(|limit| limit.cgroup.as_str()).collect();
+    let which = match names[..] {
+        [] | [_] => "the CPU limit".to_owned(),
+        _ => format!("the CPU limits of {}", names.join(", then ")),
+    };
+    format!("raise or remove {which} (cpu.max, CPUQuota=, limits.cpu), keep the weight")
+}
+
+/// Every limit on the way that is lower than what is wanted, the outermost first: the next one stops the
+/// database as soon as the lowest is gone.
+fn limits_in_the_way<'a>(window: &Window, pair: &Pair<'a>, lost: f64) -> Vec<&'a CpuLimit> {
+    let limits = pair.end.cgroup.value().and_then(|cgroup| cgroup.cpu.value());
+    let limits = || limits.into_iter().flatten();
+    let lowest = limits().map(|limit| limit.cpus).min_by(f64::total_cmp);
+    let all = window.end.host.cpu.value().map_or(f64::INFINITY, |cpu| f64::from(cpu.logical));
+    let wanted = lowest.map_or(0.0, |lowest| wanted_cpus(lowest, lost)).min(all);
+    limits().rev().filter(|limit| limit.cpus < wanted).collect()
 }
 
 /// The share of active time in which its threads waited for each other to leave a CPU.
@@ -96,13 +119,10 @@ fn queue(window: &Window, pair: &Pair) -> f64 {
     contended * demand.value().map_or(0.0, |demand| 1.0 - neighbours_part(window, pair, demand))
 }
 
-fn tightest(limits: &[CpuLimit]) -> Option<&CpuLimit> {
-    limits.iter().min_by(|a, b| a.cpus.total_cmp(&b.cpus))
-}
-
 fn evidence(pair: &Pair, limit: &CpuLimit) -> Vec<Evidence> {
+    let source = format!("cpu.max or cpu.cfs_quota_us of {}", limit.cgroup);
     let mut evidence = vec![
-        Evidence::new(&evidence::CPU_LIMIT, limit.cpus, "cpu.max or cpu.cfs_quota_us of its group"),
+        Evidence::new(&evidence::CPU_LIMIT, limit.cpus, source),
         Evidence::new(&evidence::CPU_PERIOD, limit.period_s.0, "the same"),
     ];
     let periods = counter_growth(pair, limit, |limit| &limit.periods);
@@ -183,6 +203,23 @@ mod tests {
         let gain = finding.gain.unwrap();
         assert!((gain.factor - 2.0).abs() < 1e-9 && (gain.low - 1.0).abs() < 1e-9, "{gain:?}");
         assert!(finding.evidence.iter().any(|e| e.name == "throttled"));
+    }
+
+    #[test]
+    fn every_limit_below_what_is_wanted_is_named_the_outermost_first() {
+        let mut window = throttled(15.0);
+        for snapshot in [&mut window.start, &mut window.end] {
+            let Reading::Present(cgroup) = &mut snapshot.databases[0].cgroup else { panic!() };
+            let Reading::Present(limits) = &mut cgroup.cpu else { panic!() };
+            // Three quarters lost: 0.5 CPUs were a quarter of what it wants.
+            let group = |name: &str, cpus| CpuLimit { cgroup: name.to_owned(), cpus, ..limit(0) };
+            limits.extend([group("/rep", 0.5), group("/all", 2.9), group("/", 3.0)]);
+        }
+        let finding = found(evaluate(&window)).remove(0);
+        let (outer, inner) = (finding.summary.find("/rep"), finding.summary.find("/db"));
+        assert!(outer.is_some() && outer < inner, "{}", finding.summary);
+        assert!(!finding.summary.contains("3.00 CPUs"), "{}", finding.summary);
+        assert!(finding.fix.contains("/rep, then /db"), "{}", finding.fix);
     }
 
     #[test]
