@@ -5,6 +5,7 @@
 
 use crate::lock::{Lock, LockError};
 use crate::receipt::{Deed, Receipt, ReceiptError};
+use crate::refresh;
 use crate::target::{self, Added};
 use crate::tree::Tree;
 use serde::Serialize;
@@ -13,7 +14,7 @@ use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use untax_core::plan::{Step, Target};
-use untax_core::receipt::{Header, Record, Status};
+use untax_core::receipt::{Disturbance, Header, Record, Status};
 
 /// Why a plan was not applied, or not undone.
 #[derive(Debug, thiserror::Error)]
@@ -75,6 +76,8 @@ pub struct Undone {
     pub drifted: Vec<Drift>,
     /// Steps that could not be undone, and why.
     pub failed: Vec<(String, String)>,
+    /// Limits that a command changed though no step is about them.
+    pub disturbed: Vec<Disturbance>,
     /// Why the receipt does not say all this; the host is as told here nevertheless.
     pub unrecorded: Option<String>,
 }
@@ -194,12 +197,16 @@ pub fn apply(
     }
     let steps = header.steps.clone();
     let mut receipt = Receipt::begin(receipts, header)?;
-    for (step, _) in steps.iter().zip(standing).filter(|(_, s)| *s == Standing::Ready) {
+    let ready = steps.iter().zip(standing).filter(|(_, s)| *s == Standing::Ready);
+    let ready: Vec<&Step> = ready.map(|(step, _)| step).collect();
+    for (at, step) in ready.iter().enumerate() {
         tell(step);
+        // Once for all that need it: a reload is no harmless thing.
+        let is_last = !ready[at + 1..].iter().any(|later| later.refresh == step.refresh);
         let done = if stop.load(Ordering::Relaxed) {
             Err(Failure::Step(io::ErrorKind::Interrupted.into()))
         } else {
-            take(tree, &mut receipt, step)
+            take(tree, &mut receipt, step, is_last)
         };
         if let Err(failure) = done {
             return Err(rolled_back(tree, receipt, step, failure));
@@ -236,7 +243,8 @@ impl From<ReceiptError> for Failure {
     }
 }
 
-fn take(tree: &Tree, receipt: &mut Receipt, step: &Step) -> Result<(), Failure> {
+/// Does a step; `refreshes` says whether its command is to run, or that of a later step does.
+fn take(tree: &Tree, receipt: &mut Receipt, step: &Step, refreshes: bool) -> Result<(), Failure> {
     let prior = target::read(tree, &step.target)?;
     let folders = match &step.target {
         Target::File { file } => tree.missing_folders(file),
@@ -245,7 +253,13 @@ fn take(tree: &Tree, receipt: &mut Receipt, step: &Step) -> Result<(), Failure> 
     let alike = target::alike(tree, &step.target, step.to.as_deref())?;
     receipt.add(Record::Doing { step: step.id.clone(), prior, folders, alike })?;
     target::write(tree, &step.target, step.to.as_deref())?;
-    tree.run(&step.refresh)?;
+    if refreshes {
+        let (ran, disturbed) = refresh::run(tree, &step.refresh, &[]);
+        for one in disturbed {
+            receipt.add(Record::Disturbed(one))?;
+        }
+        ran?;
+    }
     confirm(tree, step, step.to.as_deref())?;
     receipt.add(Record::Done { step: step.id.clone() })?;
     Ok(())
@@ -316,17 +330,32 @@ pub fn undo_wholly(tree: &Tree, receipt: &mut Receipt) -> Result<(), ExecutorErr
 fn revert(tree: &Tree, receipt: &mut Receipt, force: bool) -> Undone {
     let mut undone = Undone::default();
     let read = receipt.clone();
-    for deed in read.deeds().iter().rev() {
+    let deeds = read.deeds();
+    let mut owed: Vec<&[String]> = Vec::new();
+    for (at, deed) in deeds.iter().enumerate().rev() {
         let id = deed.step.id.clone();
-        match put_back(tree, deed, force) {
-            Ok(None) => {
+        let mut done = put_back(tree, deed, force);
+        let refresh = deed.step.refresh.as_slice();
+        // A step that shares it may have been undone before this process, which then ended.
+        let is_shared =
+            || read.header().steps.iter().filter(|step| step.refresh == refresh).count() > 1;
+        if is_shared() || matches!(done, Ok(PutBack::Changed)) {
+            owed.push(refresh);
+        }
+        let is_last = !deeds[..at].iter().any(|left| left.step.refresh == refresh);
+        if is_last && owed.contains(&refresh) && !refresh.is_empty() {
+            let ran = run_refresh(tree, receipt, refresh, &mut undone);
+            done = ran.and(done);
+        }
+        match done {
+            Ok(PutBack::Changed | PutBack::Unchanged) => {
                 undone.restored.push(id.clone());
                 // The host matters more than the record: a full disk must not keep it changed.
                 if let Err(error) = receipt.add(Record::Undone { step: id }) {
                     undone.unrecorded = Some(error.to_string());
                 }
             }
-            Ok(Some(drift)) => undone.drifted.push(drift),
+            Ok(PutBack::Drifted(drift)) => undone.drifted.push(drift),
             Err(error) => undone.failed.push((id, error.to_string())),
         }
     }
@@ -338,14 +367,43 @@ fn revert(tree: &Tree, receipt: &mut Receipt, force: bool) -> Undone {
     undone
 }
 
-fn put_back(tree: &Tree, deed: &Deed, force: bool) -> io::Result<Option<Drift>> {
+/// Runs the command of a step that was undone, and remembers what else it changed.
+fn run_refresh(
+    tree: &Tree,
+    receipt: &mut Receipt,
+    command: &[String],
+    undone: &mut Undone,
+) -> io::Result<()> {
+    let steps = receipt.header().steps.iter();
+    let own: Vec<String> = steps.filter_map(|step| target::file(&step.target)).collect();
+    let (ran, disturbed) = refresh::run(tree, command, &own);
+    for one in disturbed {
+        if let Err(error) = receipt.add(Record::Disturbed(one.clone())) {
+            undone.unrecorded = Some(error.to_string());
+        }
+        undone.disturbed.push(one);
+    }
+    ran
+}
+
+/// What became of a deed that was to be undone.
+enum PutBack {
+    /// Its prior value is there again, and its command has to run.
+    Changed,
+    /// Its prior value was there already.
+    Unchanged,
+    /// Somebody changed it since.
+    Drifted(Drift),
+}
+
+fn put_back(tree: &Tree, deed: &Deed, force: bool) -> io::Result<PutBack> {
     let step = deed.step;
     if let Some(file) = target::file(&step.target) {
         tree.clear_draft(&file)?;
     }
     let now = target::read(tree, &step.target)?;
     if now.is_none() && target::is_of_kernel(&step.target) {
-        return Ok(None);
+        return Ok(PutBack::Unchanged);
     }
     let added = Added { lines: step.to.as_deref().unwrap_or_default(), alike: deed.alike };
     let loose = if deed.done { target::loose(tree, &step.target, added)? } else { None };
@@ -353,7 +411,7 @@ fn put_back(tree: &Tree, deed: &Deed, force: bool) -> io::Result<Option<Drift>> 
     if changed {
         let ours = now == step.to || is_half_way(deed, now.as_deref());
         if (!ours || loose.is_some()) && !force {
-            return Ok(Some(Drift {
+            return Ok(PutBack::Drifted(Drift {
                 step: step.id.clone(),
                 prior: deed.prior.map(str::to_owned),
                 made: step.to.clone(),
@@ -366,12 +424,9 @@ fn put_back(tree: &Tree, deed: &Deed, force: bool) -> io::Result<Option<Drift>> 
         target::write(tree, &step.target, deed.prior)?;
     }
     tree.remove_folders(deed.folders);
-    // Of a step that was not done to its end it cannot be told whether its command ran.
-    if changed || !deed.done {
-        tree.run(&step.refresh)?;
-    }
     confirm(tree, step, deed.prior)?;
-    Ok(None)
+    // Of a step that was not done to its end it cannot be told whether its command ran.
+    Ok(if changed || !deed.done { PutBack::Changed } else { PutBack::Unchanged })
 }
 
 /// Whether it was being set when the executor was ended: a pool that was growing, or boot entries of

@@ -10,6 +10,7 @@ pub mod guard;
 pub mod lock;
 pub mod pool;
 pub mod receipt;
+mod refresh;
 mod restore;
 pub mod target;
 pub mod temporary;

@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::io::{self, Seek, Write};
 use std::path::{Path, PathBuf};
 use untax_core::plan::{Step, Target};
-use untax_core::receipt::{Header, Record, SCHEMA, Status};
+use untax_core::receipt::{Disturbance, Header, Record, SCHEMA, Status};
 
 /// The extension of their files: lines of JSON.
 const EXTENSION: &str = "jsonl";
@@ -226,10 +226,21 @@ impl Receipt {
                     }
                 }
                 Record::Undone { step } => deeds.retain(|deed| deed.step.id != *step),
-                Record::Applied | Record::Holding { .. } | Record::Reverted => {}
+                Record::Applied
+                | Record::Disturbed(_)
+                | Record::Holding { .. }
+                | Record::Reverted => {}
             }
         }
         deeds
+    }
+
+    /// What commands of its steps changed that no step is about.
+    pub fn disturbances(&self) -> impl Iterator<Item = &Disturbance> {
+        self.records.iter().filter_map(|record| match record {
+            Record::Disturbed(disturbance) => Some(disturbance),
+            _ => None,
+        })
     }
 
     /// The targets that are set again and again, in the order in which that began.

@@ -70,6 +70,7 @@ impl Host {
         }
         put("sys/thp/enabled", "always [madvise] never\n");
         put("sys/fs/cgroup/db/cpu.max", "20000 100000\n");
+        put("sys/fs/cgroup/batch/io.max", "8:0 rbps=1 wbps=max riops=max wiops=max\n");
         put("etc/db.conf", "a = 1\n# no line feed at the end");
         put("etc/sysctl.d/README", "theirs\n");
         // Takes its time, so that kills come while it runs.
@@ -147,6 +148,11 @@ fn steps(fails: Option<usize>) -> Vec<Step> {
             Target::Value { file: at("/sys/fs/cgroup/db/cpu.max") },
             Some("20000 100000"),
             Some("max 100000"),
+        ),
+        (
+            Target::DeviceLimit { file: at("/sys/fs/cgroup/batch/io.max"), device: at("8:16") },
+            None,
+            Some("rbps=max wbps=1048576 riops=max wiops=max"),
         ),
         (Target::Block { file: at("/etc/db.conf") }, None, Some("huge_pages = on\n")),
         (Target::File { file: at("/etc/sysctl.d/90-untax.conf") }, None, Some("vm.x = 1\n")),

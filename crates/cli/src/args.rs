@@ -54,7 +54,7 @@ pub enum Command {
     /// Say what to change, from a saved check; changes nothing
     ///
     /// What to change, in order, with the value before and after, and what is left to you. Nothing is
-    /// read but the saved check.
+    /// read but the saved check, or a capture.
     Plan(plan::Args),
     /// Do what a plan says, so that it can be undone
     ///

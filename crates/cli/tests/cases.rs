@@ -1,6 +1,6 @@
 //! Captured hosts: each folder or archive in tests/cases is replayed and compared with the result
-//! that stands beside it. Dropping a capture in adds a test; `UNTAX_BLESS=1` writes its result,
-//! for a person to read and commit.
+//! that stands beside it, and so is the plan for it. Dropping a capture in adds a test;
+//! `UNTAX_BLESS=1` writes its result and its plan, for a person to read and commit.
 
 #![expect(clippy::unwrap_used, reason = "a test's helpers panic as the test does")]
 
@@ -14,6 +14,35 @@ fn captured_hosts_are_diagnosed_as_before() {
     assert!(!cases.is_empty(), "no capture in {}", folder.display());
     let failed: Vec<String> = cases.iter().filter_map(|case| check(case).err()).collect();
     assert!(failed.is_empty(), "{}", failed.join("\n\n"));
+}
+
+#[test]
+fn captured_hosts_are_planned_for_as_before() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/cases");
+    let cases = captures(&folder);
+    assert!(!cases.is_empty(), "no capture in {}", folder.display());
+    let failed: Vec<String> = cases.iter().filter_map(|case| plan(case).err()).collect();
+    assert!(failed.is_empty(), "{}", failed.join("\n\n"));
+}
+
+/// The plan as people read it, with the text of the files to hand over.
+fn plan(case: &Path) -> Result<(), String> {
+    let state = tempfile::tempdir().unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_untax"))
+        .args(["plan", "--json", "--from"])
+        .arg(case)
+        .arg("--state-dir")
+        .arg(state.path())
+        .output()
+        .unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    let plan: untax_core::Plan = serde_json::from_slice(&output.stdout)
+        .map_err(|error| format!("{}: no plan ({error}): {errors}", case.display()))?;
+    let mut found = untax_report::terminal::plan(&plan, untax_report::terminal::Style::default());
+    for (name, text) in plan.tasks.iter().filter_map(|task| task.file.as_ref()) {
+        found += &format!("\n[{name}]\n{text}");
+    }
+    compared(case, "plan.txt", &found)
 }
 
 /// An id of evidence or of a reason that is on no list, or has another unit there.
@@ -45,7 +74,6 @@ fn captures(folder: &Path) -> Vec<PathBuf> {
     paths
 }
 
-#[expect(clippy::disallowed_methods, reason = "reads the project's own files and its one switch")]
 fn check(case: &Path) -> Result<(), String> {
     let output = Command::new(env!("CARGO_BIN_EXE_untax"))
         .args(["check", "--json", "--replay"])
@@ -60,8 +88,14 @@ fn check(case: &Path) -> Result<(), String> {
     unlisted(&result).map_or(Ok(()), |id| Err(format!("{name}: {id} is not listed")))?;
     let mut found = serde_json::to_string_pretty(&result).unwrap();
     found.push('\n');
+    compared(case, "expected.json", &found)
+}
+
+/// Compares a result with the file of this name beside a case, or writes it.
+#[expect(clippy::disallowed_methods, reason = "reads the project's own files and its one switch")]
+fn compared(case: &Path, extension: &str, found: &str) -> Result<(), String> {
     let stem = case.to_string_lossy().trim_end_matches(".tar.gz").to_owned();
-    let expected = PathBuf::from(format!("{stem}.expected.json"));
+    let expected = PathBuf::from(format!("{stem}.{extension}"));
     if std::env::var("UNTAX_BLESS").is_ok() {
         std::fs::write(&expected, found).unwrap();
         return Ok(());
@@ -71,5 +105,5 @@ fn check(case: &Path) -> Result<(), String> {
         return Ok(());
     }
     let differs = found.lines().zip(wanted.lines()).find(|(a, b)| a != b);
-    Err(format!("{name} differs from {}: {differs:?}", expected.display()))
+    Err(format!("{} differs from {}: {differs:?}", case.display(), expected.display()))
 }

@@ -12,6 +12,7 @@ mod support;
 
 use serde_json::Value;
 use std::process::{Command, Stdio};
+use support::limited::Limited;
 use support::{Bystander, Untax, database, rules, texts};
 use untax_scenes::{MariaDb, Pgbench, Postgres, Redis, Runtime};
 
@@ -68,6 +69,38 @@ fn a_capture_replays_elsewhere_to_the_same_findings() {
         for name in ["cpu", "tlb", "kernel", "hugepages", "thp", "cgroup", "distribution"] {
             assert_eq!(live["host"][name], replayed["host"][name], "{name}");
         }
+        Ok(())
+    });
+}
+
+#[test]
+fn a_capture_holds_traced_time_and_disks_and_is_planned_from() {
+    support::real(|| {
+        let server = Limited::start(0.25)?;
+        let load = server.load()?;
+        let untax = Untax::new();
+        let file = untax.path("host.tar.gz");
+        let words = ["capture", file.to_str().unwrap(), "--window", "5s", "--no-calibration"];
+        let captured = untax.run(&words);
+        assert_eq!(captured.code, 0, "{}", captured.stderr);
+        assert!(captured.stderr.contains("traced"), "it says what it holds: {}", captured.stderr);
+        drop(load);
+        let pid = server.pid();
+        drop(server);
+
+        let elsewhere = Untax::as_nobody();
+        elsewhere.take(&file);
+        let replayed = elsewhere.run(&["check", "--replay", "host.tar.gz", "--json"]).json();
+        let found = database(&replayed, pid);
+        let throttled_s = found["time"]["throttled_s"].as_f64();
+        assert!(throttled_s.is_some_and(|seconds| seconds > 0.5), "{found:#}");
+        let findings = found["findings"].as_array().unwrap();
+        let throttled = findings.iter().find(|finding| finding["rule"] == "cpu-throttled").unwrap();
+        assert!(throttled["tax"]["share"].as_f64().unwrap() > 0.3, "{throttled:#}");
+        assert!(replayed["io"]["flows"].is_array(), "{}", replayed["io"]);
+        let words = ["plan", "--from", "host.tar.gz", "--only", "cpu-throttled", "--json"];
+        let plan = elsewhere.run(&words).json();
+        assert_eq!(plan["steps"][0]["remedy"], "cpu-limit", "{plan:#}");
         Ok(())
     });
 }

@@ -67,6 +67,28 @@ fn huge_pages_are_planned_applied_used_and_given_back() {
 }
 
 #[test]
+fn the_limits_of_groups_above_are_raised_first_and_all_come_back() {
+    support::real(|| {
+        let server = Limited::start_below(0.25)?;
+        let limits = || (server.outer_limit().unwrap(), server.limit());
+        let before = limits();
+        let untax = Untax::new();
+        let (id, made) = server.planned(&untax)?;
+        let steps = made["steps"].as_array().unwrap();
+        assert_eq!(steps.len(), 2, "{made:#}");
+        let file = |step: &serde_json::Value| step["target"]["file"].as_str().unwrap().to_owned();
+        assert!(file(&steps[0]).len() < file(&steps[1]).len(), "the outermost first: {made:#}");
+        // The kernel refuses the inner one where the outer one is not raised before it (version 1).
+        let receipt = apply(&untax, &id);
+        let raised = limits();
+        assert!(raised.0 != before.0 && raised.1 != before.1, "{before:?} and {raised:?}");
+        let undone = untax.run(&["undo", &receipt]);
+        assert_eq!((undone.code, limits()), (0, before), "{}", undone.stderr);
+        Ok(())
+    });
+}
+
+#[test]
 fn a_cpu_limit_is_raised_and_proven_to_have_cost() {
     support::real(|| {
         let server = Limited::start(0.25)?;

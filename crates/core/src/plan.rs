@@ -90,6 +90,14 @@ pub enum Target {
         /// What the names of both files begin with, such as `/proc/sys/vm/dirty_background`.
         what: String,
     },
+    /// What a control group of version 2 may do to one block device: the value is
+    /// `rbps=max wbps=1048576 riops=max wiops=max`, or not there.
+    DeviceLimit {
+        /// The group's `io.max`, which has a line for each device with a limit.
+        file: String,
+        /// The device, `major:minor`.
+        device: String,
+    },
     /// A whole file of the administrator's, made by this step alone.
     File {
         /// The file.

@@ -3,6 +3,7 @@
 use crate::plan::{Step, Target};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// The schema's name and version.
 pub const SCHEMA: &str = "untax.receipt/1";
@@ -64,10 +65,38 @@ pub enum Record {
         /// Its id.
         step: String,
     },
+    /// A command that a step needs changed a limit that no step is about.
+    Disturbed(Disturbance),
     /// All steps were done.
     Applied,
     /// All that was done is undone.
     Reverted,
+}
+
+/// A limit of a control group that a command changed though it had no business to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Disturbance {
+    /// The command, such as `systemctl daemon-reload`.
+    pub command: String,
+    /// The file of the limit.
+    pub file: String,
+    /// Its value before.
+    pub was: String,
+    /// Its value after.
+    pub became: String,
+    /// Why it could not be put back; none where it was.
+    pub left: Option<String>,
+}
+
+impl fmt::Display for Disturbance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { command, file, was, became, left } = self;
+        write!(f, "{command} changed {file} from \"{was}\" to \"{became}\": ")?;
+        match left {
+            None => write!(f, "put back"),
+            Some(why) => write!(f, "not put back ({why}); write the old value by hand"),
+        }
+    }
 }
 
 /// How far a receipt got.

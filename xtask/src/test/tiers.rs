@@ -57,6 +57,12 @@ pub const GUESTS: &[Guest] = &[
         boot: None,
     },
     Guest {
+        script: "io-limit",
+        tier: Tier::Long,
+        what: "a neighbour that floods the disk of PostgreSQL is limited by a plan, and freed again",
+        boot: None,
+    },
+    Guest {
         script: "hugepage-limit",
         tier: Tier::Long,
         what: "PostgreSQL in a group that allows fewer huge pages than it will touch",

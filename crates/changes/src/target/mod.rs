@@ -2,6 +2,7 @@
 //! set. A kind is one file here, one variant of `untax_core::plan::Target` and one line in [`of`].
 
 mod block;
+mod device_limit;
 mod dirty;
 mod file;
 mod grubby;
@@ -22,6 +23,9 @@ fn of(target: &Target) -> Box<dyn Kind + '_> {
         Target::Word { file } => Box::new(kernel::Word(file)),
         Target::Value { file } => Box::new(kernel::Value(file)),
         Target::Dirty { what } => Box::new(dirty::Dirty(what)),
+        Target::DeviceLimit { file, device } => {
+            Box::new(device_limit::DeviceLimit { file, device })
+        }
         Target::File { file } => Box::new(file::File(file)),
         Target::Block { file } => Box::new(block::Block(file)),
         Target::Grubby => Box::new(grubby::Grubby),
@@ -59,5 +63,11 @@ pub fn is_between(
 /// Whether it belongs to the kernel, which removes it with what it is about: a control group that
 /// ended has no limit left to put back.
 pub fn is_of_kernel(target: &Target) -> bool {
-    matches!(target, Target::Pool { .. } | Target::Word { .. } | Target::Value { .. })
+    matches!(
+        target,
+        Target::Pool { .. }
+            | Target::Word { .. }
+            | Target::Value { .. }
+            | Target::DeviceLimit { .. }
+    )
 }

@@ -71,6 +71,9 @@ pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
         let receipt = made.as_ref().or(known.last()).map(Receipt::id);
         print_json(&Applied { schema: "untax.apply/1", plan: &plan.plan, receipt, steps })?;
     } else {
+        for one in made.iter().flat_map(Receipt::disturbances) {
+            say(&one.to_string());
+        }
         say(&outcome(&plan, made.as_ref(), &known));
         for task in &plan.tasks {
             say(&format!("left to you: {}", task.summary));

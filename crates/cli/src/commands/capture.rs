@@ -6,6 +6,7 @@ use crate::state::State;
 use crate::watching::{Watching, observe};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
+use untax_core::Reading;
 use untax_host::{Capture, Host};
 
 /// Arguments of `untax capture`.
@@ -30,6 +31,9 @@ struct Captured<'a> {
     schema: &'static str,
     path: &'a Path,
     databases: Vec<&'a str>,
+    /// What of the window it holds, or why not.
+    traced_time: Reading<bool>,
+    disks: Reading<bool>,
 }
 
 /// Runs the command.
@@ -42,14 +46,23 @@ pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
         end = start.clone();
     }
     Capture::write(&args.file, &start, &end)?;
+    let held = |why: Option<String>| why.map_or(Reading::Present(true), Reading::Absent);
+    let traced_time = held(window.activity.why());
+    let disks = held(window.io.as_ref().and_then(|io| io.flows.as_ref()).why());
+    let file = args.file.display();
+    let number = window.end.databases.len();
+    let plural = if number == 1 { "database" } else { "databases" };
+    say(&format!(
+        "captured {number} {plural} in {file}; untax check --replay {file} shows what it holds"
+    ));
+    for (what, held) in [("traced time", &traced_time), ("requests to disks", &disks)] {
+        let how = held.why().map_or_else(|| "in it".to_owned(), |why| format!("not in it: {why}"));
+        say(&format!("{what}: {how}"));
+    }
     if args.json {
         let databases = window.end.databases.iter().map(|database| database.id.as_str()).collect();
-        print_json(&Captured { schema: "untax.capture/1", path: &args.file, databases })?;
+        let (schema, path) = ("untax.capture/1", args.file.as_path());
+        print_json(&Captured { schema, path, databases, traced_time, disks })?;
     }
-    let (file, number) = (args.file.display(), window.end.databases.len());
-    let databases = if number == 1 { "database" } else { "databases" };
-    say(&format!(
-        "captured {number} {databases} in {file}; untax check --replay {file} shows what it holds"
-    ));
     Ok(Outcome::Clean)
 }

@@ -74,15 +74,20 @@ fn watched(args: &Args, state: &State) -> anyhow::Result<Check> {
 }
 
 fn replayed(run: &str, state: &State) -> anyhow::Result<Check> {
-    let own = || Reading::Absent("replayed".to_owned());
-    if Capture::is_capture(Path::new(run)) {
-        let capture = Capture::open(Path::new(run))?;
-        let (window, notes) = untax_pipeline::replay(&capture)?;
-        say_all(&notes);
-        return Ok(untax_rules::check(&window, State::new_run("replay"), own()));
+    let Saved { check, window } = load(run, state)?;
+    Ok(untax_rules::check(&window, check.run, check.own))
+}
+
+/// A saved run by its id or its file, or a capture, whose check is made now.
+pub fn load(run: &str, state: &State) -> anyhow::Result<Saved> {
+    if !Capture::is_capture(Path::new(run)) {
+        return state.load_run(run);
     }
-    let saved: Saved = state.load_run(run)?;
-    Ok(untax_rules::check(&saved.window, saved.check.run, saved.check.own))
+    let capture = Capture::open(Path::new(run))?;
+    let (window, notes) = untax_pipeline::replay(&capture)?;
+    say_all(&notes);
+    let own = Reading::Absent("replayed".to_owned());
+    Ok(Saved { check: untax_rules::check(&window, State::new_run("replay"), own), window })
 }
 
 /// Whether there is anything that matters.

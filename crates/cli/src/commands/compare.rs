@@ -1,6 +1,6 @@
 //! `untax compare`.
 
-use super::check::Saved;
+use super::check;
 use crate::Outcome;
 use crate::screen::{print, print_json, style};
 use crate::state::State;
@@ -12,7 +12,7 @@ use untax_report::terminal;
 #[command(after_help = "Example:\n  \
                         untax compare check-20260101T101500000Z check-20260101T111500000Z")]
 pub struct Args {
-    /// The earlier check: a saved run, or its file
+    /// The earlier check: a saved run, its file, or a capture
     #[arg(value_name = "RUN")]
     before: String,
     /// The later one
@@ -25,7 +25,7 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
-    let [before, after]: [Saved; 2] = [state.load_run(&args.before)?, state.load_run(&args.after)?];
+    let [before, after] = [check::load(&args.before, state)?, check::load(&args.after, state)?];
     let comparison = compare(&before.check, &after.check);
     if args.json {
         print_json(&comparison)?;

@@ -1,6 +1,6 @@
 //! `untax plan`.
 
-use super::check::Saved;
+use super::check::{self, Saved};
 use crate::Outcome;
 use crate::screen::{print, print_json, say, style};
 use crate::state::State;
@@ -16,10 +16,11 @@ use untax_report::terminal;
 #[command(after_help = "Examples:\n  untax plan                          from the last check\n  \
                         untax plan --only small-pages -o fix   for one cause, with files in fix/\n  \
                         untax plan --from check-20260101T101500000Z --json\n  \
+                        untax plan --from host.tar.gz       for the host of a capture\n  \
                         untax apply fix                        when you have read it")]
 pub struct Args {
-    /// The check: a saved run, or its file [default: the last check]
-    #[arg(long, value_name = "RUN|FILE")]
+    /// The check: a saved run, its file, or a capture [default: the last check]
+    #[arg(long, value_name = "RUN|FILE|CAPTURE")]
     from: Option<String>,
     /// Only for findings of these rules
     #[arg(long, value_name = "RULE", value_delimiter = ',')]
@@ -47,7 +48,7 @@ pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
         Some(run) => run.clone(),
         None => state.latest("check")?,
     };
-    let Saved { check, window } = state.load_run(&from)?;
+    let Saved { check, window } = check::load(&from, state)?;
     let (only, page) = (args.only.clone(), args.page.clone());
     let wish = Wish { only, configure: args.configure, page };
     let id = State::new_run("plan");

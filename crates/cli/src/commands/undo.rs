@@ -144,13 +144,16 @@ fn list(args: &Args, receipts: &[Receipt]) -> anyhow::Result<Outcome> {
 }
 
 fn tell(receipt: &Receipt, undone: &Undone) {
-    let Undone { restored, drifted, failed, unrecorded } = undone;
+    let Undone { restored, drifted, failed, disturbed, unrecorded } = undone;
     say(&format!("{}: {} steps put back", receipt.id(), restored.len()));
     for drift in drifted {
         say(&format!("left alone: {drift}; --force puts it back"));
     }
     for (step, why) in failed {
         say(&format!("not put back: {step}: {why}"));
+    }
+    for one in disturbed {
+        say(&one.to_string());
     }
     if let Some(why) = unrecorded {
         say(&format!("the receipt does not say so: {why}"));
@@ -181,6 +184,7 @@ mod tests {
             "restored": [step],
             "drifted": [],
             "failed": [],
+            "disturbed": [],
             "unrecorded": null,
         });
         let whole = serde_json::json!({

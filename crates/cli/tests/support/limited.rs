@@ -2,27 +2,66 @@
 
 use super::{Untax, demand, one_of, plan, text};
 use serde_json::Value;
-use untax_scenes::{Group, Redis, RedisBenchmark, SceneError, Setting, Setup};
+use untax_scenes::{Group, Load, Redis, RedisBenchmark, SceneError, Setting, Setup};
 
 /// The server; its limit and its group go after it.
 pub struct Limited {
     redis: Redis,
     files: [String; 2],
     stat: String,
-    _limit: Setting,
-    _group: Group,
+    outer: Option<[String; 2]>,
+    _limits: Vec<Setting>,
+    _groups: Vec<Group>,
 }
 
 impl Limited {
     /// Starts it with so many CPUs.
     pub fn start(cpus: f64) -> Result<Self, SceneError> {
-        let group = Group::for_server()?;
-        let limit = group.limit_cpus(cpus)?;
-        let (_, directory) = group.directory("cpu", "cpu")?;
-        let stat = format!("{directory}/cpu.stat");
-        let files = ["cpu.max", "cpu.cfs_quota_us"].map(|name| format!("{directory}/{name}"));
+        Self::make(cpus, None)
+    }
+
+    /// The same in a group below one with the same limit.
+    pub fn start_below(cpus: f64) -> Result<Self, SceneError> {
+        Self::make(cpus, Some(Group::for_all()?))
+    }
+
+    fn make(cpus: f64, above: Option<Group>) -> Result<Self, SceneError> {
+        let group = above.as_ref().map_or_else(Group::for_server, Group::server_below)?;
+        let mut limits = Vec::new();
+        let mut files = |group: &Group| -> Result<[String; 2], SceneError> {
+            limits.push(group.limit_cpus(cpus)?);
+            let (_, directory) = group.directory("cpu", "cpu")?;
+            Ok(["cpu.max", "cpu.cfs_quota_us"].map(|name| format!("{directory}/{name}")))
+        };
+        let outer = above.as_ref().map(&mut files).transpose()?;
+        let own = files(&group)?;
+        // The inner limit goes first: version 1 has none above that of its parent.
+        limits.reverse();
+        let stat = format!("{}/cpu.stat", group.directory("cpu", "cpu")?.1);
         let redis = Redis::start_as(&Setup { group: Some(&group), ..Setup::default() })?;
-        Ok(Self { redis, files, stat, _limit: limit, _group: group })
+        let groups = [Some(group), above].into_iter().flatten().collect();
+        Ok(Self { redis, files: own, outer, stat, _limits: limits, _groups: groups })
+    }
+
+    /// The limit of the group above it as the kernel tells it.
+    pub fn outer_limit(&self) -> Option<String> {
+        Some(self.outer.as_ref()?.each_ref().map(|file| text(file)).concat())
+    }
+
+    /// Its process.
+    pub fn pid(&self) -> u32 {
+        self.redis.pid().unwrap()
+    }
+
+    /// Clients that ask it until this is dropped.
+    pub fn load(&self) -> Result<Load, SceneError> {
+        self.redis.benchmark(&RedisBenchmark {
+            clients: 8,
+            requests: 1_000_000_000,
+            keys: 1000,
+            value_bytes: 100,
+            writes: false,
+        })
     }
 
     /// The limit as the kernel tells it.
@@ -41,14 +80,7 @@ impl Limited {
     /// than its limit, and is not throttled then: a check counts in which the kernel throttled it in two
     /// of three periods.
     pub fn planned(&self, untax: &Untax) -> Result<(String, Value), SceneError> {
-        let load = RedisBenchmark {
-            clients: 8,
-            requests: 1_000_000_000,
-            keys: 1000,
-            value_bytes: 100,
-            writes: false,
-        };
-        let running = self.redis.benchmark(&load)?;
+        let running = self.load()?;
         one_of(10, || {
             let before = self.throttled();
             untax.check(self.redis.pid().unwrap());

@@ -8,6 +8,7 @@ mod dirty_limits;
 mod hugepage_boot;
 mod hugepage_pool;
 mod hugetlb_limit;
+mod io_limit;
 mod kubernetes;
 mod kubernetes_node;
 mod kubernetes_runtime;
@@ -25,6 +26,7 @@ pub static REMEDIES: &[Remedy] = &[
     hugepage_boot::REMEDY,
     thp::REMEDY,
     dirty_limits::REMEDY,
+    io_limit::REMEDY,
     cpu_limit::REMEDY,
     memory_limit::REMEDY,
     pooler::REMEDY,

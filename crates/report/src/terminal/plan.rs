@@ -76,6 +76,7 @@ fn place(target: &Target) -> String {
     match target {
         Target::Pool { directory } => format!("{directory}/nr_hugepages"),
         Target::Word { file } | Target::Value { file } | Target::File { file } => file.clone(),
+        Target::DeviceLimit { file, device } => format!("{file}, of device {device}"),
         Target::Block { file } => format!("{file}, lines of its own at the end"),
         Target::Dirty { what } => format!("{what}_bytes, {what}_ratio"),
         Target::Grubby => "grubby: the arguments of every kernel".to_owned(),

@@ -2,6 +2,7 @@
 
 use crate::evidence;
 use crate::model::disk_requests;
+use crate::model::flood;
 use crate::model::stall::{self, Stall, WORTH, Words, percent};
 use crate::rule::{Rule, TaxBase};
 use untax_core::activity::Doing;
@@ -95,7 +96,9 @@ fn costly_finding(window: &Window, stall: Stall, pair: &Pair, io: Option<&Io>) -
             percent(stall.share.mid)
         ),
         fix,
-        evidence: io.map(evidence).unwrap_or_default(),
+        evidence: io
+            .map(|io| evidence(io).into_iter().chain(flood::evidence(io)).collect())
+            .unwrap_or_default(),
         method: "time asleep in the kernel's balancing of dirty pages, traced, over active time"
             .to_owned(),
         remedy,

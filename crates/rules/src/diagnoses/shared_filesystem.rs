@@ -7,6 +7,7 @@ use crate::model::disk_charges::Charged;
 use crate::model::disk_neighbours::occupied_part;
 use crate::model::disk_requests;
 use crate::model::file_waits::FileWaits;
+use crate::model::flood;
 use crate::model::stall::{self, Stall, WORTH, Words, percent};
 use crate::model::thrashing::Thrashing;
 use crate::rule::{Rule, TaxBase};
@@ -139,6 +140,8 @@ fn shared_devices<'a>(io: &'a Io, database: &str) -> BTreeSet<&'a str> {
 
 fn costly_finding(stall: &Stall, io: &Io, pair: &Pair) -> Says {
     let names = disk_requests::devices_of(io, &pair.end.id);
+    let flood = if others_read(io, &pair.end.id) { Vec::new() } else { flood::evidence(io) };
+    let remedy = (!flood.is_empty()).then_some("io-limit");
     let words = Words {
         summary: format!(
             "{} of its time waiting for {} behind others' requests",
@@ -146,11 +149,11 @@ fn costly_finding(stall: &Stall, io: &Io, pair: &Pair) -> Says {
             names.join(" and ")
         ),
         fix: format!("a disk of its own for the log; limit {}", neighbours_names(io, &pair.end.id)),
-        evidence: evidence(io, pair),
+        evidence: evidence(io, pair).into_iter().chain(flood).collect(),
         method: "time waiting for block devices and the journal, traced, x part above 0.1 ms for each of its \
                  requests x chance to meet the device busy with others, over active time"
             .to_owned(),
-        remedy: None,
+        remedy,
     };
     stall::finding(RULE.id, stall, words)
 }
@@ -168,9 +171,8 @@ fn shared_finding(io: &Io, pair: &Pair, shared: &BTreeSet<&str>) -> Says {
     })
 }
 
-/// The largest writer that is not this database, in words, where others write to its disks more than
-/// they read.
-fn neighbours_names(io: &Io, database: &str) -> String {
+/// Whether others read from a database's disks for longer than they write.
+fn others_read(io: &Io, database: &str) -> bool {
     let here = disk_requests::devices_of(io, database);
     let of_others = |direction| {
         let is_theirs = |flow: &&Flow| {
@@ -180,7 +182,13 @@ fn neighbours_names(io: &Io, database: &str) -> String {
         };
         disk_requests::device_time_s(io.flows.value().into_iter().flatten().filter(is_theirs))
     };
-    if of_others(Direction::Read) > of_others(Direction::Write) {
+    of_others(Direction::Read) > of_others(Direction::Write)
+}
+
+/// The largest writer that is not this database, in words, where others write to its disks more than
+/// they read.
+fn neighbours_names(io: &Io, database: &str) -> String {
+    if others_read(io, database) {
         return "those that read from it (a backup, a scan)".to_owned();
     }
     let mut writers = io.writers.value().into_iter().flatten();

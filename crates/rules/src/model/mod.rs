@@ -15,6 +15,7 @@ pub mod disk_neighbours;
 pub mod disk_requests;
 pub mod event_loop;
 pub mod file_waits;
+pub mod flood;
 pub mod full_page_images;
 pub mod huge_pages;
 pub mod memory_limits;
