@@ -12,6 +12,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64};
+use untax_core::Bytes;
 
 /// What the seals of a file must hold for its words never to change or vanish.
 pub const FROZEN: SealFlags =
@@ -19,6 +20,10 @@ pub const FROZEN: SealFlags =
 
 /// The distance of a control page's words from its head, so that they share no cache line.
 const HEAD_BYTES: usize = 64;
+
+/// Where a mapping begins, so that it may be on huge pages: a multiple of the largest that the kernel
+/// gives without being asked for a pool, on x86-64.
+pub const ALIGN: usize = Bytes::MIB_2.0 as usize;
 
 /// Whether the kernel may or may not back a mapping with transparent huge pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -127,7 +132,7 @@ impl SharedWords {
     pub fn map_again(fd: BorrowedFd<'_>, bytes: usize, times: usize) -> io::Result<Self> {
         holds(fd, bytes)?;
         let total = bytes.checked_mul(times).ok_or(io::ErrorKind::OutOfMemory)?;
-        let range = Range::reserve(total, 2 << 20)?;
+        let range = Range::reserve(total, ALIGN)?;
         for copy in 0..times {
             range.place(fd, copy * bytes, bytes, ProtFlags::READ | ProtFlags::WRITE)?;
         }
@@ -208,9 +213,9 @@ impl SealedWords {
 pub struct PrivateWords(Range);
 
 impl PrivateWords {
-    /// Maps `bytes` of zeros at a multiple of 2 MiB.
+    /// Maps `bytes` of zeros at a multiple of [`ALIGN`].
     pub fn map(bytes: usize, huge: Huge) -> io::Result<Self> {
-        let range = Range::reserve(bytes, 2 << 20)?;
+        let range = Range::reserve(bytes, ALIGN)?;
         // SAFETY: replaces part of our own reservation, to which nothing refers yet.
         unsafe {
             rustix::mm::mmap_anonymous(

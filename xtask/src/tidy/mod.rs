@@ -13,6 +13,7 @@ mod engines;
 mod imports;
 mod lengths;
 mod modules;
+mod page_sizes;
 mod problem;
 mod promises;
 mod reasons;
@@ -47,6 +48,7 @@ fn check(tree: &Tree) -> Vec<Problem> {
         problems.extend(text::check(path, text));
         problems.extend(unsafety::check(path, text));
         problems.extend(engines::check(path, text));
+        problems.extend(page_sizes::check(path, text));
     }
     problems.extend(modules::check(tree));
     problems.extend(imports::check(tree));

@@ -1,7 +1,7 @@
 //! The measuring itself, in a process of its own.
 
 use super::budget::Budget;
-use crate::memory::{Huge, PrivateWords, SharedWords};
+use crate::memory::{ALIGN, Huge, PrivateWords, SharedWords};
 use crate::pages::keys::{mix, within};
 use crate::smaps;
 use rustix::fs::MemfdFlags;
@@ -107,11 +107,11 @@ struct Bench {
 
 impl Bench {
     fn new(memory: Bytes) -> io::Result<Self> {
-        let bytes = (memory.0 as usize / 4).next_multiple_of(2 << 20);
+        let bytes = (memory.0 as usize / 4).next_multiple_of(ALIGN);
         let shared = rustix::fs::memfd_create("untax-calibration", MemfdFlags::CLOEXEC)?;
         rustix::fs::ftruncate(&shared, bytes as u64)?;
         let host = Host::live();
-        touch_all(SharedWords::map(shared.as_fd(), bytes, 2 << 20, Huge::Refused)?.words());
+        touch_all(SharedWords::map(shared.as_fd(), bytes, ALIGN, Huge::Refused)?.words());
         let huge = huge_words(&host, bytes);
         let rng = fastrand::Rng::with_seed(1);
         let work = vec![1; WORK_WORDS];
@@ -173,7 +173,7 @@ impl Bench {
     /// Maps the file anew and touches it in random order, once for the faults and once for what
     /// touching alone costs.
     fn fault_in(&mut self) -> io::Result<()> {
-        let map = SharedWords::map(self.file(), self.bytes, 2 << 20, Huge::Refused)?;
+        let map = SharedWords::map(self.file(), self.bytes, ALIGN, Huge::Refused)?;
         let mut parts: Vec<usize> = (0..map.words().len() / AROUND_WORDS).collect();
         self.rng.shuffle(&mut parts);
         let before = minor_faults(&self.host)?;
@@ -191,7 +191,7 @@ impl Bench {
 
     /// The same with writes, which fault page by page.
     fn fault_writes(&mut self) -> io::Result<Vec<f64>> {
-        let map = SharedWords::map(self.file(), self.bytes, 2 << 20, Huge::Refused)?;
+        let map = SharedWords::map(self.file(), self.bytes, ALIGN, Huge::Refused)?;
         let mut pages: Vec<usize> = (0..map.words().len() / PAGE_WORDS).collect();
         self.rng.shuffle(&mut pages);
         let mut samples = Vec::new();
