@@ -131,6 +131,15 @@ impl Database {
         self.pids.len() as u32
     }
 
+    /// The huge page that it takes where its settings name none, which is the host's default.
+    pub fn unnamed_huge_page(&self) -> Option<Bytes> {
+        const NAMES: [&str; 2] = ["huge_page_size", "large_page_size"];
+        let settings = &self.settings.value()?.values;
+        let is_none = |value: &String| value.trim_end_matches(char::is_alphabetic) == "0";
+        let mut named = NAMES.iter().filter_map(|name| settings.get(*name));
+        named.all(is_none).then(|| self.huge_pages.value()?.size_bytes.value().copied())?
+    }
+
     /// A setting by name, or why it is not known.
     pub fn setting(&self, name: &str) -> Reading<String> {
         self.settings.as_ref().and_then(|settings| match settings.values.get(name) {

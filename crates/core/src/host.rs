@@ -255,6 +255,9 @@ pub struct Memory {
     pub shmem_huge_bytes: Reading<Bytes>,
     /// All pools of huge pages together.
     pub hugetlb_bytes: Reading<Bytes>,
+    /// The huge page that is meant where none is named. Not known of older captures.
+    #[serde(default = "Reading::not_captured")]
+    pub default_huge_page_bytes: Reading<Bytes>,
     /// Swap space.
     pub swap_total_bytes: Reading<Bytes>,
 }
@@ -270,6 +273,7 @@ impl Memory {
             anon_huge_bytes: Reading::absent(why),
             shmem_huge_bytes: Reading::absent(why),
             hugetlb_bytes: Reading::absent(why),
+            default_huge_page_bytes: Reading::absent(why),
             swap_total_bytes: Reading::absent(why),
         }
     }

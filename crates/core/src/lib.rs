@@ -18,6 +18,7 @@ pub mod interval;
 pub mod io;
 pub mod lab;
 pub mod network;
+pub mod page_size;
 pub mod placement;
 pub mod plan;
 pub mod power;

@@ -165,7 +165,7 @@ pub struct DatabaseSize {
     pub id: String,
     /// Its engine.
     pub engine: String,
-    /// Pages of each size (`2m`, `1g`) that would hold it all; absent where it uses none.
+    /// Pages of each size of the host (`2m`, `1g`, `512m`) that would hold it all; absent where it uses none.
     pub huge_pages: Reading<BTreeMap<String, u64>>,
     /// What the last page of each mapping wastes with pages of each size.
     pub waste_bytes: BTreeMap<String, Bytes>,
@@ -191,7 +191,7 @@ pub struct NodeSize {
 /// Which page size, and why.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Advice {
-    /// `2m` or `1g`.
+    /// A size of the host such as `2m`; `none` where it has no huge pages from a pool.
     pub page: String,
     /// The measurement or the rule that it stands on.
     pub why: String,

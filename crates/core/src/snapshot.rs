@@ -3,7 +3,7 @@
 use crate::database::Database;
 use crate::host::HostFacts;
 use crate::pressure::GroupMemory;
-use crate::{Reading, Seconds};
+use crate::{Bytes, Reading, Seconds};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -44,6 +44,14 @@ impl Snapshot {
             groups: Reading::absent("not read"),
             sandboxes: Vec::new(),
         }
+    }
+
+    /// The huge page that is meant where none is named: as the kernel says, or, of older captures,
+    /// as a database takes it that names none.
+    pub fn default_huge_page(&self) -> Option<Bytes> {
+        let memory = self.host.memory.value();
+        let said = memory.and_then(|memory| memory.default_huge_page_bytes.value().copied());
+        said.or_else(|| self.databases.iter().find_map(Database::unnamed_huge_page))
     }
 }
 

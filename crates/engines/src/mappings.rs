@@ -125,7 +125,7 @@ fn page_size_by_name(view: &DatabaseView, name: &str) -> Reading<Bytes> {
     let faulted = view.status.value().and_then(|s| s.hugetlb).unwrap_or_default();
     // System V segments have the same name on every kind of page; those that were faulted in
     // from a pool show in the process's count.
-    let pooled_sysv = name.starts_with("/SYSV") && faulted >= Bytes::MIB_2;
+    let pooled_sysv = name.starts_with("/SYSV") && faulted > Bytes(0);
     if name == POOLED || name.starts_with("/dev/hugepages") || pooled_sysv {
         return pooled_page(view);
     }

@@ -170,7 +170,7 @@ fn huge_pages(view: &DatabaseView) -> Reading<HugePageUse> {
             None => return Absent(format!("large_pages is not known ({})", settings.instead_of)),
         };
         let size_bytes = default_huge_page(view.host);
-        let (lengths, source) = lengths(view);
+        let (lengths, source) = lengths(view, size_bytes.value().copied());
         let needed_pages = size_bytes.as_ref().and_then(|size| pages(&lengths, *size));
         Present(HugePageUse {
             asked: if on { "try" } else { "off" }.to_owned(),
@@ -186,15 +186,15 @@ fn huge_pages(view: &DatabaseView) -> Reading<HugePageUse> {
 /// log buffer and the caches of its other engines too, so what it has mapped from a pool is the
 /// whole need; a server on base pages is asked for the settings that decide it, and of one that
 /// cannot be asked only the larger mappings are known.
-fn lengths(view: &DatabaseView) -> (Reading<Vec<Bytes>>, &'static str) {
+fn lengths(view: &DatabaseView, page: Option<Bytes>) -> (Reading<Vec<Bytes>>, &'static str) {
     if !view.memory.pooled.is_empty() {
         let lengths = view.memory.pooled.clone();
         return (Present(lengths), "length of each mapping from the pool / page size");
     }
     let settings = view.settings.value().filter(|settings| settings.source == "socket");
-    let by_settings = settings.and_then(|settings| {
+    let by_settings = settings.zip(page).and_then(|(settings, page)| {
         if product(view) == "MariaDB" {
-            large_pages::lengths(&settings.values)
+            large_pages::lengths(&settings.values, page)
         } else {
             large_pages::of_mysql(&settings.values)
         }

@@ -5,10 +5,12 @@
 
 use crate::database_view::{DatabaseView, Description};
 use crate::engine::Engine;
+use crate::memory::default_huge_page;
 use crate::process_table::{Candidate, Process, Role, Table};
 use crate::settings::Values;
+use untax_core::Bytes;
 use untax_core::Reading::{self, Absent, Present};
-use untax_core::database::{Model, PoolUse, Segment, Traits};
+use untax_core::database::{HugePageUse, Model, PoolUse, Segment, Traits};
 
 /// The entry for Oracle Database.
 pub(crate) const ENGINE: Engine = Engine {
@@ -19,7 +21,7 @@ pub(crate) const ENGINE: Engine = Engine {
     cost: "`status` and `schedstat` of each process, `maps` of one background process",
     programs: &["oracle"],
     traits: || Traits {
-        pool: PoolUse::Setting("USE_LARGE_PAGES = ONLY".to_owned()),
+        pool: PoolUse::Setting(SWITCH.to_owned()),
         ..Traits::default()
     },
     exports: &[],
@@ -32,6 +34,10 @@ pub(crate) const ENGINE: Engine = Engine {
     single_process: false,
     asking: None,
 };
+
+/// How it is told to use huge pages. It takes none with automatic memory management, and none that its user
+/// may not lock.
+const SWITCH: &str = "USE_LARGE_PAGES = ONLY, without AMM (memory_target), and memlock for its user";
 
 /// Why most of it is not known.
 const UNASKED: &str = "Oracle tells its parameters in a session only, and untax opens none";
@@ -77,9 +83,43 @@ fn describe(view: &DatabaseView) -> Description {
         data_directory: Absent(unasked()),
         data_bytes,
         page_size_bytes,
-        huge_pages: Absent(unasked()),
+        huge_pages: huge_pages(view),
         accesses: Absent(unasked()),
     }
+}
+
+/// What its segments need. `USE_LARGE_PAGES` is TRUE unless somebody set it: the instance takes huge
+/// pages if it gets them, and runs on small ones without a word on the screen if it does not. With
+/// automatic memory management, whose memory is files, it takes none.
+fn huge_pages(view: &DatabaseView) -> Reading<HugePageUse> {
+    view.memory.segments.as_ref().and_then(|segments| {
+        let sga: Vec<&Segment> = segments.iter().filter(|s| may_be_sga(s)).collect();
+        let files = sga.iter().any(|segment| segment.name.starts_with("/dev/shm/"));
+        if sga.is_empty() || files {
+            let why = if files { "automatic memory management takes none" } else { UNASKED };
+            return Absent(why.to_owned());
+        }
+        let lengths: Vec<Bytes> = sga.iter().map(|segment| segment.bytes).collect();
+        let size_bytes = default_huge_page(view.host);
+        let needed_pages = size_bytes.as_ref().and_then(|size| match pages(&lengths, *size) {
+            Some(pages) => Present(pages),
+            None => Absent("the size of a huge page is not known".to_owned()),
+        });
+        Present(HugePageUse {
+            asked: "try".to_owned(),
+            size_bytes,
+            needed_pages,
+            lengths_bytes: lengths,
+            source: "length of each segment / page size, and one page more for each".to_owned(),
+        })
+    })
+}
+
+/// As Oracle's own script counts them (`hugepages_settings.sh`, Doc ID 401749.1): one page more for
+/// each segment.
+fn pages(lengths: &[Bytes], size: Bytes) -> Option<u64> {
+    let each = |length: &Bytes| Some(length.pages_of(size)?.saturating_add(1));
+    lengths.iter().map(each).try_fold(0, |sum: u64, pages| Some(sum.saturating_add(pages?)))
 }
 
 /// System V segments, or files in `/dev/shm` with automatic memory management.
@@ -109,6 +149,13 @@ fn version(view: &DatabaseView) -> Reading<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_segment_needs_a_page_more() {
+        let lengths = [Bytes(6 << 30), Bytes::from_mib(3)];
+        assert_eq!(pages(&lengths, Bytes::MIB_2), Some(3072 + 1 + 2 + 1));
+        assert_eq!(pages(&lengths, Bytes(0)), None);
+    }
 
     #[test]
     fn names_carry_the_instance() {

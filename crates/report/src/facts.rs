@@ -8,7 +8,7 @@ use untax_core::host::{
 };
 use untax_core::io::{Behind, Device};
 use untax_core::network::ClientNetwork;
-use untax_core::{Bytes, Calibration, Interval, Io, Reading, Seconds};
+use untax_core::{Calibration, Interval, Io, Reading, Seconds};
 
 /// A fact with its name, or why it is not known.
 pub struct Fact {
@@ -247,11 +247,11 @@ fn tlb_line(tlb: &Tlb) -> String {
 }
 
 fn reach_of_all(host: &HostFacts) -> Reading<String> {
+    let sizes = host.page_sizes_bytes.value().map(Vec::as_slice).unwrap_or_default();
     host.tlb.as_ref().and_then(|tlb| {
-        let sizes = [Bytes::KIB_4, Bytes::MIB_2, Bytes::GIB_1];
         let each: Vec<_> = sizes
-            .into_iter()
-            .filter_map(|page| Some((page, tlb_reach(tlb, page)?)))
+            .iter()
+            .filter_map(|page| Some((*page, tlb_reach(tlb, *page)?)))
             .map(|(page, reach)| format!("{} on {}", bytes(reach), bytes(page)))
             .collect();
         if each.is_empty() {

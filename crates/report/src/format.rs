@@ -6,7 +6,7 @@ use untax_core::bench::Estimate;
 use untax_core::evidence::Value;
 use untax_core::guards::Guard;
 use untax_core::power::Power;
-use untax_core::{Bytes, Evidence, Gain, Reading, Seconds, Tax};
+use untax_core::{Bytes, Evidence, Gain, Reading, Seconds, Tax, page_size};
 
 /// Narrow no-break space: groups digits and ties a number to its unit. The terminal prints it as
 /// a plain space once lines are broken.
@@ -168,11 +168,8 @@ fn quantity(n: f64, plain: impl Fn() -> String, unit: &str) -> String {
 /// A page size as the command line spells it, in words: `2m` is `2 MiB`.
 pub fn page(token: &str) -> String {
     match token {
-        "4k" => bytes(Bytes::KIB_4),
-        "2m" => bytes(Bytes::MIB_2),
-        "1g" => bytes(Bytes::GIB_1),
         "thp" => "THP".to_owned(),
-        other => other.to_owned(),
+        other => page_size::from_token(other).map_or_else(|| other.to_owned(), bytes),
     }
 }
 

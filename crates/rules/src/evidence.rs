@@ -60,6 +60,8 @@ kinds! {
         "Whether the database asks for huge pages: on, try or off.";
     HUGE_PAGES_AT_BOOT: "hugepages-boot", "asked for at boot", "pages",
         "Pages of the pool on the kernel's command line.";
+    BOOT_WORDS_IGNORED: "boot-words-ignored", "ignored at boot", "",
+        "Words about huge pages on the kernel's command line that the kernel passes over.";
     POOL_PAGES: "hugepages-pool", "in the pool", "pages", "Pages in the pool.";
     POOL_FREE: "hugepages-free", "free", "pages", "Pages of the pool that nobody has touched.";
     POOL_PROMISED: "hugepages-reserved", "promised", "pages",

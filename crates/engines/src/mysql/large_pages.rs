@@ -21,9 +21,9 @@ const ARIA_BLOCK: (u64, u64) = (8192, 350);
 /// that is short by them makes a later mapping fall back, so they are always counted.
 const SOMETIMES: [Bytes; 2] = [Bytes::MIB_2, Bytes::from_mib(4)];
 
-/// The lengths of the mappings; `None` when a setting is not known. Those below the size of a huge
-/// page get none.
-pub fn lengths(settings: &BTreeMap<String, String>) -> Option<Vec<Bytes>> {
+/// The lengths of the mappings on huge pages of this size; `None` when a setting is not known. Those
+/// below the size of a huge page get none.
+pub fn lengths(settings: &BTreeMap<String, String>, page: Bytes) -> Option<Vec<Bytes>> {
     let setting = |name: &str| Some(bytes_of(settings.get(name)?, Bytes(1))?.0);
     let blocks = |size: u64, (block, beside): (u64, u64)| size / (block + beside) * block;
     let log = setting("innodb_log_buffer_size")?;
@@ -35,8 +35,8 @@ pub fn lengths(settings: &BTreeMap<String, String>) -> Option<Vec<Bytes>> {
         blocks(setting("key_buffer_size")?, KEY_BLOCK),
         blocks(setting("aria_pagecache_buffer_size")?, ARIA_BLOCK),
     ];
-    let large = lengths.into_iter().map(Bytes).filter(|length| *length >= Bytes::MIB_2);
-    Some(large.chain(SOMETIMES).collect())
+    let all = lengths.into_iter().map(Bytes).chain(SOMETIMES);
+    Some(all.filter(|length| *length >= page).collect())
 }
 
 /// What MySQL keeps of each page of its buffer pool beside it, in the same mapping: `sizeof(buf_block_t)`.
@@ -91,13 +91,15 @@ mod tests {
         .map(|(name, value)| (name.to_owned(), value.to_owned()))
         .into();
         let pages = |settings: &BTreeMap<String, String>| {
-            let all = lengths(settings).unwrap();
+            let all = lengths(settings, Bytes::MIB_2).unwrap();
             all.iter().filter_map(|length| length.pages_of(Bytes::MIB_2)).sum::<u64>()
         };
         assert_eq!(pages(&settings), 64 + 8 + 8 + 53 + 62 + 3);
         settings.insert("key_buffer_size".to_owned(), "8192".to_owned());
         assert_eq!(pages(&settings), 64 + 8 + 8 + 62 + 3);
+        let large = lengths(&settings, Bytes::from_mib(512)).unwrap();
+        assert!(large.is_empty(), "no cache is as large as such a page");
         settings.remove("key_buffer_size");
-        assert_eq!(lengths(&settings), None);
+        assert_eq!(lengths(&settings, Bytes::MIB_2), None);
     }
 }

@@ -28,6 +28,7 @@ fn parse(text: &str) -> Reading<Memory> {
         anon_huge_bytes: formats::kib(text, "AnonHugePages:"),
         shmem_huge_bytes: formats::kib(text, "ShmemHugePages:"),
         hugetlb_bytes: formats::kib(text, "Hugetlb:"),
+        default_huge_page_bytes: formats::kib(text, "Hugepagesize:"),
         swap_total_bytes: formats::kib(text, "SwapTotal:"),
     })
 }
@@ -42,13 +43,14 @@ mod tests {
     fn what_the_kernel_does_not_count_is_absent() {
         let memory = parse(
             "MemTotal:       24684084 kB\nMemFree:        23838036 kB\nSwapTotal:  0 kB\n\
-             AnonHugePages:      2048 kB\nPageTables:         3564 kB\nSecPageTables:  9 kB\n",
+             AnonHugePages:      2048 kB\nHugepagesize:   524288 kB\nPageTables:         3564 kB\nSecPageTables:  9 kB\n",
         );
         let memory = memory.into_value().unwrap();
         assert_eq!(memory.total_bytes, Bytes::from_kib(24_684_084));
         assert_eq!(memory.page_table_bytes, Present(Bytes::from_kib(3564)));
         assert_eq!(memory.anon_huge_bytes, Present(Bytes::MIB_2));
         assert_eq!(memory.swap_total_bytes, Present(Bytes(0)));
+        assert_eq!(memory.default_huge_page_bytes, Present(Bytes::from_mib(512)));
         assert!(matches!(memory.available_bytes, Absent(_)));
         assert!(matches!(memory.hugetlb_bytes, Absent(_)));
     }

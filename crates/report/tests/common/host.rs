@@ -118,6 +118,7 @@ fn memory() -> Memory {
         anon_huge_bytes: Present(Bytes::from_mib(88)),
         shmem_huge_bytes: Present(Bytes(0)),
         hugetlb_bytes: Present(Bytes::GIB_1),
+        default_huge_page_bytes: Present(Bytes::MIB_2),
         swap_total_bytes: Present(Bytes(0)),
     }
 }

@@ -1,12 +1,14 @@
 //! `hugepage-limit`: a cgroup allows fewer huge pages than the database will touch.
 
 use crate::evidence;
+use crate::model::huge_pages::switch_off;
+use crate::model::hugetlb_limits::{Broken, Harm, Need};
 use crate::rule::{Rule, TaxBase};
-use untax_core::database::{HugetlbLimit, Segment};
 use untax_core::finding::Says;
+use untax_core::host::HostFacts;
 use untax_core::window::Pair;
 use untax_core::{
-    Bytes, Database, Diagnosis, Evidence, Finding, Reading, Severity, Unmeasured, Window,
+    Database, Diagnosis, Evidence, Finding, Reading, Severity, Unmeasured, Window, page_size,
 };
 
 pub const RULE: Rule = Rule {
@@ -14,19 +16,24 @@ pub const RULE: Rule = Rule {
     summary: "a control group allows fewer huge pages than the database will touch",
     what: "hugetlb.<size>.max of a control group is enforced when a page is first touched, long \
            after the mapping succeeded: the process is then killed with SIGBUS (Bus error). A \
-           database that starts well dies under load, when it touches more of its buffers. \
+           database that starts well dies under load, when it touches more of its buffers; one that \
+           was started before there was a pool runs on small pages, and dies when it is restarted. \
            hugetlb.<size>.rsvd.max is enforced when the memory is mapped: the server does not \
            start, or falls back to small pages.",
     measured: "The huge pages that the database needs (its own number, or the length of its \
                mappings) against max and rsvd.max of its group and of every group above, with \
                what others below the same limit use already. It is found before the Bus error, \
-               and costs no time until then: it has no tax.",
+               and costs no time until then: it has no tax. Where this host has no pool of that \
+               size, the limit keeps the database from nothing, and it is worth knowing and no \
+               more: every pod without a request has such a limit.",
     fix: "Raise hugetlb.<size>.max of the named group above the need (in Kubernetes: request and \
-          limit hugepages-2Mi for the container), or set huge_pages = off.",
+          limit hugepages-2Mi for the container), or set huge_pages = off, before the database is \
+          restarted.",
     sources: &[
         "kernel.org: admin-guide/cgroup-v2, HugeTLB",
         "kubernetes/kubernetes#71233",
         "docker-library/postgres#946",
+        "CrunchyData/crunchy-containers#1518",
     ],
     privilege: "none, unless the control group's files are hidden",
     minimum_kernel: "4.5 (cgroup v2: 5.6; rsvd: 5.7)",
@@ -36,160 +43,96 @@ pub const RULE: Rule = Rule {
 };
 
 fn evaluate(window: &Window) -> Vec<Diagnosis> {
-    window.databases().filter_map(|pair| evaluate_one(&pair)).collect()
+    let host = &window.end.host;
+    window.databases().filter_map(|pair| evaluate_one(host, &pair)).collect()
 }
 
-fn evaluate_one(pair: &Pair) -> Option<Diagnosis> {
+fn evaluate_one(host: &HostFacts, pair: &Pair) -> Option<Diagnosis> {
     let database = pair.end;
     let says = |says| Some(Diagnosis { database: Some(database.id.clone()), says });
     let unmeasured = |why: String| {
         let why = format!("limits on huge pages: {why}");
         says(Says::Unmeasured(Unmeasured::new(RULE.id, why)))
     };
-    let need = need(database)?;
+    let need = Need::of(host, database)?;
     let limits = match database.cgroup.as_ref().and_then(|cgroup| cgroup.hugetlb.clone()) {
         Reading::Present(limits) => limits,
         // Without the controller there is no limit.
         Reading::Absent(_) => return None,
         gap => return unmeasured(gap.why().unwrap_or_default()),
     };
-    let limits: Vec<&HugetlbLimit> = limits.iter().filter(|l| l.size_bytes == need.size).collect();
-    let own = limits.first()?;
-    match limits.iter().find_map(|limit| need.exceeds(limit, own)) {
-        Some(broken) => says(Says::Found(need.finding(database, &broken))),
-        None => limits.iter().find_map(|limit| need.unknown(limit, own)).and_then(unmeasured),
-    }
-}
-
-/// What others below a limit have touched. What the database's own group has is part of the need, and
-/// of the usage of every group above.
-fn others(limit: &HugetlbLimit, own: &HugetlbLimit) -> Reading<Bytes> {
-    if limit.cgroup == own.cgroup {
-        return Reading::Present(Bytes(0));
-    }
-    limit.usage_bytes.clone().and_then(|usage| own.usage_bytes.clone().map(|own| usage - own))
-}
-
-/// The huge pages that a database has mapped or will map.
-struct Need {
-    size: Bytes,
-    bytes: Bytes,
-    mapped: bool,
-    source: String,
-}
-
-/// A limit that is too low.
-struct Broken {
-    cgroup: String,
-    file: &'static str,
-    limit: Bytes,
-    usage: Option<Bytes>,
-    fatal: bool,
-}
-
-fn need(database: &Database) -> Option<Need> {
-    let mapped = mapped(database);
-    if mapped.is_some() {
-        return mapped;
-    }
-    let asked = database.huge_pages.value().filter(|asked| asked.asked != "off")?;
-    let size = *asked.size_bytes.value()?;
-    let bytes = Bytes(asked.needed_pages.value()?.saturating_mul(size.0));
-    Some(Need { size, bytes, mapped: false, source: asked.source.clone() })
-}
-
-fn mapped(database: &Database) -> Option<Need> {
-    let segments = database.memory.segments.value()?;
-    let huge = |s: &&Segment| s.page_size_bytes.value().is_some_and(|p| *p >= Bytes::MIB_2);
-    let size = *segments.iter().find(huge)?.page_size_bytes.value()?;
-    let bytes =
-        segments.iter().filter(|s| s.page_size_bytes.value() == Some(&size)).map(|s| s.bytes).sum();
-    Some(Need { size, bytes, mapped: true, source: format!("/proc/{}/maps", database.pid) })
-}
-
-impl Need {
-    /// Whether a limit is broken when all of the need is touched. Where what others have touched is not
-    /// known it may be nothing.
-    fn exceeds(&self, limit: &HugetlbLimit, own: &HugetlbLimit) -> Option<Broken> {
-        let usage = limit.usage_bytes.value().copied();
-        let others = others(limit, own).into_value().unwrap_or_default();
-        let broken = |file, max: Bytes, fatal| {
-            (others + self.bytes > max).then(|| Broken {
-                cgroup: limit.cgroup.clone(),
-                file,
-                limit: max,
-                usage,
-                fatal,
-            })
-        };
-        let touched = limit.max_bytes.value().and_then(|max| broken("max", *max, true));
-        let reserved = || limit.rsvd_max_bytes.value().filter(|_| !self.mapped);
-        // A mapping that would be refused is never touched: the reservation limit speaks first.
-        reserved().and_then(|max| broken("rsvd.max", *max, false)).or(touched)
-    }
-
-    /// Why it is not known whether a limit is broken; `None` where it is, or where there is none.
-    fn unknown(&self, limit: &HugetlbLimit, own: &HugetlbLimit) -> Option<String> {
-        let reserved = Some(&limit.rsvd_max_bytes).filter(|_| !self.mapped);
-        let mut limits = std::iter::once(&limit.max_bytes).chain(reserved);
-        let max = limits.find(|max| !matches!(max, Reading::Absent(_)))?;
-        max.why().or_else(|| others(limit, own).why())
-    }
-
-    fn finding(&self, database: &Database, broken: &Broken) -> Finding {
-        let Broken { cgroup, file, limit, usage, fatal } = broken;
-        let fatal = *fatal && self.mapped;
-        let page = kernel_name(self.size);
-        let mut evidence = vec![
-            Evidence::new(&evidence::HUGETLB_NEEDED, self.bytes.0, self.source.clone()),
-            Evidence::new(
-                &evidence::HUGETLB_LIMIT,
-                limit.0,
-                format!("hugetlb.{page}.{file} of {cgroup}"),
-            ),
-        ];
-        evidence.extend(usage.map(|usage| {
-            Evidence::new(&evidence::HUGETLB_USED, usage.0, format!("usage of {cgroup}"))
-        }));
-        let end = if fatal {
-            "it will be killed by a Bus error when it touches more"
-        } else {
-            "it cannot use huge pages here"
-        };
-        Finding {
-            evidence,
-            remedy: Some("cgroup-hugetlb-limit".to_owned()),
-            ..Finding::new(
-                RULE.id,
-                if fatal { Severity::High } else { Severity::Medium },
-                format!("needs {} of huge pages, {cgroup} allows {limit}: {end}", self.bytes),
-                format!(
-                    "raise hugetlb.*.{file} of {cgroup} to at least {} bytes{}",
-                    self.bytes.0,
-                    if database.pod.is_some() {
-                        " (request and limit hugepages of the container)"
-                    } else {
-                        ""
-                    }
-                ),
-            )
+    match need.broken(&limits) {
+        Some(broken) => {
+            let harm = need.harm(host, database, &broken);
+            says(Says::Found(finding(database, &need, &broken, harm)))
         }
+        None => need.unknown(&limits).and_then(unmeasured),
     }
 }
 
-/// A size as it is in the names of the kernel's files.
-fn kernel_name(size: Bytes) -> String {
-    match size.0 {
-        s if s % (1 << 30) == 0 => format!("{}GB", s >> 30),
-        s if s % (1 << 20) == 0 => format!("{}MB", s >> 20),
-        s => format!("{}KB", s >> 10),
+fn finding(database: &Database, need: &Need, broken: &Broken, harm: Harm) -> Finding {
+    let Broken { cgroup, file, limit, usage } = broken;
+    let page = page_size::group_word(need.size);
+    let mut evidence = vec![
+        Evidence::new(&evidence::HUGETLB_NEEDED, need.bytes.0, need.source.clone()),
+        Evidence::new(
+            &evidence::HUGETLB_LIMIT,
+            limit.0,
+            format!("hugetlb.{page}.{file} of {cgroup}"),
+        ),
+    ];
+    evidence.extend(usage.map(|usage| {
+        Evidence::new(&evidence::HUGETLB_USED, usage.0, format!("usage of {cgroup}"))
+    }));
+    let (severity, end) = match harm {
+        Harm::Killed => (Severity::High, "it will be killed by a Bus error when it touches more"),
+        Harm::KilledAtNextStart => {
+            (Severity::High, "at its next start it maps huge pages and is killed by a Bus error")
+        }
+        Harm::StaysSmall => (Severity::Medium, "it cannot use huge pages here"),
+        Harm::None => (Severity::Info, "of no matter while this host has no pool of them"),
+    };
+    Finding {
+        evidence,
+        remedy: (harm != Harm::None).then(|| "cgroup-hugetlb-limit".to_owned()),
+        ..Finding::new(
+            RULE.id,
+            severity,
+            format!("needs {} of huge pages, {cgroup} allows {limit}: {end}", need.bytes),
+            fix(database, need, broken, harm),
+        )
+    }
+}
+
+fn fix(database: &Database, need: &Need, broken: &Broken, harm: Harm) -> String {
+    let Broken { cgroup, file, .. } = broken;
+    let size = need.size;
+    let more = match &database.pod {
+        Some(_) => format!(
+            "request hugepages-{}: {}Mi for its container",
+            page_size::kubernetes_word(size),
+            need.bytes.0.div_ceil(1 << 20)
+        ),
+        None => format!(
+            "raise hugetlb.{}.{file} of {cgroup} to at least {} bytes",
+            page_size::group_word(size),
+            need.bytes.0
+        ),
+    };
+    match harm {
+        Harm::KilledAtNextStart => {
+            format!("{more}, or {}, before any restart", switch_off(database))
+        }
+        Harm::Killed | Harm::StaysSmall | Harm::None => more,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test_window::{cgroup, found, gaps, limit, postgres, segment};
+    use crate::test_window::{cgroup, found, gaps, limit, pool, postgres, segment};
+    use untax_core::Bytes;
+    use untax_core::database::{HugetlbLimit, Pod};
 
     fn on_huge_pages(limits: Vec<HugetlbLimit>) -> Window {
         let mut window = postgres();
@@ -237,12 +180,50 @@ mod tests {
 
     #[test]
     fn a_reservation_limit_stops_a_server_that_has_not_mapped_yet() {
-        let mut window = postgres();
         let mut own = limit("/db", Bytes(8 << 30), Bytes(0));
         own.rsvd_max_bytes = Reading::Present(Bytes(1 << 30));
-        window.end.databases[0].cgroup = cgroup(vec![own]);
-        let findings = found(evaluate(&window));
-        assert_eq!(findings[0].severity, Severity::Medium);
-        assert!(findings[0].fix.contains("rsvd.max"));
+        let finding = about_to_start(4000, own);
+        assert_eq!(finding.severity, Severity::Medium);
+        assert_eq!(finding.fix, "request hugepages-2Mi: 6340Mi for its container");
+        assert!(finding.evidence.iter().any(|of| of.source == "hugetlb.2MB.rsvd.max of /db"));
+    }
+
+    /// What is found of a database on small pages that tries to get huge ones, in a pod with this limit,
+    /// beside a pool of so many free pages. It needs 3170.
+    fn about_to_start(free: u64, limit: HugetlbLimit) -> Finding {
+        let mut window = postgres();
+        window.end.host.hugepages = Reading::Present(vec![pool(free, free, 0)]);
+        let database = &mut window.end.databases[0];
+        database.cgroup = cgroup(vec![limit]);
+        database.pod = Some(Pod { uid: "a-uid".to_owned(), qos: "burstable".to_owned() });
+        found(evaluate(&window)).remove(0)
+    }
+
+    #[test]
+    fn without_a_pool_a_limit_keeps_nobody_from_anything() {
+        let finding = about_to_start(0, limit("/pod", Bytes(0), Bytes(0)));
+        assert_eq!((finding.severity, finding.remedy), (Severity::Info, None));
+        let scarce = about_to_start(100, limit("/pod", Bytes(0), Bytes(0)));
+        assert_eq!(scarce.severity, Severity::Medium, "a pool is there, and may grow");
+    }
+
+    #[test]
+    fn a_restart_into_a_pool_that_is_not_allowed_is_a_bus_error() {
+        let finding = about_to_start(4000, limit("/pod", Bytes(0), Bytes(0)));
+        assert_eq!(finding.severity, Severity::High);
+        assert!(finding.summary.contains("at its next start"), "{}", finding.summary);
+        let fix = "request hugepages-2Mi: 6340Mi for its container, or set huge_pages = off, \
+                   before any restart";
+        assert_eq!(finding.fix, fix);
+        let mut refused = limit("/pod", Bytes(0), Bytes(0));
+        refused.rsvd_max_bytes = Reading::Present(Bytes(0));
+        assert_eq!(about_to_start(4000, refused).severity, Severity::Medium, "it falls back");
+    }
+
+    #[test]
+    fn transparent_huge_pages_count_in_no_limit() {
+        let mut window = on_huge_pages(vec![limit("/db", Bytes(0), Bytes(0))]);
+        window.end.databases[0].memory.hugetlb_bytes = Reading::Present(Bytes(0));
+        assert_eq!(found(evaluate(&window))[0].severity, Severity::Info, "by what it asks for");
     }
 }

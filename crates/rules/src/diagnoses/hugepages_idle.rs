@@ -1,12 +1,14 @@
 //! `hugepages-idle`: memory reserved for huge pages that nobody uses.
 
 use crate::evidence;
-use crate::model::huge_pages::unreserved_pages;
+use crate::model::huge_pages::{on_base_pages, size_for, unreserved_pages};
+use crate::model::hugetlb_limits::is_limited;
 use crate::rule::{Rule, TaxBase};
 use untax_core::finding::Says;
 use untax_core::host::Pool;
 use untax_core::{
-    Bytes, Diagnosis, Evidence, EvidenceKind, Finding, Reading, Severity, Unmeasured, Window,
+    Bytes, Database, Diagnosis, Evidence, EvidenceKind, Finding, Reading, Severity, Unmeasured,
+    Window,
 };
 
 pub const RULE: Rule = Rule {
@@ -18,8 +20,9 @@ pub const RULE: Rule = Rule {
     measured: "Free pages of each pool that no mapping was promised (free - reserved), found from \
                64 MiB and 1 % of the memory on. The tax is the page cache that this memory would \
                have been; that is not measured.",
-    fix: "Let the database use them (huge_pages = on, then restart), or shrink the pool: \
-          sysctl vm.nr_hugepages.",
+    fix: "Let the database use them (huge_pages = on, then restart). Before you shrink a pool, find \
+          the program that it was made for: one that is stopped, or fell back to small pages, \
+          wants it at its next start. untax plans no smaller pool.",
     sources: &["kernel.org: admin-guide/mm/hugetlbpage, HugePages_Free and HugePages_Rsvd"],
     privilege: "none",
     minimum_kernel: "2.6.27 (sysfs pools)",
@@ -67,7 +70,6 @@ fn idle_finding(window: &Window, pool: &Pool, memory: Option<Bytes>) -> Option<F
     let is_large = share.is_some_and(|share| share >= LARGE_SHARE);
     let page = pool.size_bytes;
     let source = format!("/sys/kernel/mm/hugepages/hugepages-{}kB", pool.size_bytes.0 >> 10);
-    let candidate = candidate(window, pool);
     let count = |kind: &EvidenceKind, value: &Reading<u64>| {
         value.value().map(|n| Evidence::new(kind, *n, source.clone()))
     };
@@ -83,37 +85,40 @@ fn idle_finding(window: &Window, pool: &Pool, memory: Option<Bytes>) -> Option<F
     );
     Some(Finding {
         evidence,
-        remedy: Some("hugepage-pool".to_owned()),
         ..Finding::new(
             RULE.id,
             if is_large { Severity::Medium } else { Severity::Low },
             format!("{idle} reserved in {idle_pages} pages of {page} that nobody uses"),
-            match candidate {
-                Some(id) => {
-                    format!("let {id} use them (its data is on small pages), or shrink the pool")
-                }
-                None => format!("shrink the {page} pool by {idle_pages} pages"),
-            },
+            fix(window, pool, idle_pages),
         )
     })
 }
 
-/// A database on base pages that could use the pool's page size.
-fn candidate(window: &Window, pool: &Pool) -> Option<String> {
-    let small = window.end.databases.iter().find(|database| {
-        database
-            .huge_pages
-            .value()
-            .is_some_and(|asked| asked.size_bytes.value() == Some(&pool.size_bytes))
-            && crate::model::huge_pages::on_base_pages(&window.end.host, database) == Some(true)
-    });
-    small.map(|database| database.id.clone())
+/// Nobody knows all programs that may want a pool: one that was made for a database is none to shrink.
+fn fix(window: &Window, pool: &Pool, idle_pages: u64) -> String {
+    let host = &window.end.host;
+    let could = |database: &&Database| {
+        size_for(&window.end, database) == Some(pool.size_bytes)
+            && database.huge_pages.is_present()
+            && on_base_pages(host, database) == Some(true)
+    };
+    let candidates = || window.end.databases.iter().filter(could);
+    if let Some(database) = candidates().find(|database| !is_limited(host, database)) {
+        return format!("let {} use them: its data is on small pages", database.id);
+    }
+    if let Some(database) = candidates().next() {
+        return format!("keep them until the limit of {} is raised (hugepage-limit)", database.id);
+    }
+    let size = pool.size_bytes;
+    format!(
+        "find the program that the {size} pool was made for before you shrink it by {idle_pages} pages"
+    )
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test_window::{found, pool, postgres};
+    use crate::test_window::{cgroup, found, limit, pool, postgres};
 
     #[test]
     fn idle_pages_are_found_with_who_could_use_them() {
@@ -121,10 +126,24 @@ mod tests {
         window.end.host.hugepages = Reading::Present(vec![pool(4000, 4000, 100)]);
         let findings = found(evaluate(&window));
         assert_eq!(findings[0].severity, Severity::Medium);
-        assert!(findings[0].fix.contains("postgres:7"));
+        assert_eq!(findings[0].fix, "let postgres:7 use them: its data is on small pages");
+        assert_eq!(findings[0].remedy, None, "a pool that somebody may want is not shrunk");
         assert!(findings[0].summary.contains("3900 pages"));
         window.end.host.memory = Reading::Absent("not read".to_owned());
         assert_eq!(found(evaluate(&window))[0].severity, Severity::Low, "of an unknown whole");
+    }
+
+    #[test]
+    fn pages_that_a_limit_keeps_from_a_database_are_not_offered_to_it() {
+        let mut window = postgres();
+        window.end.host.hugepages = Reading::Present(vec![pool(4000, 4000, 0)]);
+        window.end.databases[0].cgroup = cgroup(vec![limit("/pod", Bytes(0), Bytes(0))]);
+        let fix = &found(evaluate(&window))[0].fix;
+        assert!(fix.contains("until the limit of postgres:7 is raised"), "{fix}");
+        window.end.databases.clear();
+        window.start.databases.clear();
+        let fix = &found(evaluate(&window))[0].fix;
+        assert!(fix.starts_with("find the program that the 2 MiB pool was made for"), "{fix}");
     }
 
     #[test]

@@ -1,12 +1,16 @@
 //! `hugepages-short`: huge pages were asked for and are not there.
 
 use crate::evidence;
-use crate::model::huge_pages::{on_base_pages, pool, unreserved_pages};
+use crate::model::huge_pages::{on_base_pages, pool, size_for, switch_on, unreserved_pages};
+use crate::model::hugetlb_limits::is_limited;
 use crate::rule::{Rule, TaxBase};
+use untax_core::boot::{Arguments, huge_page_words};
 use untax_core::finding::Says;
 use untax_core::host::Pool;
 use untax_core::window::Pair;
-use untax_core::{Bytes, Diagnosis, Evidence, Finding, Severity, Unmeasured, Window};
+use untax_core::{
+    Bytes, Database, Diagnosis, Evidence, Finding, Severity, Unmeasured, Window, page_size,
+};
 
 pub const RULE: Rule = Rule {
     id: "hugepages-short",
@@ -14,10 +18,13 @@ pub const RULE: Rule = Rule {
     what: "A pool that is smaller than the need is worse than none: PostgreSQL with \
            huge_pages = try and MySQL with large-pages fall back to small pages with at most a \
            line in the log, while the reserved memory stays idle. The kernel also gives fewer \
-           pages than asked for when memory is fragmented, at boot and later, without an error.",
+           pages than asked for when memory is fragmented, at boot and later, without an error. On \
+           its command line it ignores a hugepages= that no hugepagesz= of its own stands before.",
     measured: "The pages that the database needs against the free and unpromised pages of the \
                pool of that size, for a database that asks for huge pages and sits on small \
-               ones; and the number on the kernel's command line against the pool. One that tries \
+               ones; and the numbers on the kernel's command line, as the kernel reads them, \
+               against the pool. One that a control group keeps from them is left to \
+               hugepage-limit: to restart it may kill it. One that tries \
                by default while others use most of the pool is told so, and no more. What it costs \
                is the tax of small-pages.",
     fix: "Grow the pool to the need (vm.nr_hugepages; at boot when memory is fragmented), restart \
@@ -46,7 +53,10 @@ fn evaluate_one(window: &Window, pair: &Pair) -> Option<Diagnosis> {
     if !on_base_pages(&window.end.host, database)? {
         return None;
     }
-    let size = asked.size_bytes.value().copied().unwrap_or(Bytes::MIB_2);
+    if is_limited(&window.end.host, database) {
+        return None;
+    }
+    let size = size_for(&window.end, database)?;
     let pool = pool(&window.end.host, size)?;
     // "try" is PostgreSQL's default: with no pool at all nobody was promised anything.
     if asked.asked == "try" && pool.total.value() == Some(&0) {
@@ -69,7 +79,7 @@ fn evaluate_one(window: &Window, pair: &Pair) -> Option<Diagnosis> {
             format!(
                 "asked for huge pages and sits on small ones, though {free} are free and not promised now"
             ),
-            "restart the database: the pool was too small when it started".to_owned(),
+            why_small(database),
         )
     };
     says(Says::Found(Finding {
@@ -97,21 +107,33 @@ fn is_taken_by_others(pool: &Pool, free: u64) -> bool {
     pool.total.value().is_some_and(|total| free < total / 2)
 }
 
-/// Pools that came out smaller than the kernel's command line asked for.
+/// What to do about a database that sits beside enough free pages.
+fn why_small(database: &Database) -> String {
+    format!(
+        "restart the database: the pool was too small when it started; if that changes nothing, {}",
+        switch_on(database)
+    )
+}
+
+/// Pools that came out otherwise than the kernel's command line seems to ask for.
 fn boot_shortages(window: &Window) -> Vec<Diagnosis> {
     let host = &window.end.host;
     let Some(kernel) = host.kernel.value() else { return Vec::new() };
     let Some(parameters) = kernel.parameters.value() else { return Vec::new() };
-    boot_pools(parameters)
-        .into_iter()
-        .filter_map(|(size, asked)| {
-            let got = *pool(host, size)?.total.value()?;
-            (got < asked).then(|| Diagnosis {
-                database: None,
-                says: Says::Found(boot_finding(size, asked, got)),
-            })
-        })
-        .collect()
+    let words = huge_page_words(parameters.iter().map(String::as_str));
+    let default = window.end.default_huge_page();
+    let arguments = Arguments::parse(&words, default);
+    let short = arguments.pools().filter_map(|(size, asked)| {
+        let got = *pool(host, size)?.total.value()?;
+        (got < asked).then(|| boot_finding(size, asked, got))
+    });
+    let mut findings: Vec<Finding> = short.collect();
+    // Without the default, a count that no size stands before may be of any size.
+    if default.is_some() {
+        findings.extend(ignored_finding(&arguments));
+    }
+    let says = |finding| Diagnosis { database: None, says: Says::Found(finding) };
+    findings.into_iter().map(says).collect()
 }
 
 fn boot_finding(size: Bytes, asked: u64, got: u64) -> Finding {
@@ -120,7 +142,6 @@ fn boot_finding(size: Bytes, asked: u64, got: u64) -> Finding {
             Evidence::new(&evidence::HUGE_PAGES_AT_BOOT, asked, "/proc/cmdline"),
             Evidence::new(&evidence::POOL_PAGES, got, "/sys/kernel/mm/hugepages"),
         ],
-        remedy: Some("hugepage-pool".to_owned()),
         ..Finding::new(
             RULE.id,
             Severity::Medium,
@@ -130,48 +151,34 @@ fn boot_finding(size: Bytes, asked: u64, got: u64) -> Finding {
     }
 }
 
-/// The pools on a kernel command line: each `hugepagesz=` is followed by its `hugepages=`. A
-/// number per node (`0:8,1:8`) is summed; the default size is 2 MiB unless it says otherwise.
-fn boot_pools(parameters: &[String]) -> Vec<(Bytes, u64)> {
-    let default = parameters
-        .iter()
-        .find_map(|parameter| size(parameter.strip_prefix("default_hugepagesz=")?))
-        .unwrap_or(Bytes::MIB_2);
-    let mut current = default;
-    let mut asked = Vec::new();
-    for parameter in parameters {
-        if let Some(text) = parameter.strip_prefix("hugepagesz=") {
-            current = size(text).unwrap_or(default);
-        } else if let Some(text) = parameter.strip_prefix("hugepages=") {
-            asked.extend(pages(text).map(|pages| (current, pages)));
-        }
-    }
-    asked
-}
-
-fn pages(text: &str) -> Option<u64> {
-    text.split(',')
-        .map(|part| part.rsplit_once(':').map_or(part, |(_, pages)| pages).parse::<u64>().ok())
-        .sum()
-}
-
-fn size(text: &str) -> Option<Bytes> {
-    let unit = text.chars().last()?.to_ascii_lowercase();
-    let number: u64 = text.get(..text.len() - 1)?.parse().ok()?;
-    let shift = match unit {
-        'k' => 10,
-        'm' => 20,
-        'g' => 30,
-        _ => return None,
+/// Words that the kernel passes over without more than a line in its log.
+fn ignored_finding(arguments: &Arguments) -> Option<Finding> {
+    let ignored = arguments.ignored.join(" ");
+    let uncounted = arguments.uncounted.iter().map(|size| page_size::boot_word(*size));
+    let uncounted = uncounted.map(|size| format!("hugepagesz={size} has no count"));
+    let uncounted = uncounted.collect::<Vec<_>>().join(", ");
+    let summary = match (ignored.as_str(), uncounted.as_str()) {
+        ("", _) => return None,
+        (ignored, "") => format!("the kernel ignores {ignored} on its command line"),
+        (ignored, uncounted) => format!("the kernel ignores {ignored} at boot, and {uncounted}"),
     };
-    Some(Bytes(number.checked_mul(1 << shift)?))
+    Some(Finding {
+        evidence: vec![Evidence::new(&evidence::BOOT_WORDS_IGNORED, ignored, "/proc/cmdline")],
+        ..Finding::new(
+            RULE.id,
+            Severity::Medium,
+            summary,
+            "put each hugepages= right behind the hugepagesz= that it counts, each size once",
+        )
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test_window::{found, pool, postgres};
+    use crate::test_window::{cgroup, found, limit, pool, postgres};
     use untax_core::Reading;
+    use untax_core::host::Kernel;
 
     #[test]
     fn a_pool_below_the_need_is_found() {
@@ -202,14 +209,39 @@ mod tests {
     }
 
     #[test]
-    fn boot_parameters_pair_sizes_with_numbers() {
-        let parameters: Vec<String> =
-            "default_hugepagesz=1G hugepagesz=1G hugepages=64 hugepagesz=2M hugepages=0:8,1:8"
-                .split(' ')
-                .map(str::to_owned)
-                .collect();
-        assert_eq!(boot_pools(&parameters), [(Bytes::GIB_1, 64), (Bytes::MIB_2, 16)]);
-        assert_eq!(boot_pools(&["hugepages=4".to_owned()]), [(Bytes::MIB_2, 4)]);
-        assert_eq!(boot_pools(&["hugepages=x".to_owned()]), []);
+    fn a_database_that_a_limit_keeps_from_the_pool_is_not_told_to_restart() {
+        let mut window = postgres();
+        window.end.host.hugepages = Reading::Present(vec![pool(4000, 4000, 0)]);
+        assert!(found(evaluate(&window))[0].fix.starts_with("restart the database"));
+        window.end.databases[0].cgroup = cgroup(vec![limit("/pod", Bytes(0), Bytes(0))]);
+        assert!(evaluate(&window).is_empty(), "it would be killed by a Bus error");
+    }
+
+    /// A host without databases that was booted with these words, on pages of 2 MiB by default.
+    fn booted(line: &str) -> Vec<String> {
+        let mut window = postgres();
+        window.end.databases.clear();
+        window.start.databases.clear();
+        let Reading::Present(memory) = &mut window.end.host.memory else { unreachable!() };
+        memory.default_huge_page_bytes = Reading::Present(Bytes::MIB_2);
+        window.end.host.kernel = Reading::Present(Kernel {
+            release: "6.1.0".to_owned(),
+            arch: "x86_64".to_owned(),
+            parameters: Reading::Present(line.split(' ').map(str::to_owned).collect()),
+        });
+        window.end.host.hugepages = Reading::Present(vec![pool(16, 16, 0)]);
+        found(evaluate(&window)).into_iter().map(|finding| finding.summary).collect()
+    }
+
+    #[test]
+    fn the_command_line_is_read_as_the_kernel_reads_it() {
+        let asked = "20 pages of 2 MiB were asked for at boot, the pool has 16";
+        assert_eq!(booted("default_hugepagesz=2M hugepages=0:12,1:8"), [asked]);
+        assert_eq!(booted("hugepages=20"), [asked]);
+        assert!(booted("hugepages=16 quiet").is_empty());
+        assert_eq!(
+            booted("hugepagesz=1G hugepagesz=2M hugepages=16 hugepages=4000"),
+            ["the kernel ignores hugepages=4000 at boot, and hugepagesz=1G has no count"]
+        );
     }
 }

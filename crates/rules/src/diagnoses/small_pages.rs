@@ -2,9 +2,10 @@
 
 use crate::evidence;
 use crate::model::base_pages::{Cost, Data};
+use crate::model::huge_pages::{pool, size_for, switch_on, unreserved_pages};
+use crate::model::hugetlb_limits::is_limited;
 use crate::model::stall::IDLE_SHARE;
 use crate::rule::{Rule, TaxBase};
-use untax_core::database::PoolUse;
 use untax_core::finding::Says;
 use untax_core::host::tlb_reach;
 use untax_core::window::Pair;
@@ -35,8 +36,10 @@ pub const RULE: Rule = Rule {
                Where one part cannot be measured, the tax is a lower bound and says so. No \
                hardware counters are used.",
     fix: "Reserve a pool of huge pages for the whole shared memory (PostgreSQL: SHOW \
-          shared_memory_size_in_huge_pages) with vm.nr_hugepages, set huge_pages = on \
-          (PostgreSQL) or large-pages (MySQL, MariaDB), restart the database.",
+          shared_memory_size_in_huge_pages; vm.nr_hugepages is about pages of the default size, \
+          Hugepagesize in /proc/meminfo), set huge_pages = on (PostgreSQL) or large-pages (MySQL, \
+          MariaDB), restart the database. Without a pool, PostgreSQL takes transparent huge pages \
+          where shmem_enabled is always: untax plan --page thp.",
     sources: &[
         "kernel.org: admin-guide/mm/hugetlbpage",
         "postgresql.org: 19.4.5 Linux Huge Pages",
@@ -101,7 +104,7 @@ fn finding(cost: &Cost, window: &Window, pair: &Pair, data: &Data) -> Finding {
                 .fold(format!("{bytes} of data on pages of {page}"), |summary, warm_up| {
                     format!("{summary}; {warm_up}")
                 }),
-            fix(pair, bytes),
+            fix(window, pair, bytes),
         )
     }
 }
@@ -116,15 +119,25 @@ fn severity(tax: Option<&Tax>, bytes: Bytes) -> Severity {
     }
 }
 
-fn fix(pair: &Pair, bytes: Bytes) -> String {
+fn fix(window: &Window, pair: &Pair, bytes: Bytes) -> String {
     let database = pair.end;
-    let needed = database.huge_pages.value().and_then(|asked| asked.needed_pages.value().copied());
-    let pages = needed.or(bytes.pages_of(Bytes::MIB_2)).unwrap_or_default();
-    let setting = match &database.traits.pool {
-        PoolUse::Setting(setting) => setting,
-        PoolUse::Never | PoolUse::Unknown => "its setting for huge pages",
+    let host = &window.end.host;
+    let limited = is_limited(host, database);
+    let first = if limited { "first raise its limit on huge pages (hugepage-limit); " } else { "" };
+    let then = switch_on(database);
+    let Some(size) = size_for(&window.end, database) else {
+        return format!("{first}reserve {bytes} of huge pages, {then}, restart the database");
     };
-    format!("reserve {pages} huge pages of 2 MiB, set {setting}, restart the database")
+    let asked = database.huge_pages.value();
+    let needed = asked.and_then(|asked| asked.needed_pages.value().copied());
+    let pages = needed.or(bytes.pages_of(size)).unwrap_or_default();
+    let free = pool(host, size).and_then(unreserved_pages).unwrap_or_default();
+    if free >= pages {
+        return format!(
+            "{first}let it use the {free} free huge pages of {size}: {then}, restart the database"
+        );
+    }
+    format!("{first}reserve {pages} huge pages of {size}, {then}, restart the database")
 }
 
 fn memory_evidence(pair: &Pair, bytes: Bytes, page: Bytes) -> Vec<Evidence> {
@@ -220,6 +233,31 @@ mod tests {
         let mut window = postgres();
         window.end.databases[0].memory.shared_bytes = Reading::Present(Bytes::from_mib(32));
         assert!(evaluate(&window).is_empty());
+    }
+
+    #[test]
+    fn the_fix_counts_pages_of_the_size_that_the_database_takes() {
+        let fix = |window: &Window| found(evaluate(window)).remove(0).fix;
+        let mut window = postgres();
+        let two = "reserve 3170 huge pages of 2 MiB, set huge_pages = on, restart the database";
+        assert_eq!(fix(&window), two);
+        let Reading::Present(asked) = &mut window.end.databases[0].huge_pages else { panic!() };
+        asked.size_bytes = Reading::Present(Bytes::from_mib(512));
+        asked.needed_pages = Reading::Present(13);
+        assert!(fix(&window).starts_with("reserve 13 huge pages of 512 MiB"), "{}", fix(&window));
+        window.end.databases[0].huge_pages = Reading::Absent("not asked".to_owned());
+        assert!(fix(&window).starts_with("reserve 6 GiB of huge pages"), "{}", fix(&window));
+        let Reading::Present(memory) = &mut window.end.host.memory else { panic!() };
+        memory.default_huge_page_bytes = Reading::Present(Bytes::GIB_1);
+        assert!(fix(&window).starts_with("reserve 6 huge pages of 1 GiB"), "{}", fix(&window));
+    }
+
+    #[test]
+    fn free_pages_are_used_and_not_reserved_again() {
+        let mut window = postgres();
+        window.end.host.hugepages = Reading::Present(vec![test_window::pool(3200, 3200, 0)]);
+        let fix = found(evaluate(&window)).remove(0).fix;
+        assert!(fix.starts_with("let it use the 3200 free huge pages of 2 MiB"), "{fix}");
     }
 
     #[test]

@@ -18,6 +18,7 @@ pub mod file_waits;
 pub mod flood;
 pub mod full_page_images;
 pub mod huge_pages;
+pub mod hugetlb_limits;
 pub mod memory_limits;
 pub mod memory_shortage;
 pub mod page_faults;
