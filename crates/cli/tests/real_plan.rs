@@ -89,6 +89,42 @@ fn the_limits_of_groups_above_are_raised_first_and_all_come_back() {
 }
 
 #[test]
+fn shared_memory_is_on_transparent_pages_where_a_plan_says_so() {
+    const SHMEM: &str = "/sys/kernel/mm/transparent_hugepage/shmem_enabled";
+    const DROP_IN: &str = "/etc/tmpfiles.d/untax-shmem-thp.conf";
+    let huge_kib = || {
+        let text = text("/proc/meminfo");
+        let line = text.lines().find_map(|line| line.strip_prefix("ShmemHugePages:")).unwrap();
+        line.trim().trim_end_matches(" kB").parse::<u64>().unwrap()
+    };
+    support::real(|| {
+        let before = text(SHMEM);
+        assert!(before.contains("[never]") || before.contains("[advise]"), "{before}");
+        let settings = [("shared_buffers", "512MB")];
+        let mut postgres = Postgres::start(Runtime::Host, &settings)?;
+        postgres.pgbench_fill(10, 100)?;
+        let untax = Untax::new();
+        untax.check(postgres.pid().unwrap());
+        let (id, _) = plan(&untax, "small-pages", &["--page", "thp"]);
+        let receipt = apply(&untax, &id);
+        assert!(text(SHMEM).contains("[always]") && text(DROP_IN).contains("shmem_enabled"));
+
+        let small = huge_kib();
+        postgres.restart(&settings)?;
+        postgres.sql("CREATE EXTENSION pg_prewarm")?;
+        postgres.sql("SELECT pg_prewarm('pgbench_accounts')")?;
+        let grown = huge_kib().saturating_sub(small) >> 10;
+        assert!(grown >= 64, "{grown} MiB of shared memory in huge pages");
+
+        postgres.stop();
+        let undone = untax.run(&["undo", &receipt]);
+        assert_eq!((undone.code, text(SHMEM)), (0, before), "{}", undone.stderr);
+        assert!(!fs::exists(DROP_IN).unwrap());
+        Ok(())
+    });
+}
+
+#[test]
 fn a_cpu_limit_is_raised_and_proven_to_have_cost() {
     support::real(|| {
         let server = Limited::start(0.25)?;

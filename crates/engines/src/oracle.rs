@@ -20,10 +20,7 @@ pub(crate) const ENGINE: Engine = Engine {
     minimum_kernel: "5.0",
     cost: "`status` and `schedstat` of each process, `maps` of one background process",
     programs: &["oracle"],
-    traits: || Traits {
-        pool: PoolUse::Setting(SWITCH.to_owned()),
-        ..Traits::default()
-    },
+    traits: || Traits { pool: PoolUse::Setting(SWITCH.to_owned()), ..Traits::default() },
     exports: &[],
     role,
     members,
@@ -37,7 +34,8 @@ pub(crate) const ENGINE: Engine = Engine {
 
 /// How it is told to use huge pages. It takes none with automatic memory management, and none that its user
 /// may not lock.
-const SWITCH: &str = "USE_LARGE_PAGES = ONLY, without AMM (memory_target), and memlock for its user";
+const SWITCH: &str =
+    "USE_LARGE_PAGES = ONLY, without AMM (memory_target), and memlock for its user";
 
 /// Why most of it is not known.
 const UNASKED: &str = "Oracle tells its parameters in a session only, and untax opens none";

@@ -3,19 +3,23 @@
 //! The planner is pure: it reads a saved check and writes nothing. `untax_changes` does the steps
 //! of a plan, and undoes them.
 
-mod arguments;
 mod case;
+mod harm;
 mod lint;
+mod managed;
 mod planner;
+mod pool_plan;
 mod preconditions;
 pub mod rate;
 mod remedies;
 mod remedy;
 mod sizing;
+mod sysctl;
 mod systemd;
 pub mod workloads;
 
 pub use case::Wish;
+pub use harm::harms;
 pub use lint::overcommit;
 pub use planner::{PlanError, intact, plan, sealed};
 pub use preconditions::{basis, differences};

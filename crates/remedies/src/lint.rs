@@ -1,14 +1,10 @@
 //! What is to be known before a plan is applied.
 
 use crate::remedy::Draft;
-use crate::sizing::SIZES;
+use crate::sizing::POOL_SHARE;
 use untax_core::host::HostFacts;
 use untax_core::plan::{Step, Target, Warning};
-use untax_core::{Bytes, Snapshot};
-
-/// The share of what is available that new pools may take: the rest is for page tables, work
-/// memory and the page cache of everything else.
-pub const POOL_SHARE: f64 = 0.9;
+use untax_core::{Bytes, Snapshot, page_size};
 
 pub fn lint(draft: &Draft, snapshot: &Snapshot) -> Vec<Warning> {
     let mut warnings = Vec::new();
@@ -48,15 +44,10 @@ pub fn overcommit(steps: &[Step], host: &HostFacts) -> Option<Warning> {
 /// By how much a step makes a pool larger.
 fn more_pool(step: &Step) -> Option<Bytes> {
     let Target::Pool { directory } = &step.target else { return None };
-    let size = SIZES.iter().find(|(_, size)| directory.ends_with(&kilobytes(*size)))?.1;
+    let (size, _) = page_size::of_directory(directory)?;
     let pages = |value: &Option<String>| value.as_ref()?.parse::<u64>().ok();
     let more = pages(&step.to)?.saturating_sub(pages(&step.from)?);
     Some(Bytes(more.saturating_mul(size.0)))
-}
-
-/// The end of the name of a pool's directory.
-pub fn kilobytes(size: Bytes) -> String {
-    format!("hugepages-{}kB", size.0 >> 10)
 }
 
 /// Two steps that set the same thing to different values.
@@ -78,9 +69,12 @@ fn conflicts(steps: &[Step]) -> Vec<Warning> {
 
 /// Steps that change the whole host while databases run on it that they are not for.
 fn others(steps: &[Step], snapshot: &Snapshot) -> Vec<Warning> {
-    let of_host = steps
-        .iter()
-        .filter(|step| matches!(step.target, Target::Word { .. } | Target::Dirty { .. }));
+    let is_of_host = |step: &&Step| match &step.target {
+        Target::Word { .. } | Target::Dirty { .. } => true,
+        Target::Value { file } => file.starts_with("/proc/sys/"),
+        _ => false,
+    };
+    let of_host = steps.iter().filter(is_of_host);
     let affects = |step: &Step| {
         let others = snapshot.databases.iter().map(|database| database.id.as_str());
         let others: Vec<&str> =

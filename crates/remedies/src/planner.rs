@@ -1,13 +1,13 @@
 //! From a saved check to a plan. Pure: nothing is read and nothing is written.
 
-use crate::case::{Case, Wish};
+use crate::case::{Case, TRANSPARENT, Wish};
 use crate::preconditions::basis;
 use crate::remedies::{REMEDIES, by_hand};
 use crate::remedy::Draft;
-use crate::{lint, sizing};
+use crate::{harm, lint, managed, sizing};
 use sha2::{Digest, Sha256};
 use untax_core::plan::{Origin, Plan, SCHEMA, Step};
-use untax_core::{Check, Database, Finding, Snapshot};
+use untax_core::{Bytes, Check, Database, Finding, Snapshot, page_size};
 
 /// Why there is no plan.
 #[derive(Debug, thiserror::Error)]
@@ -20,6 +20,24 @@ pub enum PlanError {
         /// The rules that found something.
         has: Vec<String>,
     },
+    /// A size of huge page that this host does not have.
+    #[error("{page} is no size of huge page of this host; it has {}", has.join(", "))]
+    NoSuchPage {
+        /// The size asked for.
+        page: String,
+        /// Those that there are.
+        has: Vec<String>,
+    },
+    /// A plan that the lint refuses: a defect of a remedy.
+    #[error(
+        "no plan was made, as it would do harm: {}. This is a defect of untax: report it with a capture \
+         (untax capture), and leave the rule out with --only",
+        harms.join("; ")
+    )]
+    Harmful {
+        /// What it would do.
+        harms: Vec<String>,
+    },
 }
 
 /// Makes the plan of a check.
@@ -30,7 +48,8 @@ pub fn plan(
     wish: &Wish,
 ) -> Result<Plan, PlanError> {
     let findings = findings(check, snapshot, wish)?;
-    let sizing = sizing::sizing(check, snapshot, wish.page.as_deref());
+    let page = page(snapshot, wish)?;
+    let sizing = sizing::sizing(check, snapshot, page);
     let mut draft = Draft::default();
     let case = |findings| Case { snapshot, sizing: &sizing, wish, findings };
     let mut left = findings.clone();
@@ -49,7 +68,8 @@ pub fn plan(
     draft.add(by_hand::plan(&case(left)));
     draft.steps = joined(draft.steps);
     draft.warnings.extend(lint::lint(&draft, snapshot));
-    Ok(sealed(Plan {
+    let draft = managed::handed_over(draft, snapshot);
+    let plan = Plan {
         schema: SCHEMA.to_owned(),
         plan: id,
         snapshot: Origin {
@@ -62,7 +82,22 @@ pub fn plan(
         tasks: draft.tasks,
         warnings: draft.warnings,
         digest: String::new(),
-    }))
+    };
+    let harms = harm::harms(&plan, snapshot);
+    if harms.is_empty() { Ok(sealed(plan)) } else { Err(PlanError::Harmful { harms }) }
+}
+
+/// The size of huge page that the user wants.
+fn page(snapshot: &Snapshot, wish: &Wish) -> Result<Option<Bytes>, PlanError> {
+    let Some(name) = wish.page.as_deref().filter(|name| *name != TRANSPARENT) else {
+        return Ok(None);
+    };
+    let sizes = sizing::sizes(snapshot);
+    let size = page_size::from_token(name).filter(|size| sizes.contains(size));
+    size.map(Some).ok_or_else(|| PlanError::NoSuchPage {
+        page: name.to_owned(),
+        has: sizes.into_iter().map(page_size::token).chain([TRANSPARENT.to_owned()]).collect(),
+    })
 }
 
 /// The steps, of which those that set the same thing to the same value are one: two databases may share a

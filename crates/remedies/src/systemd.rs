@@ -39,7 +39,7 @@ pub fn step(databases: &[String], remedy: &str, setting: &Setting) -> Option<Ste
 }
 
 /// The unit of a control group, and the section of its file that limits are in.
-fn unit(cgroup: &str) -> Option<(&str, &'static str)> {
+pub fn unit(cgroup: &str) -> Option<(&str, &'static str)> {
     let (above, unit) = cgroup.rsplit_once('/')?;
     let section = match unit.rsplit_once('.')?.1 {
         "service" => "Service",

@@ -13,7 +13,7 @@ use untax_remedies::Wish;
 #[test]
 fn what_no_remedy_answers_is_a_task_in_its_own_words() {
     let snapshot = snapshot(host("debian", "12", gap(), ""), vec![postgres(Bytes::from_mib(512))]);
-    let mut check = check(&snapshot, "cpu-contended", "cpu-weight");
+    let mut check = check(&snapshot, "cpu-contended", "a-remedy-to-come");
     let tasks = |check: &untax_core::Check| {
         let plan = untax_remedies::plan("a".to_owned(), check, &snapshot, &Wish::default());
         plan.unwrap().tasks

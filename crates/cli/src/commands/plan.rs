@@ -28,8 +28,9 @@ pub struct Args {
     /// Write plan.json and the files to hand over here
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
-    /// The size of huge page to plan for [default: the advised one]
-    #[arg(long, value_name = "SIZE", value_parser = ["2m", "1g"])]
+    /// The size of huge page to plan for, such as 2m or 1g, or thp: transparent ones instead of a pool
+    /// [default: the advised size]
+    #[arg(long, value_name = "SIZE")]
     page: Option<String>,
     /// Change the configuration files of databases too, instead of writing what to add
     #[arg(long)]

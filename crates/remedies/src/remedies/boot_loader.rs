@@ -1,11 +1,12 @@
 //! Where each distribution keeps the kernel's command line, for [`super::hugepage_boot`].
 
-use crate::arguments::Arguments;
 use crate::case::Case;
+use crate::managed::{self, Managed};
 use crate::remedy::Draft;
+use untax_core::boot::Arguments;
 use untax_core::host::Distribution;
 use untax_core::plan::{Effect, Step, Target, Task};
-use untax_core::{Bytes, Reading};
+use untax_core::{Bytes, Reading, page_size};
 
 /// The remedy that changes how the host boots.
 pub const REMEDY_ID: &str = "hugepage-boot";
@@ -16,6 +17,8 @@ pub struct Change<'a> {
     pub page: Bytes,
     /// All pages of that size.
     pub pages: u64,
+    /// The size that is meant where none is named.
+    pub default: Option<Bytes>,
     /// The words about huge pages that the running kernel was given.
     pub words: &'a [&'a str],
     /// What they are to be.
@@ -62,7 +65,7 @@ pub fn draft(case: &Case, change: &Change) -> Draft {
     let lines = || Some(shell_lines(change));
     match loader {
         "bottlerocket" => bottlerocket(case, change, distribution),
-        _ if is_elsewhere(case) => by_hand(case, change),
+        _ if is_elsewhere(case) || managed::of(case.snapshot).is_some() => by_hand(case, change),
         "grub-bls" if RED_HAT.contains(&id) => {
             let from = Some(change.words.join(" ")).filter(|words| !words.is_empty());
             let to = Some(change.after.words().join(" ")).filter(|words| !words.is_empty());
@@ -158,16 +161,17 @@ fn bottlerocket(case: &Case, change: &Change, distribution: &Distribution) -> Dr
     let mut numbers = version.split('.').map(|number| number.parse::<u32>().ok());
     let version = numbers.next().flatten().zip(numbers.next().flatten());
     let pages = change.pages;
-    let size = if change.page == Bytes::GIB_1 { "1Gi" } else { "2Mi" };
+    let size = page_size::kubernetes_word(change.page);
     let settings = if version.is_some_and(|version| version >= BOTTLEROCKET_POOLS) {
         format!("[settings.kernel.hugepages.static]\n\"{size}\" = {{ count = \"{pages}\" }}\n")
-    } else if change.page == Bytes::MIB_2 {
+    } else if change.default == Some(change.page) {
         format!("[settings.kernel.sysctl]\n\"vm.nr_hugepages\" = \"{pages}\"\n")
     } else {
         format!(
             "[settings.boot]\nreboot-to-reconcile = true\n\n\
              [settings.boot.kernel-parameters]\n\
-             \"hugepagesz\" = [\"1G\"]\n\"hugepages\" = [\"{pages}\"]\n"
+             \"hugepagesz\" = [\"{}\"]\n\"hugepages\" = [\"{pages}\"]\n",
+            page_size::boot_word(change.page)
         )
     };
     let text = format!(
@@ -182,6 +186,15 @@ fn bottlerocket(case: &Case, change: &Change, distribution: &Distribution) -> Dr
 pub fn by_hand(case: &Case, change: &Change) -> Draft {
     let loader = case.snapshot.host.distribution.value().map(|d| &d.boot_loader);
     let how = match loader {
+        _ if managed::of(case.snapshot) == Some(Managed::Talos) => {
+            "Put these words into the schematic of the node's image, or into\n\
+             machine.install.extraKernelArgs, in place of others about huge pages; then\n\
+             'talosctl upgrade' the node with that image:"
+        }
+        _ if managed::of(case.snapshot) == Some(Managed::NixOs) => {
+            "Put these words into boot.kernelParams in place of others about huge pages; then\n\
+             'nixos-rebuild boot' and reboot:"
+        }
         _ if is_elsewhere(case) => {
             "This host is a container: the machine below it has the pool.\nThere, run untax plan, \
              or put these words on its kernel command line:"

@@ -4,71 +4,91 @@
 //! before any database starts, when nearly all memory is still free and in one piece; it is the
 //! same on every distribution; it leaves the boot loader alone, so that no mistake can keep a
 //! machine from booting; and one removed file undoes it. It cannot name NUMA nodes (the kernel
-//! spreads the pages evenly) or another size of page. So the kernel's command line is used for
-//! 1 GiB pages, which in practice exist at boot only; for nodes with unlike pools; and where the
-//! command line asks for pages of this size already, because two places would contradict each
-//! other.
+//! spreads the pages evenly over those that have memory) or another size of page. So the kernel's
+//! command line is used for other sizes; for nodes with unlike pools; and where the command line
+//! asks for pages of this size already, because two places would contradict each other.
 
 use super::boot_loader::{self, Change, REMEDY_ID};
-use super::hugepage_pool::targets;
-use crate::arguments::Arguments;
 use crate::case::Case;
-use crate::lint::POOL_SHARE;
+use crate::pool_plan::{Place, PoolPlan};
+use crate::remedies::directives::names_its_page_size;
 use crate::remedy::{Draft, Remedy};
-use crate::sizing::size_of;
-use untax_core::boot::huge_page_words;
+use crate::sizing::POOL_SHARE;
+use untax_core::Bytes;
+use untax_core::boot::{Arguments, by_node, huge_page_words};
 use untax_core::host::Kernel;
 use untax_core::plan::{Effect, Step, Target, Warning};
-use untax_core::{Bytes, Database};
 
 pub const REMEDY: Remedy = Remedy {
     id: REMEDY_ID,
-    summary: "the number of huge pages after every boot, on each NUMA node",
+    summary: "the number of huge pages after every boot, on each NUMA node that has memory",
     answers: &["hugepage-pool"],
     plan,
 };
 
 /// `/etc/sysctl.conf` is read last where it is linked from here; its line would win.
-const DROP_IN: &str = "/etc/sysctl.d/90-untax-hugepages.conf";
+pub const DROP_IN: &str = "/etc/sysctl.d/90-untax-hugepages.conf";
 
 /// The first kernel that takes `hugepages=0:8,1:8` (commit b5389086ad7b).
 const COUNTS_BY_NODE: (u32, u32) = (5, 16);
 
+/// An even spread is as good as one by memory where no node differs by more than this share.
+const ALIKE: f64 = 0.05;
+
 /// The pool as it is to be.
 struct Wanted {
     page: Bytes,
-    /// Pages of each node; one count without a node where the kernel tells no nodes apart.
+    /// Pages of each node that has some; one count without a node where the nodes are not known.
     counts: Vec<(Option<u32>, u64)>,
 }
 
 fn plan(case: &Case) -> Draft {
-    let Some(targets) = targets(case) else { return Draft::default() };
-    let wanted = Wanted {
-        page: size_of(&case.sizing.node.advice.page),
-        counts: targets.iter().map(|(pool, to)| (pool.node, *to)).collect(),
+    if case.wants_no_pool() {
+        return Draft::default();
+    }
+    let (page, places) = match (case.page(), PoolPlan::of(case)) {
+        // A pool that is large enough came from somewhere.
+        (Some(page), PoolPlan::Wanted(places)) if places.iter().any(|p| p.to > p.now) => {
+            (page, places)
+        }
+        (_, PoolPlan::TooLarge { more, room }) => return refused(too_large(more, room)),
+        _ => return Draft::default(),
     };
     let Some(kernel) = case.snapshot.host.kernel.value() else { return Draft::default() };
     let words = match kernel.parameters.value() {
         Some(parameters) => huge_page_words(parameters.iter().map(String::as_str)),
         None => Vec::new(),
     };
-    let before = Arguments::parse(&words);
+    let default = case.snapshot.default_huge_page();
+    // A count that no size stands before is of the default size: without that it cannot be kept.
+    if default.is_none() && !words.is_empty() {
+        return Draft::default();
+    }
+    let before = Arguments::parse(&words, default);
+    let wanted = Wanted::new(page, &places, before.count(page));
     let mut after = before.clone();
-    if let Some(size) = default_wanted(case, &wanted, &before) {
-        after.default = Some(size);
+    if default != Some(page) && !case.concerned().all(names_its_page_size) {
+        after.default = Some(page);
+        if let Some(warning) = taken_by_default(case, page, default) {
+            return refused(warning);
+        }
     }
     let spread = wanted.is_even() || !counts_by_node(kernel);
-    if spread && is_by_sysctl(&wanted, &before, &after) && !boot_loader::is_elsewhere(case) {
+    let by_sysctl = default == Some(page) && before.count(page).is_none();
+    if spread && by_sysctl && !boot_loader::is_elsewhere(case) {
         let warnings = warnings(case, &wanted, &before, &after);
         return Draft { steps: vec![sysctl(case, &wanted)], warnings, ..Draft::default() };
     }
-    if !is_asked_for(&wanted, before.count(wanted.page)) {
-        after.set(wanted.page, wanted.count(kernel));
+    if !wanted.is_asked_for(before.count(page)) {
+        after.set(page, wanted.count(kernel));
     }
     if after == before {
         return Draft::default();
     }
-    let change = Change { page: wanted.page, pages: wanted.total(), words: &words, after: &after };
+    if let Some(warning) = overcommit(case, &wanted, &after) {
+        return refused(warning);
+    }
+    let change = Change { page, pages: wanted.total(), default, words: &words, after: &after };
     let mut draft = if kernel.parameters.is_present() {
         boot_loader::draft(case, &change)
     } else {
@@ -79,25 +99,51 @@ fn plan(case: &Case) -> Draft {
 }
 
 impl Wanted {
+    /// What the plan wants, and no less than the command line asks for already.
+    fn new(page: Bytes, places: &[Place], asked: Option<&str>) -> Self {
+        let counts = places.iter().map(|place| (place.pool.node, place.to));
+        let mut counts: Vec<(Option<u32>, u64)> = counts.filter(|(_, pages)| *pages > 0).collect();
+        for (node, asked) in asked.into_iter().flat_map(by_node).filter(|(node, _)| node.is_some())
+        {
+            match counts.iter_mut().find(|(known, _)| *known == node) {
+                Some((_, pages)) => *pages = asked.max(*pages),
+                None => counts.push((node, asked)),
+            }
+        }
+        counts.sort_unstable();
+        Self { page, counts }
+    }
+
     fn total(&self) -> u64 {
         self.counts.iter().map(|(_, pages)| pages).sum()
     }
 
-    /// Whether the kernel, which spreads a sum evenly, makes this of it.
+    /// Whether the kernel, which spreads a sum evenly over nodes with memory, makes nearly this of it.
     fn is_even(&self) -> bool {
-        let pages = || self.counts.iter().map(|(_, pages)| pages);
-        pages().max().zip(pages().min()).is_none_or(|(most, least)| most - least <= 1)
+        let pages = || self.counts.iter().map(|(_, pages)| *pages);
+        pages().max().zip(pages().min()).is_none_or(|(most, least)| {
+            most - least <= 1 || (most - least) as f64 <= most as f64 * ALIKE
+        })
     }
 
-    /// The value of `hugepages=`; `None` for none.
-    fn count(&self, kernel: &Kernel) -> Option<String> {
-        if self.total() == 0 {
-            return None;
+    /// Whether a count of the command line makes the wanted pool, or a larger one, already.
+    fn is_asked_for(&self, count: Option<&str>) -> bool {
+        let Some(count) = count else { return self.total() == 0 };
+        let asked: Vec<_> = by_node(count).collect();
+        match &asked[..] {
+            [(None, pages)] => *pages > self.total() || (*pages == self.total() && self.is_even()),
+            nodes => self.counts.iter().all(|(node, wanted)| {
+                nodes.iter().any(|(known, pages)| known == node && pages >= wanted)
+            }),
         }
+    }
+
+    /// The value of `hugepages=`.
+    fn count(&self, kernel: &Kernel) -> String {
         if self.counts.len() < 2 || !counts_by_node(kernel) {
-            return Some(self.total().to_string());
+            return self.total().to_string();
         }
-        Some(self.by_node())
+        self.by_node()
     }
 
     fn by_node(&self) -> String {
@@ -106,31 +152,11 @@ impl Wanted {
     }
 }
 
-fn counts_by_node(kernel: &Kernel) -> bool {
+/// Whether a kernel takes a count for each node.
+pub fn counts_by_node(kernel: &Kernel) -> bool {
     let mut numbers = kernel.release.split(|c: char| !c.is_ascii_digit());
     let mut number = || numbers.next()?.parse::<u32>().ok();
     number().zip(number()).is_some_and(|version| version >= COUNTS_BY_NODE)
-}
-
-/// Whether a count of the command line makes the wanted pool already.
-fn is_asked_for(wanted: &Wanted, count: Option<&str>) -> bool {
-    match count {
-        None => wanted.total() == 0,
-        Some(count) => {
-            count == wanted.by_node() || (count == wanted.total().to_string() && wanted.is_even())
-        }
-    }
-}
-
-fn default_size(arguments: &Arguments) -> Bytes {
-    arguments.default.unwrap_or(Bytes::MIB_2)
-}
-
-fn is_by_sysctl(wanted: &Wanted, before: &Arguments, after: &Arguments) -> bool {
-    wanted.page == Bytes::MIB_2
-        && default_size(before) == wanted.page
-        && before.count(wanted.page).is_none()
-        && before.default == after.default
 }
 
 fn sysctl(case: &Case, wanted: &Wanted) -> Step {
@@ -152,25 +178,40 @@ fn sysctl(case: &Case, wanted: &Wanted) -> Step {
     }
 }
 
-/// The kernel's default size, when it must become another one: some databases cannot name a size.
-fn default_wanted(case: &Case, wanted: &Wanted, before: &Arguments) -> Option<Bytes> {
-    let named = case.concerned().all(names_its_size);
-    (!named && wanted.total() > 0 && default_size(before) != wanted.page).then_some(wanted.page)
+fn refused(warning: Warning) -> Draft {
+    Draft { warnings: vec![warning], ..Draft::default() }
 }
 
-/// Whether a database can be told which size of huge page to take: PostgreSQL from 14 on
-/// (`huge_page_size`); MariaDB tries all sizes by itself. MySQL and Oracle take the default.
-pub(super) fn names_its_size(database: &Database) -> bool {
-    let major = || database.version.value()?.split('.').next()?.parse::<u32>().ok();
-    match database.engine.as_str() {
-        "postgres" => major().is_none_or(|major| major >= 14),
-        "mysql" => database.product == "MariaDB",
-        _ => false,
+fn too_large(more: Bytes, room: Bytes) -> Warning {
+    Warning {
+        id: "boot-overcommit".to_owned(),
+        refuses: true,
+        text: format!(
+            "the databases need {more} of huge pages more, and this host has room for {room} beside \
+             everything else: make the databases smaller, or choose fewer with --only"
+        ),
     }
 }
 
+/// Why the default size cannot become another one for the sake of a database that cannot name its own:
+/// what is there of the default size is somebody's.
+fn taken_by_default(case: &Case, page: Bytes, default: Option<Bytes>) -> Option<Warning> {
+    let pools = case.snapshot.host.hugepages.value()?.iter().filter(|pool| pool.node.is_none());
+    let mut of_default = pools.filter(|pool| Some(pool.size_bytes) == default);
+    let is_empty = of_default.all(|pool| pool.total.value() == Some(&0)) && default.is_some();
+    let size = default.map_or_else(|| "an unknown size".to_owned(), |size| size.to_string());
+    (!is_empty).then(|| Warning {
+        id: "boot-default-size".to_owned(),
+        refuses: true,
+        text: format!(
+            "a database here takes huge pages of the default size alone, {size}; {page} cannot become \
+             the default while others may use that pool: plan without --page"
+        ),
+    })
+}
+
 fn warnings(case: &Case, wanted: &Wanted, before: &Arguments, after: &Arguments) -> Vec<Warning> {
-    let mut warnings: Vec<Warning> = overcommit(case, wanted, after).into_iter().collect();
+    let mut warnings = Vec::new();
     let mut warn = |id: &str, text: String| {
         warnings.push(Warning { id: id.to_owned(), refuses: false, text });
     };
@@ -182,13 +223,14 @@ fn warnings(case: &Case, wanted: &Wanted, before: &Arguments, after: &Arguments)
         );
     }
     if after.default != before.default {
+        let default = case.snapshot.default_huge_page();
+        let default = default.map(|size| format!(", not {size}")).unwrap_or_default();
         warn(
             "boot-default-size",
             format!(
-                "huge pages are {} by default after the boot, not {}: that concerns every \
-                 program that names no size",
+                "huge pages are {} by default after the boot{default}: that concerns every program \
+                 that names no size, and each vm.nr_hugepages in /etc/sysctl.conf and /etc/sysctl.d",
                 wanted.page,
-                default_size(before)
             ),
         );
     }

@@ -7,8 +7,8 @@
 
 use super::kubernetes_node::{self, LABEL, Page, REMEDY_ID, TAINT_KEY, TAINT_VALUE};
 use crate::case::Case;
+use crate::pool_plan::PoolPlan;
 use crate::remedy::{Draft, Remedy, file_name, told};
-use crate::sizing::size_of;
 use untax_core::plan::Task;
 use untax_core::{Bytes, Database};
 
@@ -26,6 +26,10 @@ const SOME_MEMORY: Bytes = Bytes::GIB_1;
 const LEAST_MEMORY: Bytes = Bytes::from_mib(256);
 
 fn plan(case: &Case) -> Draft {
+    // Nor would a node like this one have the room.
+    if case.wants_no_pool() || matches!(PoolPlan::of(case), PoolPlan::TooLarge { .. }) {
+        return Draft::default();
+    }
     let needs: Vec<(&Database, Page, u64)> = case
         .concerned()
         .filter(|database| database.pod.is_some())
@@ -63,18 +67,11 @@ fn plan(case: &Case) -> Draft {
 /// The size and number of pages that a database needs. A limit is about the size that it asks for
 /// now; other findings are about the advised one.
 fn need<'a>(case: &Case, database: &'a Database) -> Option<(&'a Database, Page, u64)> {
-    let mut rules =
-        case.findings.iter().filter(|(of, _)| of.is_some_and(|of| of.id == database.id));
-    let limited = rules.all(|(_, finding)| finding.remedy.as_deref() != Some("hugepage-pool"));
-    let asked = database.huge_pages.value().and_then(|use_of| use_of.size_bytes.value());
-    let name = match asked {
-        Some(&Bytes::GIB_1) if limited => "1g",
-        Some(&Bytes::MIB_2) if limited => "2m",
-        _ => case.sizing.node.advice.page.as_str(),
-    };
-    let size = case.sizing.databases.iter().find(|size| size.id == database.id)?;
-    let pages = *size.huge_pages.value()?.get(name)?;
-    (pages > 0).then_some((database, Page(size_of(name)), pages))
+    let asked = database.huge_pages.value().and_then(|use_of| use_of.size_bytes.value().copied());
+    let limited = !case.asks(database, "hugepage-pool");
+    let page = asked.filter(|_| limited).or_else(|| case.page())?;
+    let pages = case.pages(database, page)?;
+    (pages > 0).then_some((database, Page(page), pages))
 }
 
 /// A strategic merge patch of what owns the pod.
@@ -151,7 +148,8 @@ fn counts_in_memory(case: &Case) -> bool {
 /// What the pod needs beside huge pages: its limit without what moves out of it, or what it holds.
 fn memory(case: &Case, database: &Database, page: Page, pages: u64) -> Bytes {
     let own = &database.memory;
-    let on_small = own.page_size_bytes.value().is_none_or(|size| *size < Bytes::MIB_2);
+    let base = case.snapshot.host.base_page_bytes.value().copied().unwrap_or(Bytes::KIB_4);
+    let on_small = own.page_size_bytes.value().is_none_or(|size| *size <= base);
     let moves = own.shared_bytes.value().copied().filter(|_| on_small).unwrap_or_default();
     let limit = database.cgroup.value().and_then(|c| c.memory_limit_bytes.value().copied());
     let left = match (limit, own.resident_bytes.value()) {

@@ -1,11 +1,11 @@
 //! The node's half of [`super::kubernetes`]: its pool, and what tells it from other nodes.
 
-use super::hugepage_pool::targets;
 use crate::case::Case;
-use crate::lint::kilobytes;
-use crate::sizing::size_of;
-use untax_core::Bytes;
+use crate::managed::{self, Managed};
+use crate::pool_plan::{PoolPlan, now_and_most};
+use crate::sizing::is_found_running;
 use untax_core::plan::Task;
+use untax_core::{Bytes, page_size};
 
 /// Node Feature Discovery's name space and way of naming; a size follows. It knows the pools
 /// (feature `memory.hugepages`), but has a label for them only with a rule such as ours.
@@ -23,8 +23,8 @@ pub struct Page(pub Bytes);
 
 impl Page {
     /// The size: `2Mi` or `1Gi`.
-    pub fn name(self) -> &'static str {
-        if self.0 == Bytes::GIB_1 { "1Gi" } else { "2Mi" }
+    pub fn name(self) -> String {
+        page_size::kubernetes_word(self.0)
     }
 
     /// The size.
@@ -35,17 +35,17 @@ impl Page {
     /// So many pages as a quantity, in the form in which Kubernetes writes it back: the largest
     /// unit that leaves no fraction.
     pub fn quantity(self, pages: u64) -> String {
-        let mebibytes = pages.saturating_mul(self.0.0 >> 20);
-        match mebibytes {
-            _ if mebibytes.is_multiple_of(1 << 20) => format!("{}Ti", mebibytes >> 20),
-            _ if mebibytes.is_multiple_of(1 << 10) => format!("{}Gi", mebibytes >> 10),
-            _ => format!("{mebibytes}Mi"),
-        }
+        const UNITS: [(&str, u32); 3] = [("Ti", 40), ("Gi", 30), ("Mi", 20)];
+        let bytes = pages.saturating_mul(self.0.0);
+        let whole = |&&(_, shift): &&(&str, u32)| bytes.is_multiple_of(1 << shift);
+        let (unit, shift) = UNITS.iter().find(whole).copied().unwrap_or(("Ki", 10));
+        format!("{}{unit}", bytes >> shift)
     }
 }
 
-/// A script that prepares a node, and the classes of nodes.
-pub fn tasks(case: &Case, page: Page, pages: u64) -> [Task; 2] {
+/// A script that prepares a node, and the classes of nodes. Where a node like this one has no room for
+/// the pages, only the classes.
+pub fn tasks(case: &Case, page: Page, pages: u64) -> Vec<Task> {
     let size = page.name().to_lowercase();
     let task = |summary: String, name: String, text: String| Task {
         remedy: REMEDY_ID.to_owned(),
@@ -53,67 +53,130 @@ pub fn tasks(case: &Case, page: Page, pages: u64) -> [Task; 2] {
         databases: case.databases(),
         file: Some((name, text)),
     };
-    [
+    let node = counts(case, page, pages).map(|counts| {
         task(
             format!("nodes for databases: reserve pages of {}, one node at a time", page.bytes()),
             format!("kubernetes-node-{size}.sh"),
-            script(case, page, pages),
-        ),
-        task(
-            "the cluster: two classes of nodes, with and without a pool".to_owned(),
-            format!("kubernetes-classes-{size}.yaml"),
-            classes(page),
-        ),
-    ]
+            script(case, page, &counts),
+        )
+    });
+    let cluster = task(
+        "the cluster: two classes of nodes, with and without a pool".to_owned(),
+        format!("kubernetes-classes-{size}.yaml"),
+        classes(page),
+    );
+    node.into_iter().chain([cluster]).collect()
 }
 
-/// Pages of each NUMA node by number; without numbers where nothing is known of them.
-fn counts(case: &Case, page: Page, pages: u64) -> Vec<(Option<u32>, u64)> {
-    let advised = size_of(&case.sizing.node.advice.page) == page.bytes();
-    let known = targets(case).filter(|_| advised).unwrap_or_default();
-    let counts: Vec<_> = known.iter().map(|(pool, to)| (pool.node, *to)).collect();
+/// Pages of each NUMA node by number; without numbers where nothing is known of them; `None` where there
+/// is no room for them.
+fn counts(case: &Case, page: Page, pages: u64) -> Option<Vec<(Option<u32>, u64)>> {
+    if let PoolPlan::Wanted(places) = PoolPlan::of(case)
+        && case.page() == Some(page.bytes())
+        && places.iter().map(|place| place.to).sum::<u64>() >= pages
+    {
+        let counts = places.iter().map(|place| (place.pool.node, place.to));
+        return Some(counts.filter(|(_, to)| *to > 0).collect());
+    }
     // A pool that is large enough already is no reason to take pages away.
-    let enough = counts.iter().map(|(_, pages)| pages).sum::<u64>() >= pages;
-    if enough { counts } else { vec![(None, pages)] }
+    let (now, most) = now_and_most(case, page.bytes())?;
+    (pages <= most).then(|| vec![(None, pages.max(now))])
 }
 
-fn script(case: &Case, page: Page, pages: u64) -> String {
-    let counts = counts(case, page, pages);
+fn script(case: &Case, page: Page, counts: &[(Option<u32>, u64)]) -> String {
     let all: u64 = counts.iter().map(|(_, pages)| pages).sum();
-    let kilobytes = kilobytes(page.bytes());
-    let writes: String = counts
-        .iter()
-        .map(|(node, pages)| match node {
-            Some(node) => {
-                format!(
-                    "set_pool /sys/devices/system/node/node{node}/hugepages/{kilobytes} {pages}\n"
-                )
-            }
-            None => format!("set_pool /sys/kernel/mm/hugepages/{kilobytes} {pages}\n"),
-        })
-        .collect();
     let name = page.name();
-    let quantity = page.quantity(all);
-    let boot = if page.bytes() == Bytes::GIB_1 {
-        "# 1 GiB pages hardly ever exist on a running machine: put them on the kernel's command\n\
-         # line first (hugepage-boot in the plan), and reboot the node after the drain.\n"
-    } else {
+    let boot = if is_found_running(case.snapshot, page.bytes()) {
         "# For the next boots: hugepage-boot in the plan.\n"
+    } else {
+        "# So large pages hardly ever exist on a running machine: ask for them at boot first\n\
+         # (hugepage-boot in the plan), and reboot the node after the drain.\n"
+    };
+    let reach = match managed::of(case.snapshot) {
+        Some(Managed::Talos) => Reach::talos(case, page, counts),
+        Some(_) => Reach::by_a_person(),
+        None => Reach::ssh(page, counts),
     };
     let words = [
+        ("@BY@", reach.by.to_owned()),
+        ("@POOL@", reach.pool),
+        ("@RESTART@", reach.restart.to_owned()),
         ("@SIZE@", name.to_lowercase()),
         ("@ROOM@", room(case, page, all)),
         ("@PAGES@", all.to_string()),
         ("@BOOT@", boot.to_owned()),
-        ("@WRITES@", writes),
-        ("@NAME@", name.to_owned()),
-        ("@QUANTITY@", quantity),
+        ("@NAME@", name),
+        ("@QUANTITY@", page.quantity(all)),
+        ("@KIBIBYTES@", (all.saturating_mul(page.bytes().0) >> 10).to_string()),
         ("@LABEL@", LABEL.to_owned()),
         ("@KEY@", TAINT_KEY.to_owned()),
         ("@VALUE@", TAINT_VALUE.to_owned()),
     ];
     let template = include_str!("templates/kubernetes-node.sh").to_owned();
     words.iter().fold(template, |text, (word, value)| text.replace(word, value))
+}
+
+/// How a script reaches a node.
+struct Reach {
+    /// What it needs, for its head.
+    by: &'static str,
+    /// The lines that make the pool, and end the script where it comes out smaller.
+    pool: String,
+    /// The line that restarts the kubelet.
+    restart: &'static str,
+}
+
+impl Reach {
+    fn ssh(page: Page, counts: &[(Option<u32>, u64)]) -> Self {
+        let kilobytes = page_size::directory(page.bytes());
+        let write = |(node, pages): &(Option<u32>, u64)| match node {
+            Some(node) => {
+                let directory = format!("/sys/devices/system/node/node{node}/hugepages");
+                format!("set_pool {directory}/{kilobytes} {pages}\n")
+            }
+            None => format!("set_pool /sys/kernel/mm/hugepages/{kilobytes} {pages}\n"),
+        };
+        let writes: String = counts.iter().map(write).collect();
+        let template = include_str!("templates/kubernetes-node-pool.sh");
+        Self {
+            by: "NODE is reached by ssh as root",
+            pool: template.replace("@WRITES@", &writes),
+            restart: "ssh \"root@$node\" systemctl restart kubelet",
+        }
+    }
+
+    /// Talos has neither ssh nor a shell. A number of pages of the default size is a setting that it
+    /// applies at once; other sizes come with a boot.
+    fn talos(case: &Case, page: Page, counts: &[(Option<u32>, u64)]) -> Self {
+        let all: u64 = counts.iter().map(|(_, pages)| pages).sum();
+        let file =
+            format!("/sys/kernel/mm/hugepages/{}/nr_hugepages", page_size::directory(page.0));
+        let by_sysctl = case.snapshot.default_huge_page() == Some(page.bytes());
+        let patch = format!(
+            "has=$(talosctl -n \"$node\" read {file})\n[ \"$has\" -ge {all} ] || talosctl -n \"$node\" \
+             patch machineconfig --patch \\\n    \
+             '{{\"machine\": {{\"sysctls\": {{\"vm.nr_hugepages\": \"{all}\"}}}}}}'\nsleep 5\n"
+        );
+        let check = format!(
+            "has=$(talosctl -n \"$node\" read {file})\n[ \"$has\" -ge {all} ] || {{\n    echo \
+             \"$node has $has pages, not {all}: reboot it, or choose fewer\" >&2\n    exit 1\n}}\n"
+        );
+        Self {
+            by: "and talosctl",
+            pool: if by_sysctl { format!("{patch}{check}") } else { check },
+            restart: "talosctl -n \"$node\" service kubelet restart",
+        }
+    }
+
+    fn by_a_person() -> Self {
+        Self {
+            by: "its settings go through an API",
+            pool: "echo \"put the settings of hugepage-boot into $node, reboot it, press Enter\"\n\
+                   read -r _\n"
+                .to_owned(),
+            restart: ": \"the boot did it\"",
+        }
+    }
 }
 
 /// What the pool leaves to pods that use none of it.

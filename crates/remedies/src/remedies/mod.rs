@@ -2,19 +2,27 @@
 
 mod boot_loader;
 pub mod by_hand;
+mod conntrack_max;
 mod cpu_limit;
+mod cpu_weight;
 mod database_config;
+pub mod directives;
 mod dirty_limits;
-mod hugepage_boot;
+pub mod hugepage_boot;
 mod hugepage_pool;
-mod hugetlb_limit;
+pub mod hugetlb_limit;
 mod io_limit;
 mod kubernetes;
 mod kubernetes_node;
 mod kubernetes_runtime;
+mod machine_id;
 mod memory_limit;
+mod memory_protection;
+mod numa_balancing;
+mod numa_bind;
 mod pooler;
 mod redis_io_threads;
+mod shmem_thp;
 pub mod thp;
 
 use crate::remedy::Remedy;
@@ -24,11 +32,18 @@ pub static REMEDIES: &[Remedy] = &[
     hugetlb_limit::REMEDY,
     hugepage_pool::REMEDY,
     hugepage_boot::REMEDY,
+    shmem_thp::REMEDY,
     thp::REMEDY,
+    numa_balancing::REMEDY,
+    conntrack_max::REMEDY,
     dirty_limits::REMEDY,
     io_limit::REMEDY,
     cpu_limit::REMEDY,
     memory_limit::REMEDY,
+    cpu_weight::REMEDY,
+    memory_protection::REMEDY,
+    numa_bind::REMEDY,
+    machine_id::REMEDY,
     pooler::REMEDY,
     redis_io_threads::REMEDY,
     database_config::REMEDY,

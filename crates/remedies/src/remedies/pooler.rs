@@ -23,30 +23,35 @@ const CLIENTS: u32 = 10_000;
 const OTHER_FILES: u32 = 100;
 
 fn plan(case: &Case) -> Draft {
-    let cpus = case.snapshot.host.cpu.value().map_or(2, |cpu| cpu.logical);
-    let pool = (cpus * EACH_CPU).max(4);
     let mut draft = Draft::default();
     for database in case.concerned() {
+        // Without the CPUs no size can be told.
+        let pool = case.cpus(database).map(|cpus| (cpus * EACH_CPU).max(4));
         draft.tasks.push(Task {
             remedy: REMEDY.id.to_owned(),
             summary: summary(database, pool),
             databases: vec![database.id.clone()],
-            file: (database.engine == "postgres")
-                .then(|| (file_name(database, "pgbouncer.ini"), configuration(database, pool))),
+            file: pool
+                .filter(|_| database.engine == "postgres")
+                .map(|pool| (file_name(database, "pgbouncer.ini"), configuration(database, pool))),
         });
     }
     draft
 }
 
-fn summary(database: &Database, pool: u32) -> String {
-    let saved = saved(database, pool).filter(|saved| saved.0 > 0);
+fn summary(database: &Database, pool: Option<u32>) -> String {
+    let saved = pool.and_then(|pool| saved(database, pool)).filter(|saved| saved.0 > 0);
     let saved = saved.map(|saved| format!(", {saved} fewer page tables")).unwrap_or_default();
     let how = match database.engine.as_str() {
         "postgres" => "PgBouncer in front of it, clients connect to port 6432",
         "mysql" => "thread_handling = pool-of-threads (MariaDB) or ProxySQL in front of it",
         _ => "a connection pool in the application",
     };
-    format!("{}: {how}; {pool} connections{saved}", told(database))
+    let size = match pool {
+        Some(pool) => format!("{pool} connections"),
+        None => format!("{EACH_CPU} connections for each CPU"),
+    };
+    format!("{}: {how}; {size}{saved}", told(database))
 }
 
 /// Page tables that connections beyond the pool have now.

@@ -1,6 +1,7 @@
 //! `redis-io-threads`: more than one thread of Redis for reading and writing sockets.
 
 use crate::case::Case;
+use crate::remedies::directives::knows;
 use crate::remedy::{Draft, Remedy, file_name, told};
 use untax_core::plan::Task;
 
@@ -15,17 +16,19 @@ pub const REMEDY: Remedy = Remedy {
 const MOST: u32 = 8;
 
 fn plan(case: &Case) -> Draft {
-    let cpus = case.snapshot.host.cpu.value().map_or(2, |cpu| cpu.logical);
-    // redis.conf: leave at least one core to everything else.
-    let threads = cpus.saturating_sub(1).clamp(2, MOST);
-    let task = |database: &untax_core::Database| Task {
-        remedy: REMEDY.id.to_owned(),
-        summary: format!("{}: io-threads {threads} in redis.conf, restart it", told(database)),
-        databases: vec![database.id.clone()],
-        file: Some((
-            file_name(database, "io-threads.conf"),
-            format!("# For redis.conf; takes effect at a restart.\nio-threads {threads}\n"),
-        )),
+    let task = |database: &untax_core::Database| {
+        // redis.conf: leave at least one core to everything else.
+        let threads = case.cpus(database)?.saturating_sub(1).clamp(2, MOST);
+        Some(Task {
+            remedy: REMEDY.id.to_owned(),
+            summary: format!("{}: io-threads {threads} in redis.conf, restart it", told(database)),
+            databases: vec![database.id.clone()],
+            file: Some((
+                file_name(database, "io-threads.conf"),
+                format!("# For redis.conf; takes effect at a restart.\nio-threads {threads}\n"),
+            )),
+        })
     };
-    Draft { tasks: case.concerned().map(task).collect(), ..Draft::default() }
+    let knowing = case.concerned().filter(|database| knows(database, "io-threads"));
+    Draft { tasks: knowing.filter_map(task).collect(), ..Draft::default() }
 }

@@ -3,10 +3,12 @@
 
 #![allow(dead_code, reason = "each test uses a part")]
 
+pub mod hosts;
+
 use untax_core::Reading::{self, Absent, Present};
 use untax_core::database::{DatabaseMemory, HugePageUse, Model, Segment};
 use untax_core::finding::Severity;
-use untax_core::host::{Distribution, HostFacts, Kernel, Memory, Pool};
+use untax_core::host::{Distribution, HostFacts, Kernel, Memory, NumaNode, Pool};
 use untax_core::plan::{Plan, Target};
 use untax_core::{Bytes, Check, Database, Finding, Snapshot};
 use untax_remedies::Wish;
@@ -32,6 +34,17 @@ pub fn pools(nodes: u32) -> Vec<Pool> {
         .collect()
 }
 
+/// A NUMA node with so much memory.
+pub fn node_of(node: u32, memory: Bytes) -> NumaNode {
+    NumaNode {
+        node,
+        cpus: Present("0-3".to_owned()),
+        total_bytes: Present(memory),
+        free_bytes: gap(),
+        distances: gap(),
+    }
+}
+
 /// A host that boots so, with these words on its command line.
 pub fn host(id: &str, version: &str, loader: Reading<String>, cmdline: &str) -> HostFacts {
     HostFacts {
@@ -43,8 +56,10 @@ pub fn host(id: &str, version: &str, loader: Reading<String>, cmdline: &str) -> 
         base_page_bytes: Present(Bytes::KIB_4),
         page_sizes_bytes: Present(vec![Bytes::KIB_4, Bytes::MIB_2, Bytes::GIB_1]),
         hugepages: Present(pools(2)),
+        numa: Present((0..2).map(|node| node_of(node, Bytes(12 << 30))).collect()),
         memory: Present(Memory {
             available_bytes: Present(Bytes(20 << 30)),
+            default_huge_page_bytes: Present(Bytes::MIB_2),
             ..Memory::unknown(Bytes(24 << 30), "not read")
         }),
         distribution: Present(Distribution {

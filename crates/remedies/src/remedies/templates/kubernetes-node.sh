@@ -1,7 +1,7 @@
 #!/bin/sh
 # Made by untax: prepares a node for databases on huge pages.
 #
-#   sh kubernetes-node-@SIZE@.sh NODE      where kubectl works; NODE is reached by ssh as root
+#   sh kubernetes-node-@SIZE@.sh NODE      where kubectl works; @BY@
 #
 # The order matters: a kubelet reads the pools when it starts, and what runs on the node keeps
 # memory from being in one piece.
@@ -17,28 +17,27 @@ kubectl drain "$node" --ignore-daemonsets
 
 # 2. The pool: @PAGES@ pages. The kernel is asked until it has found them, for a minute.
 @BOOT@# 3. What it really has is read back: another number ends this script.
-ssh "root@$node" sh -s <<'END'
-set -eu
-set_pool() {
-    for _ in 1 2 3 4 5 6 7 8 9 10 11 12; do
-        echo "$2" >"$1/nr_hugepages"
-        [ "$(cat "$1/nr_hugepages")" != "$2" ] || return 0
-        echo 1 >/proc/sys/vm/compact_memory
-        sleep 5
-    done
-    echo "$1: $(cat "$1/nr_hugepages") pages, not $2: reboot the node, or choose fewer" >&2
-    exit 1
-}
-@WRITES@END
-
+@POOL@
 # 4. The kubelet takes notice when it starts.
-ssh "root@$node" systemctl restart kubelet
+@RESTART@
+kibibytes() {
+    case $1 in
+        *Ti) echo $((${1%Ti} << 30)) ;;
+        *Gi) echo $((${1%Gi} << 20)) ;;
+        *Mi) echo $((${1%Mi} << 10)) ;;
+        *Ki) echo "${1%Ki}" ;;
+        *) echo 0 ;;
+    esac
+}
 for _ in 1 2 3 4 5 6 7 8 9 10 11 12; do
     has=$(kubectl get node "$node" -o jsonpath='{.status.allocatable.hugepages-@NAME@}')
-    [ "$has" != "@QUANTITY@" ] || break
+    [ "$(kibibytes "$has")" -lt @KIBIBYTES@ ] || break
     sleep 5
 done
-[ "$has" = "@QUANTITY@" ] || { echo "$node offers hugepages-@NAME@: $has, not @QUANTITY@" >&2; exit 1; }
+[ "$(kibibytes "$has")" -ge @KIBIBYTES@ ] || {
+    echo "$node offers hugepages-@NAME@: $has, not @QUANTITY@" >&2
+    exit 1
+}
 
 # 5. Pods find it by the label; others stay away by the taint.
 kubectl label node "$node" --overwrite @LABEL@-@NAME@=true
