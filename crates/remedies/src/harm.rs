@@ -18,6 +18,7 @@ pub fn harms(plan: &Plan, snapshot: &Snapshot) -> Vec<String> {
     let mut harms = look.pools();
     harms.extend(look.boot());
     harms.extend(look.limits());
+    harms.extend(look.device_limits());
     harms.extend(look.directives());
     harms.extend(look.huge_page_limits());
     harms
@@ -225,8 +226,7 @@ impl Look<'_> {
                     step.id
                 ));
             }
-            // A CPU limit is raised alone, as yet.
-            let databases = self.snapshot.databases.iter().filter(|_| kind == Kind::Memory);
+            let databases = self.snapshot.databases.iter();
             for database in databases.filter(|d| step.databases.contains(&d.id)) {
                 harms.extend(self.left_below(step, kind, database));
             }
@@ -234,29 +234,62 @@ impl Look<'_> {
         harms
     }
 
-    /// A limit of the database that stays below the one that a step raises.
+    /// A limit on a disk is for a neighbour, never for a group that a database is in or may be in.
+    fn device_limits(&self) -> Vec<String> {
+        let is_above = |folder: &str, path: &str| {
+            let ends = path.match_indices('/').map(|(at, _)| at).skip(1).chain([path.len()]);
+            ends.into_iter().any(|end| end > 1 && folder.ends_with(&path[..end]))
+        };
+        let holds = |folder: &str, database: &Database| {
+            let groups = database.cgroup.value();
+            groups.is_none_or(|groups| groups.paths.values().any(|path| is_above(folder, path)))
+        };
+        let limited = self.steps().filter_map(|step| match &step.target {
+            Target::DeviceLimit { file, .. } => Some((step, file.rsplit_once('/')?.0)),
+            _ => None,
+        });
+        let harmful = limited.filter(|(_, folder)| {
+            self.snapshot.databases.iter().any(|database| holds(folder, database))
+        });
+        harmful.map(|(step, _)| format!("{}: a database may be in this group", step.id)).collect()
+    }
+
+    /// A limit of the database that keeps it from what a step is to give it. Its lowest limit is raised to
+    /// what it wants, unless others share that: then the sum of what all want says nothing of this one.
     fn left_below(&self, step: &Step, kind: Kind, database: &Database) -> Option<String> {
-        let to = amount(step.to.as_ref())?.min(f64::MAX);
-        let raised = |limit: &Limit| {
-            let is_of = |other: &&Step| {
-                let Target::Value { file } = &other.target else { return false };
-                limit.names.iter().any(|name| file.ends_with(&format!("{}/{name}", limit.group)))
-            };
-            let steps = self.steps().filter(is_of);
-            steps.filter_map(|other| amount(other.to.as_ref())).reduce(f64::max)
-        };
-        let handed = |limit: &Limit| {
-            let of_database = |task: &&Task| task.databases.contains(&database.id);
-            self.plan
-                .tasks
-                .iter()
-                .filter(of_database)
-                .any(|task| task.summary.contains(limit.group))
-        };
         let all = limits_of(kind, database.cgroup.value()?);
-        let is_low = |limit: &Limit| raised(limit).unwrap_or(limit.amount) < to && !handed(limit);
-        let low = all.into_iter().find(is_low)?;
+        let lowest = all.iter().min_by(|a, b| a.amount.total_cmp(&b.amount))?;
+        let is_shared = self.snapshot.databases.iter().any(|other| {
+            let groups = other.cgroup.value().map(|cgroup| limits_of(kind, cgroup));
+            let mut groups = groups.into_iter().flatten();
+            other.id != database.id && groups.any(|limit| limit.group == lowest.group)
+        });
+        let wanted = self.raised(lowest).filter(|to| *to > lowest.amount);
+        let in_way = match wanted {
+            None => Some(lowest),
+            Some(_) if is_shared => None,
+            Some(to) => {
+                let to = to.min(f64::MAX);
+                all.iter().find(|limit| self.raised(limit).unwrap_or(limit.amount) < to)
+            }
+        };
+        let low = in_way.filter(|limit| !self.is_handed_over(limit, database))?;
         Some(format!("{}: {} of {} stays in the way", step.id, low.names[0], low.group))
+    }
+
+    /// What the plan makes of a limit.
+    fn raised(&self, limit: &Limit) -> Option<f64> {
+        let is_of = |step: &&Step| {
+            let Target::Value { file } = &step.target else { return false };
+            limit.names.iter().any(|name| file.ends_with(&format!("{}/{name}", limit.group)))
+        };
+        let steps = self.steps().filter(is_of);
+        steps.filter_map(|step| amount(step.to.as_ref())).reduce(f64::max)
+    }
+
+    fn is_handed_over(&self, limit: &Limit, database: &Database) -> bool {
+        let tasks = self.plan.tasks.iter().filter(|task| task.databases.contains(&database.id));
+        tasks.map(|task| &task.summary).any(|summary| summary.contains(limit.group))
     }
 
     /// A directive is for versions that have it.

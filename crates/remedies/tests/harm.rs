@@ -130,6 +130,10 @@ fn the_lint_finds_each_harm() {
         let file = format!("/sys/fs/cgroup{group}/cpu.max");
         step(Target::Value { file }, Some(from), to)
     };
+    let disk = |group: &str| {
+        let file = format!("/sys/fs/cgroup{group}/io.max");
+        step(Target::DeviceLimit { file, device: "8:0".to_owned() }, None, "wbps=1")
+    };
     let (snapshot, plan) = harmless("13.16");
     assert_eq!(harms(&plan, &snapshot), Vec::<String>::new());
     for (step, harm) in [
@@ -144,6 +148,8 @@ fn the_lint_finds_each_harm() {
         (file("GRUB=\"default_hugepagesz=1G\"\n"), "another default size"),
         (cpu("/a", "300000 100000", "100000 100000"), "a limit is lowered"),
         (cpu("/a", "300000 100000", "many"), "a number that is not known"),
+        (cpu("/a", "300000 100000", "max 100000"), "cpu.max of /a/b stays in the way"),
+        (disk("/a"), "a database may be in this group"),
         (
             step(Target::Block { file: "/etc/pg.conf".to_owned() }, None, "huge_page_size = 2MB\n"),
             "huge_page_size",
@@ -342,6 +348,20 @@ fn limits(made: &Made, plan: &Plan) -> Option<String> {
     for database in &made.snapshot.databases {
         let Some(cgroup) = database.cgroup.value() else { continue };
         let for_it = |step: &&Step| step.databases.contains(&database.id);
+        let limits: Vec<_> = cgroup.cpu.value().into_iter().flatten().collect();
+        let after = |group: &str, now: f64| {
+            let steps = of(&format!("{group}/cpu.max")).map(|step| value(step.to.as_ref()));
+            steps.reduce(f64::max).unwrap_or(now)
+        };
+        let lowest = limits.iter().min_by(|a, b| a.cpus.total_cmp(&b.cpus));
+        if let Some(lowest) = lowest.filter(|_| of("cpu.max").any(|step| for_it(&step))) {
+            let own = lowest.cgroup.contains("own-");
+            let wanted = after(&lowest.cgroup, lowest.cpus);
+            let low = limits.iter().find(|limit| own && after(&limit.cgroup, limit.cpus) < wanted);
+            if wanted <= lowest.cpus || low.is_some() {
+                return Some(format!("{lowest:?} goes to {wanted}, {low:?} stays"));
+            }
+        }
         let wanted = of("memory.max").chain(of("memory.high")).filter(for_it);
         let wanted = wanted.map(|step| value(step.to.as_ref())).reduce(f64::max);
         for group in cgroup.memory.value().into_iter().flatten() {
