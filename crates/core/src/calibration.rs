@@ -120,11 +120,18 @@ impl Calibration {
             let extra_ns = both(&what, one.extra_ns, again.extra_ns);
             Some(extra_ns.map(|extra_ns| TouchPenalty { extra_ns, ..*one }))
         };
+        let touches: Vec<TouchPenalty> =
+            self.touches.iter().filter_map(touch).collect::<Result<_, _>>()?;
+        let missing = || {
+            let why = self.touches_missing.clone().or_else(|| second.touches_missing.clone());
+            why.unwrap_or_else(|| "no working set was measured twice".to_owned())
+        };
         Ok(Self {
+            touches_missing: touches.is_empty().then(missing),
             minor_fault_ns: both("a minor fault", self.minor_fault_ns, second.minor_fault_ns)?,
             write_fault_ns: optional("a write fault", self.write_fault_ns, second.write_fault_ns)?,
             unmap_ns: optional("unmapping", self.unmap_ns, second.unmap_ns)?,
-            touches: self.touches.iter().filter_map(touch).collect::<Result<_, _>>()?,
+            touches,
             ..second.clone()
         })
     }
@@ -188,6 +195,8 @@ mod tests {
         let expected =
             TouchPenalty { extra_ns: Interval::new(100.0, 150.0, 200.0), ..touch(1, false, 150.0) };
         assert_eq!(whole.touches, [expected], "what was measured once alone is left out");
+        let none = first.confirmed_by(&calibration(Vec::new())).unwrap();
+        assert!(none.touches.is_empty() && none.touches_missing.is_some());
         // One of them was spoiled.
         second.touches[0].extra_ns = Interval::exact(11_400.0);
         let why = first.confirmed_by(&second).unwrap_err();
