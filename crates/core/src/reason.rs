@@ -158,7 +158,7 @@ reasons! {
     MIXED: "counted-together",
         "It is counted together with something else, and cannot be told apart.",
         "Nothing: the kernel counts no finer.",
-        ["is counted for all together", "holds other processes too"];
+        ["is counted for all together", "holds other processes too", "cannot be told from waits"];
     NO_COUNTERS: "no-hardware-counters",
         "It takes hardware counters, or a calibration, that this machine does not give.",
         "Measure on bare metal, or where the hypervisor exposes the counters.",

@@ -1,6 +1,6 @@
 //! What was seen between two moments.
 
-use crate::activity::{Doing, Part, Spent};
+use crate::activity::{Doing, Spent};
 use crate::pressure::GroupMemory;
 use crate::scalability::Load;
 use crate::{Activity, Bytes, Calibration, Database, Io, Reading, Seconds, Snapshot};
@@ -261,7 +261,7 @@ impl Pair<'_> {
         self.told_growth(count).and_then(|requests| {
             self.activity.clone().map(|activity| {
                 let model = self.end.model;
-                let works = |spent: &Spent| spent.serves(model) && spent.part(model) != Part::Idle;
+                let works = |spent: &Spent| spent.serves(model) && spent.part(model).is_active();
                 let at_once = activity.sum(works).0 / self.seconds;
                 Load { at_once, per_s: requests / self.seconds }
             })

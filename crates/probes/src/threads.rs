@@ -32,7 +32,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use totals::{
     CONNECTING, FIRST, LOST, STARTED, growth, hang_time, longest_waits, numbers, samples_between,
-    times_spent,
+    times_spent, unknown_call,
 };
 use untax_core::activity::{self, Activity};
 use untax_core::{Database, Reading, Seconds};
@@ -206,6 +206,7 @@ impl Threads {
             requests_seen: self.messages.seen_in_window,
             started: growth(STARTED, &watched.total_ns, &watched.opened_ns),
             longest: longest_waits(&watched.total_ns),
+            unknown_call: unknown_call(&watched.total_ns),
             clients: clients.iter().filter(|c| c.database == *index).map(|c| c.pid).collect(),
             retransmits: retransmits(watched.pid),
             counted_s: None,

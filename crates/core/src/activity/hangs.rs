@@ -15,14 +15,17 @@ impl Activity {
     /// more, each slice for itself. One that does not tell counts whole.
     pub fn share_hung(&self, model: Model) -> Option<Interval> {
         let inside = |s: &Spent| s.doing == Doing::Filesystem && !s.in_background(model);
-        self.share_of(model, |slice| {
+        let share = self.share_of(model, |slice| {
             let part = match (slice.hung_s, slice.sum(inside)) {
                 (Some(hung), inside) if inside > 0.0 => (hung.0 / inside).min(1.0),
                 (Some(_), _) => 0.0,
                 (None, _) => 1.0,
             };
             part * slice.sum(|spent| spent.held_by(Doing::Filesystem, model))
-        })
+        })?;
+        // A wait of unknown meaning is inside no file call, but may be active.
+        let known = 1.0 - self.unknown_part(model);
+        Some(Interval::new(share.low * known, share.mid, share.high))
     }
 }
 

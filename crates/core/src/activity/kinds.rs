@@ -24,7 +24,8 @@ pub enum Doing {
     DirtyThrottled,
     /// Waiting for memory: reclaim, `memory.high`, pages that were evicted too early.
     ReclaimStalled,
-    /// Waiting in `futex` or a semaphore.
+    /// Waiting in `futex` or a semaphore. In a program of unknown model: behind a thread of it that
+    /// worked meanwhile, and woke this one.
     Futex,
     /// The same, but only while another thread of the database that serves a client waits for the
     /// device that it writes to: who is next in the log's queue.
@@ -35,6 +36,9 @@ pub enum Doing {
     FutexDirtyThrottled,
     /// The same, behind one that frees memory, or waits for it.
     FutexReclaim,
+    /// Waiting in `futex` in a program of unknown model, while no thread of it worked that woke this
+    /// one afterwards: for something to do.
+    FutexIdle,
     /// Waiting in a page fault that reads nothing, or to change its mappings.
     Fault,
     /// Waiting until the network takes data.
@@ -51,13 +55,13 @@ pub enum Doing {
     AsyncIo,
     /// Waiting for a timer, a signal or a child.
     Sleep,
-    /// Waiting for anything else.
+    /// Waiting in a way of unknown meaning: in a system call that the table lists as unknown, say.
     Other,
 }
 
 impl Doing {
     /// All of them, in the order in which the probe numbers them.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 23] = [
         Self::OnCpu,
         Self::ReclaimOnCpu,
         Self::Contended,
@@ -71,6 +75,7 @@ impl Doing {
         Self::FutexFilesystem,
         Self::FutexDirtyThrottled,
         Self::FutexReclaim,
+        Self::FutexIdle,
         Self::Fault,
         Self::Send,
         Self::Receive,
@@ -87,7 +92,8 @@ impl Doing {
     /// What a thread waits for follows from how its engine serves clients. Processes share
     /// nothing but locks, so their futexes are locks; the latches of other processes (`PollPeer`)
     /// end a wait for a row lock when a client is being served, and a nap otherwise. Threads that
-    /// have served a client wait in a futex for a lock, the others for something to do.
+    /// have served a client wait in a futex for a lock, the others for something to do. Threads of a
+    /// program of unknown model may wait for a lock or for work: that is not judged.
     pub fn part(self, polling: Polling, model: Model) -> Part {
         match self {
             Self::OnCpu => Part::OnCpu,
@@ -99,6 +105,7 @@ impl Doing {
             Self::Send => Part::Network,
             Self::Futex => match (model, polling) {
                 (Model::Loop, _) | (Model::Thread, Polling::Never) => Part::Idle,
+                (Model::Unknown, _) => Part::Unaccounted,
                 _ => Part::Lock,
             },
             Self::FutexDisk
@@ -113,7 +120,8 @@ impl Doing {
             // A parallel worker of PostgreSQL polls for nobody, and reads for its leader.
             Self::AsyncIo if polling == Polling::Forever => Part::Disk,
             Self::AsyncIo if polling == Polling::Never && model == Model::Process => Part::Disk,
-            Self::Poll
+            Self::FutexIdle
+            | Self::Poll
             | Self::PollPeer
             | Self::Dormant
             | Self::Receive
@@ -160,6 +168,19 @@ pub enum Part {
     Network,
     /// Waiting for a client or a timer.
     Idle,
-    /// Not accounted for.
+    /// Waiting in a way of unknown meaning: active or idle, nobody knows.
     Unaccounted,
+}
+
+impl Part {
+    /// Whether it is active time. Time of unknown meaning is not: it widens intervals.
+    pub fn is_active(self) -> bool {
+        !matches!(self, Self::Idle | Self::Unaccounted)
+    }
+
+    /// Whether the system call tells it, so that a wait of unknown meaning may have been this. Of
+    /// waits for a CPU and for memory the kernel tells, whatever the call.
+    pub fn is_told_by_call(self) -> bool {
+        matches!(self, Self::Disk | Self::Lock | Self::Network)
+    }
 }

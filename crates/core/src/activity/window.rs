@@ -27,6 +27,9 @@ pub struct Activity {
     /// The longest single waits of their kinds that are worth knowing one by one.
     #[serde(default)]
     pub longest: Vec<Longest>,
+    /// The system call of the longest wait of unknown meaning; none where there was none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unknown_call: Option<String>,
     /// TCP segments that were sent again from ports that it listens on, where these are known and the
     /// kernel tells of each; not known of older runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -50,6 +53,7 @@ impl Activity {
             started: 0,
             clients: Vec::new(),
             longest: Vec::new(),
+            unknown_call: None,
             retransmits: None,
             counted_s: None,
             slices,
@@ -97,20 +101,35 @@ impl Activity {
         self.sum(|spent| spent.part(model) == part)
     }
 
-    /// Everything but idle.
+    /// Everything but idle and what is of unknown meaning.
     pub fn active(&self, model: Model) -> Seconds {
-        self.sum(|spent| spent.part(model) != Part::Idle)
+        self.sum(|spent| spent.part(model).is_active())
+    }
+
+    /// Waits of unknown meaning: any part of them may be active time.
+    pub fn unknown(&self, model: Model) -> Seconds {
+        self.part(Part::Unaccounted, model)
     }
 
     /// The share of its active time that the threads spent in some ways, with the interval that
-    /// the differences between slices give, and what none of them was like. `None` when they were never
-    /// active.
+    /// the differences between slices give, what none of them was like, and waits of unknown meaning.
+    /// `None` when they were never active.
     pub fn share(&self, model: Model, counts: impl Fn(&Spent) -> bool) -> Option<Interval> {
-        self.share_of(model, |slice| slice.sum(&counts))
+        let share = self.share_of(model, |slice| slice.sum(&counts))?;
+        let is_told = |spent: &Spent| counts(spent) && spent.part(model).is_told_by_call();
+        let (unknown, may_be_this) = (self.unknown_part(model), self.sum(is_told).0 > 0.0);
+        let most = share.high + if may_be_this { unknown * (1.0 - share.high) } else { 0.0 };
+        Some(Interval::new(share.low * (1.0 - unknown), share.mid, most))
+    }
+
+    /// The part (0..1) that waits of unknown meaning are of these and active time.
+    pub fn unknown_part(&self, model: Model) -> f64 {
+        let (unknown, active) = (self.unknown(model).0, self.active(model).0);
+        if unknown > 0.0 { unknown / (unknown + active) } else { 0.0 }
     }
 
     pub(super) fn share_of(&self, model: Model, part: impl Fn(&Slice) -> f64) -> Option<Interval> {
-        self.ratio(part, |slice| slice.sum(|spent| spent.part(model) != Part::Idle))
+        self.ratio(part, |slice| slice.sum(|spent| spent.part(model).is_active()))
     }
 
     pub(super) fn ratio(
@@ -181,9 +200,62 @@ pub(super) mod tests {
             // A second of each way in each slice, of which half of the window is traced.
             let all = 4.0 * (Polling::ALL.len() * Doing::ALL.len()) as f64;
             assert!((sum - all).abs() < 1e-9, "{model:?}");
-            let idle = activity().part(Part::Idle, model).0;
-            assert!((activity().active(model).0 - (all - idle)).abs() < 1e-9);
+            let [idle, unknown] =
+                [Part::Idle, Part::Unaccounted].map(|part| activity().part(part, model).0);
+            assert!((activity().active(model).0 - (all - idle - unknown)).abs() < 1e-9);
         }
+    }
+
+    /// One slice of ten seconds in which threads of one kind did this.
+    fn doing(polling: Polling, spent: &[(Doing, f64)]) -> Activity {
+        let spent = spent.iter().map(|(doing, time_s)| Spent {
+            polling,
+            doing: *doing,
+            time_s: Seconds(*time_s),
+        });
+        let slice = Slice::traced(Seconds(10.0), spent.collect());
+        Activity::traced("postgres:1", Seconds(10.0), vec![slice])
+    }
+
+    #[test]
+    fn waits_of_unknown_meaning_are_not_active_and_bound_each_share() {
+        let spent = [(Doing::OnCpu, 6.0), (Doing::Disk, 4.0), (Doing::Other, 30.0)];
+        let activity = doing(Polling::Forever, &spent);
+        assert_eq!(activity.active(Model::Process), Seconds(10.0));
+        assert_eq!(activity.unknown(Model::Process), Seconds(30.0));
+        let share = |of| activity.share(Model::Process, |spent| spent.doing == of).unwrap();
+        // If all of them were active: 4 s of 40 for the disk, and 34 if they were its, too.
+        let disk = share(Doing::Disk);
+        for (is, expected) in [(disk.low, 0.1), (disk.mid, 0.4), (disk.high, 0.85)] {
+            assert!((is - expected).abs() < 1e-9, "{disk:?}");
+        }
+        // They were on no CPU.
+        let on_cpu = share(Doing::OnCpu);
+        assert_eq!(on_cpu, Interval { low: on_cpu.low, ..Interval::exact(0.6) });
+        assert!((on_cpu.low - 0.15).abs() < 1e-9, "{on_cpu:?}");
+        assert_eq!(share(Doing::Send), Interval::exact(0.0), "nobody saw a thread send");
+    }
+
+    #[test]
+    fn a_futex_of_a_program_of_unknown_model_is_not_judged() {
+        let unknown = [
+            Doing::Futex,
+            Doing::FutexDisk,
+            Doing::FutexFilesystem,
+            Doing::FutexDirtyThrottled,
+            Doing::FutexReclaim,
+        ];
+        for polling in Polling::ALL {
+            for doing in unknown {
+                assert_eq!(doing.part(polling, Model::Unknown), Part::Unaccounted, "{doing:?}");
+            }
+            assert_eq!(Doing::FutexIdle.part(polling, Model::Unknown), Part::Idle);
+        }
+        // A pool of twenty threads that wait for work, beside one that computes.
+        let spent = [(Doing::OnCpu, 5.0), (Doing::FutexIdle, 200.0)];
+        let pool = doing(Polling::Never, &spent);
+        assert_eq!(pool.active(Model::Unknown), Seconds(5.0));
+        assert_eq!(pool.unknown(Model::Unknown), Seconds(0.0));
     }
 
     #[test]

@@ -103,6 +103,23 @@ static __always_inline void remember_sender(struct thread *thread)
 	thread->serves = socket_at(task, thread->serves_in) ?: UNKNOWN;
 }
 
+/*
+ * The current thread is about to wake one that waits for a client to serve: who waits for clients
+ * to come, and they may take their time, gives it one, as it would start another thread for it.
+ */
+static __always_inline void hand_client_to(struct thread *idle)
+{
+	u32 pid = bpf_get_current_pid_tgid();
+	struct thread *by = bpf_map_lookup_elem(&threads, &pid);
+	struct total *total = total_of(idle);
+
+	if (!by || by->database != idle->database || by->polling != FOREVER)
+		return;
+	by->started = 1;
+	if (total)
+		total->listener = pid;
+}
+
 static __always_inline void count_client(u32 database, u32 pid)
 {
 	struct client client = { .database = database, .pid = pid };

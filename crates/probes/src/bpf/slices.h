@@ -40,6 +40,7 @@ static long forget_one(struct bpf_map *map, const u32 *index, struct total *tota
 
 	for (what = 0; what < HOLDING_WAITS; what++)
 		total->longest[what] = 0;
+	total->unknown_longest = 0;
 	return 0;
 }
 

@@ -15,8 +15,11 @@ struct bpf_map;
 
 #define TASK_RUNNING 0
 #define TASK_INTERRUPTIBLE 1
+#define TASK_UNINTERRUPTIBLE 2
 #define TASK_DEAD 0x80
 #define TASK_WAKEKILL 0x100
+/* Kernels with PREEMPT_RT: for a lock of the kernel. */
+#define TASK_RTLOCK_WAIT 0x1000
 
 /* PF_IO_WORKER of linux/sched.h: its registers are those of the thread that started it. */
 #define IO_WORKER 0x10
@@ -172,7 +175,10 @@ verified_once int settle(struct thread *thread, u64 now)
 
 	thread->since = now;
 	if (thread->doing == FUTEX) {
-		settle_futex(thread, spent, now);
+		if (thread->unknown_model)
+			settle_unjudged(thread, spent, now);
+		else
+			settle_futex(thread, spent, now);
 		return 0;
 	}
 	if (waits_for_peers(thread)) {
@@ -181,6 +187,8 @@ verified_once int settle(struct thread *thread, u64 now)
 	}
 	if (thread->holds || is_holding(thread))
 		settle_holding(thread, spent, now);
+	if (thread->doing == OTHER)
+		settle_unknown(thread, now);
 	if (thread->doing != RUNNABLE || !thread->limited) {
 		charge(thread, thread->doing == RUNNABLE ? CONTENDED : thread->doing, spent);
 		return 0;
@@ -257,6 +265,7 @@ static __always_inline u8 reason(struct thread *thread, struct task_struct *task
 
 	thread->holds = 0;
 	thread->waits_in = 0;
+	thread->call = SYSCALL_NUMBER(regs) + 1;
 	if (state & TASK_INTERRUPTIBLE) {
 		if (task->flags & IO_WORKER)
 			return SLEEP;
@@ -283,6 +292,9 @@ static __always_inline u8 reason(struct thread *thread, struct task_struct *task
 		}
 		return call->sleeps;
 	}
+	/* Stopped, traced or frozen: nobody knows what for. */
+	if (!(state & (TASK_UNINTERRUPTIBLE | TASK_RTLOCK_WAIT)))
+		return OTHER;
 	if (is_short_of_memory(thread, task)) {
 		thread->holds = may_hold(thread, call);
 		return RECLAIM_STALLED;
@@ -348,23 +360,6 @@ int BPF_PROG(on_switch, bool preempted, struct task_struct *prev, struct task_st
 }
 
 /*
- * The current thread is about to wake one that waits for a client to serve: who waits for clients
- * to come, and they may take their time, gives it one, as it would start another thread for it.
- */
-static __always_inline void hand_client_to(struct thread *idle)
-{
-	u32 pid = bpf_get_current_pid_tgid();
-	struct thread *by = bpf_map_lookup_elem(&threads, &pid);
-	struct total *total = total_of(idle);
-
-	if (!by || by->database != idle->database || by->polling != FOREVER)
-		return;
-	by->started = 1;
-	if (total)
-		total->listener = pid;
-}
-
-/*
  * The current thread is about to wake one that polls, as a client that sends or as a thread of the
  * same database, or one that waits for a client. An interrupt may have come upon any thread, with what
  * a client far away has sent: so only those in a system call that means it count.
@@ -379,6 +374,10 @@ int BPF_PROG(on_waking, struct task_struct *task)
 
 	if (!thread || paused)
 		return 0;
+	if (thread->unknown_model && thread->doing == FUTEX) {
+		end_by_peer(thread, syscall_of(registers()));
+		return 0;
+	}
 	idle = thread->doing == FUTEX && thread->threaded && thread->born && !thread->polls;
 	if (!idle && thread->doing != POLL)
 		return 0;
@@ -414,6 +413,8 @@ static __always_inline int woken(struct task_struct *task)
 		u64 now = bpf_ktime_get_ns();
 
 		settle(thread, now);
+		if (thread->unknown_model)
+			begin_work(thread, thread->doing, now);
 		end_wait(thread, now);
 		begin_runnable(thread, task, now);
 	}
@@ -446,8 +447,10 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	fresh.limited = thread->limited;
 	fresh.threaded = thread->threaded;
 	fresh.forks = thread->forks;
+	fresh.unknown_model = thread->unknown_model;
+	fresh.works_since = bpf_ktime_get_ns();
 	fresh.on_cpu = ON_CPU;
-	begin_runnable(&fresh, child, bpf_ktime_get_ns());
+	begin_runnable(&fresh, child, fresh.works_since);
 	if (bpf_map_update_elem(&threads, &pid, &fresh, BPF_ANY) && total)
 		__sync_fetch_and_add(&total->lost, 1);
 	return 0;

@@ -18,6 +18,7 @@ enum doing {
 	FUTEX_FILESYSTEM,
 	FUTEX_DIRTY_THROTTLED,
 	FUTEX_RECLAIM,
+	FUTEX_IDLE,
 	FAULT,
 	SEND,
 	RECEIVE,
@@ -122,8 +123,12 @@ struct thread {
 	u8 seen;
 	/* It has waited for a client, or its title says that it serves one. */
 	u8 asked;
+	/* How its program serves clients is not known: what it waits for in a futex, neither. */
+	u8 unknown_model;
 	/* The process that woke it last with a request. */
 	u32 client;
+	/* The system call that it waits in, plus one; 0 where that is not known. */
+	u32 call;
 	/* What it spent on a CPU (ns) since it polled last. */
 	u64 stretch;
 	/* When this wait began, and what its database's clocks of holders showed then: ns. */
@@ -141,6 +146,12 @@ struct thread {
 	u64 serves;
 	/* How often it had left a CPU when this wait began: while it is as often, the wait goes on. */
 	u64 switches;
+	/*
+	 * Of a program of unknown model: since when it has been at work, alone or behind others at work,
+	 * and since when the thread has been that ended its wait in a futex (0: none did yet).
+	 */
+	u64 works_since;
+	u64 behind;
 	/* Time (ns) that is not part of its database's total yet. */
 	u64 spent[DOINGS];
 };
@@ -187,6 +198,9 @@ struct total {
 	u64 lost;
 	/* The thread that gave another one a client last. */
 	u64 listener;
+	/* The longest wait of unknown meaning, and the system call that it was in, plus one. */
+	u64 unknown_longest;
+	u64 unknown_call;
 };
 
 /* Addresses, the last one not among them. */

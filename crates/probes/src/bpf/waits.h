@@ -49,6 +49,55 @@ static __always_inline void settle_futex(struct thread *thread, u64 spent, u64 n
 	charge(thread, FUTEX, spent);
 }
 
+/*
+ * The same of a program of unknown model, which may as well wait for something to do: until the thread
+ * began its work that wakes it, and all the time if none does.
+ */
+static __always_inline void settle_unjudged(struct thread *thread, u64 spent, u64 now)
+{
+	u64 behind = thread->behind && now > thread->behind ? now - thread->behind : 0;
+
+	if (behind > spent)
+		behind = spent;
+	charge(thread, FUTEX_IDLE, spent - behind);
+	settle_futex(thread, behind, now);
+}
+
+/* The current thread is about to end its wait in a futex, in a call that does so. */
+static __always_inline void end_by_peer(struct thread *thread,
+					const volatile struct syscall *call)
+{
+	u32 pid = bpf_get_current_pid_tgid();
+	struct thread *by = bpf_map_lookup_elem(&threads, &pid);
+
+	if (!by || by->database != thread->database || !call || call->sleeps != FUTEX)
+		return;
+	/* One that has worked since before it was watched has done so all the while. */
+	thread->behind = by->works_since ?: 1;
+}
+
+/* It goes on after a wait: is it at work anew, or has it been behind others at work? */
+static __always_inline void begin_work(struct thread *thread, u8 after, u64 now)
+{
+	switch (after) {
+	case FUTEX:
+		if (!thread->behind)
+			thread->works_since = now;
+		else if (thread->behind > thread->waits_since)
+			thread->works_since = thread->behind;
+		break;
+	case RECEIVE:
+	case POLL:
+	case DORMANT:
+	case ASYNC_IO:
+	case SLEEP:
+	case OTHER:
+	case UNSEEN:
+		thread->works_since = now;
+	}
+	thread->behind = 0;
+}
+
 /* Whether it waits for files or memory, perhaps with a lock held. */
 static __always_inline bool is_holding(struct thread *thread)
 {
@@ -78,6 +127,18 @@ static __always_inline void settle_holding(struct thread *thread, u64 spent, u64
 		total->longest[what] = waited;
 	if (thread->doing == FILESYSTEM && waited >= HANG_NS)
 		__sync_fetch_and_add(&total->hung, spent);
+}
+
+/* Keeps the longest wait of unknown meaning. */
+static __always_inline void settle_unknown(struct thread *thread, u64 now)
+{
+	struct total *total = total_of(thread);
+	u64 waited = now > thread->waits_since ? now - thread->waits_since : 0;
+
+	if (!total || waited <= total->unknown_longest)
+		return;
+	total->unknown_longest = waited;
+	total->unknown_call = thread->call;
 }
 
 /*
@@ -133,6 +194,7 @@ static __always_inline void begin_wait(struct thread *thread, u64 now)
 	struct total *total;
 	u32 what;
 
+	thread->behind = 0;
 	if (thread->holds) {
 		set_clock(thread, thread->doing - DISK, now);
 		return;

@@ -10,7 +10,7 @@ pub(super) const MAX_DATABASES: usize = 64;
 pub(super) const UNSEEN: u8 = 254;
 
 /// The size of `struct thread` of threads.h: what `NewThread` says, and the time spent in each way.
-const THREAD_BYTES: usize = 136 + 8 * Doing::ALL.len();
+const THREAD_BYTES: usize = 152 + 8 * Doing::ALL.len();
 
 /// `struct thread` of threads.h, as it is before its first event.
 #[derive(Clone, Copy)]
@@ -22,6 +22,8 @@ pub(super) struct NewThread {
     pub(super) model: Model,
     pub(super) aside: bool,
     pub(super) polling: Polling,
+    /// The number of the system call that it waits in, plus one; 0 where that is not known.
+    pub(super) call: u32,
 }
 
 impl NewThread {
@@ -36,6 +38,8 @@ impl NewThread {
         bytes[41] = (self.model == Model::Process).into();
         bytes[44] = self.aside.into();
         bytes[46] = (self.polling == Polling::Forever).into();
+        bytes[47] = (self.model == Model::Unknown).into();
+        bytes[52..56].copy_from_slice(&self.call.to_ne_bytes());
         // Of a wait that goes on, its beginning is not known: it counts from now.
         bytes[64..72].copy_from_slice(&self.since_ns.to_ne_bytes());
         bytes
@@ -102,6 +106,7 @@ pub(super) mod tests {
             model: Model::Process,
             aside: true,
             polling: Polling::Forever,
+            call: 4,
         }
         .bytes();
         let set = |name: &str, value: u8| {
@@ -117,10 +122,30 @@ pub(super) mod tests {
             ("aside", 1),
             ("asked", 1),
             ("polling", 2),
+            ("call", 4),
         ];
         let sum: usize = all.into_iter().map(|(name, value)| set(name, value)).sum();
         let sum = sum + set("waits_since", 1);
         assert_eq!(new_thread.iter().map(|byte| usize::from(*byte)).sum::<usize>(), sum);
+    }
+
+    #[test]
+    fn a_thread_of_unknown_model_says_so_where_the_kernel_looks() {
+        let (places, _) = places("thread");
+        let byte = |model| {
+            let new_thread = NewThread {
+                since_ns: 1,
+                database: 2,
+                doing: 3,
+                limited: true,
+                model,
+                aside: true,
+                polling: Polling::Forever,
+                call: 4,
+            };
+            new_thread.bytes()[places["unknown_model"]]
+        };
+        assert_eq!([Model::Unknown, Model::Thread].map(byte), [1, 0]);
     }
 
     /// `ON_CPU` as `OnCpu`.

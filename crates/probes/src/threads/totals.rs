@@ -1,6 +1,7 @@
 //! `struct total` of threads.h: what the threads of one database did, as numbers in a row.
 
 use super::samples::Places;
+use super::syscalls;
 use untax_core::Seconds;
 use untax_core::activity::{Call, Doing, Longest, Polling, Sampled, Spent};
 
@@ -23,6 +24,8 @@ const READING: usize = FAULTING_ON_DATA + 1;
 const COMPLETING: usize = READING + 1;
 const CALLING: usize = COMPLETING + 1;
 pub(super) const LOST: usize = CALLING + Call::ALL.len();
+const UNKNOWN_LONGEST: usize = LOST + 2;
+const UNKNOWN_CALL: usize = UNKNOWN_LONGEST + 1;
 const HOLDING_WAITS: usize = 4;
 
 /// How much one number grew between two readings of `struct total`; an empty one is all zeroes.
@@ -76,6 +79,14 @@ pub(super) fn longest_waits(total: &[u64]) -> Vec<Longest> {
         .collect()
 }
 
+/// The system call of the longest wait of unknown meaning; `None` where there was none, or where it was
+/// in no call that can be named.
+pub(super) fn unknown_call(total: &[u64]) -> Option<String> {
+    total.get(UNKNOWN_LONGEST).filter(|ns| **ns > 0)?;
+    let number = total.get(UNKNOWN_CALL)?.checked_sub(1)?;
+    usize::try_from(number).ok().map(syscalls::name)
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::kernel_types::tests::places;
@@ -101,6 +112,8 @@ mod tests {
             assert_eq!(places[name], 8 * index, "{name}");
         }
         assert_eq!(places["listener"], 8 * (LOST + 1));
-        assert_eq!(bytes, 8 * (LOST + 2));
+        assert_eq!(places["unknown_longest"], 8 * UNKNOWN_LONGEST);
+        assert_eq!(places["unknown_call"], 8 * UNKNOWN_CALL);
+        assert_eq!(bytes, 8 * (UNKNOWN_CALL + 1));
     }
 }

@@ -81,6 +81,7 @@ impl Threads {
             limited: is_limited(database),
             model: database.model,
             aside: false,
+            call: 0,
         };
         let mut threads = 0;
         let mut pids = database.pids.clone();
@@ -96,15 +97,15 @@ impl Threads {
             // A process that ended since has no threads.
             let names = self.host.names(&format!("/proc/{pid}/task"));
             for tid in names.into_value().iter().flatten().filter_map(|name| name.parse().ok()) {
-                let doing = syscalls::current_doing(&self.host, pid, tid)
-                    .map_or(UNSEEN, |doing| doing as u8);
+                let (call, doing) = syscalls::current_wait(&self.host, pid, tid)
+                    .map_or((0, UNSEEN), |(number, doing)| (number + 1, doing as u8));
                 // It may wait for a disk for long before it polls for the next request.
                 let polling = match any.model {
                     Model::Loop if tid == database.pid => Polling::Timed,
                     _ if asked && tid == pid => Polling::Forever,
                     _ => Polling::Never,
                 };
-                let new_thread = NewThread { since_ns: now(), doing, polling, aside, ..any };
+                let new_thread = NewThread { since_ns: now(), doing, polling, aside, call, ..any };
                 threads += u32::from(self.insert(tid, &new_thread)?);
             }
             // Those that it started since the snapshot looked; what it starts from now on is
