@@ -52,7 +52,7 @@ look() {
     # Where the machine stands still, slices of the window do not stand for the whole.
     grep -q '"active_s": *[0-9]' "$work/line.json" || return 0
     is=finds
-    grep -q "\"rule\": *\"$1\", *\"severity\": *\"$severities\"" "$work/line.json" ||
+    grep -q "\"rule\": *\"$1\", *\"scope\": *\"[a-z]*\", *\"severity\": *\"$severities\"" "$work/line.json" ||
         is="does not find"
 }
 

@@ -85,6 +85,7 @@ fn rules() -> String {
             ("How it is measured. ", rule.measured),
             ("How to fix it. ", rule.fix),
             ("Privilege. ", rule.privilege),
+            ("Scope. ", rule.scope.name()),
             ("Kernel. ", rule.minimum_kernel),
             ("Cost. ", rule.cost),
         ];

@@ -1,7 +1,7 @@
 //! The result of `untax check`: what `--json` prints.
 
 use crate::database::{Container, DatabaseMemory, HugePageUse, Model, Pod, Settings};
-use crate::finding::{EVERY_RULE, Finding, Tax, Unmeasured};
+use crate::finding::{EVERY_RULE, Finding, Scope, Tax, Unmeasured};
 use crate::host::HostFacts;
 use crate::network::ClientNetwork;
 use crate::pressure::Pressure;
@@ -51,6 +51,10 @@ fn network_not_read() -> ClientNetwork {
 
 fn not_sampled() -> Reading<Seconds> {
     Reading::Absent("the version that made this run did not tell it apart".to_owned())
+}
+
+fn not_named() -> Reading<String> {
+    Reading::Absent("the version that made this run did not name it".to_owned())
 }
 
 fn not_watched() -> Reading<Io> {
@@ -108,8 +112,12 @@ pub struct Checked {
     /// What lies between it and its clients; absent in runs of older versions.
     #[serde(default = "network_not_read")]
     pub network: ClientNetwork,
-    /// The sum of the findings' taxes; `None` when none is measured.
+    /// The taxes of the platform's causes together; `None` when none is measured.
     pub tax: Option<Tax>,
+    /// Those of causes of scope database together. Both are parts of one whole: see
+    /// [`Portions`](crate::Portions).
+    #[serde(default)]
+    pub database_tax: Option<Tax>,
     /// What the rules found, the dearest first.
     pub findings: Vec<Finding>,
     /// What could not be measured.
@@ -162,9 +170,23 @@ impl Checked {
             pressure: Reading::absent(why),
             network: ClientNetwork::unknown(why),
             tax: None,
+            database_tax: None,
             findings: Vec::new(),
             unmeasured: Vec::new(),
         }
+    }
+
+    /// The taxes of causes of one scope together.
+    pub fn tax_of(&self, scope: Scope) -> Option<&Tax> {
+        match scope {
+            Scope::Platform => self.tax.as_ref(),
+            Scope::Database => self.database_tax.as_ref(),
+        }
+    }
+
+    /// What the rules found of one scope.
+    pub fn findings_of(&self, scope: Scope) -> impl Iterator<Item = &Finding> {
+        self.findings.iter().filter(move |finding| finding.scope == scope)
     }
 
     /// Whether both are servers of the same data, perhaps started again in between: of the same kind, at
@@ -181,7 +203,7 @@ impl Checked {
 /// Where the time of a database's threads went during the window.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TimeShares {
-    /// Everything but idle.
+    /// Everything but idle and unaccounted.
     pub active_s: Reading<Seconds>,
     /// On a CPU, page faults included.
     pub on_cpu_s: Reading<Seconds>,
@@ -203,8 +225,13 @@ pub struct TimeShares {
     pub network_s: Reading<Seconds>,
     /// Waiting for a client or a timer.
     pub idle_s: Reading<Seconds>,
-    /// Not accounted for.
+    /// Waiting in a way of unknown meaning: none of it counts as active, any part of it may be. So it
+    /// widens the intervals of taxes.
     pub unaccounted_s: Reading<Seconds>,
+    /// The system call of the longest such wait; absent where there was none, and in runs of older
+    /// versions.
+    #[serde(default = "not_named")]
+    pub unaccounted_call: Reading<String>,
 }
 
 impl TimeShares {
@@ -222,6 +249,7 @@ impl TimeShares {
             network_s: Reading::absent(why),
             idle_s: Reading::absent(why),
             unaccounted_s: Reading::absent(why),
+            unaccounted_call: Reading::absent(why),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What differs between two checks of the same databases.
 
 use crate::check::{Check, Checked};
-use crate::finding::Tax;
+use crate::finding::{Scope, Tax};
 use serde::{Deserialize, Serialize};
 
 /// The schema's name and version.
@@ -27,8 +27,11 @@ pub struct Comparison {
 pub struct Compared {
     /// Its id in the later one: a restart gives it another process.
     pub id: String,
-    /// The sum of the taxes.
+    /// The taxes of the platform's causes together.
     pub tax: [Option<Tax>; 2],
+    /// Those of the database's own causes together.
+    #[serde(default)]
+    pub database_tax: [Option<Tax>; 2],
     /// The causes found in either, the dearest before first.
     pub causes: Vec<Cause>,
 }
@@ -38,6 +41,9 @@ pub struct Compared {
 pub struct Cause {
     /// The rule's id.
     pub rule: String,
+    /// Whose cause it is.
+    #[serde(default)]
+    pub scope: Scope,
     /// Whether it was found, before and after.
     pub found: [bool; 2],
     /// What it costs; `None` where it was not found or not measured.
@@ -100,11 +106,14 @@ fn compared(before: &Checked, after: &Checked) -> Compared {
             !gaps.any(|of| of == rule)
         });
         let change = change(found, measured, &tax);
-        Cause { rule: rule.to_owned(), found, tax, change }
+        // An older run does not say whose cause it is.
+        let scope = both.iter().flatten().map(|finding| finding.scope).max().unwrap_or_default();
+        Cause { rule: rule.to_owned(), scope, found, tax, change }
     };
     Compared {
         id: after.id.clone(),
         tax: [before.tax.clone(), after.tax.clone()],
+        database_tax: [before.database_tax.clone(), after.database_tax.clone()],
         causes: rules.into_iter().map(cause).collect(),
     }
 }

@@ -17,6 +17,32 @@ pub enum Severity {
     High,
 }
 
+/// Whose cause it is.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum Scope {
+    /// Everything below the database. Runs of older versions, which do not say it, have this.
+    #[default]
+    Platform,
+    /// The database and its application: locks, connections, queries.
+    Database,
+}
+
+impl Scope {
+    /// Both, in the order of reports.
+    pub const ALL: [Self; 2] = [Self::Platform, Self::Database];
+
+    /// As JSON and reports name it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Platform => "platform",
+            Self::Database => "database",
+        }
+    }
+}
+
 /// Share (0..1) of the database's active thread time that a cause took.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Tax {
@@ -28,13 +54,36 @@ pub struct Tax {
     pub high: f64,
     /// How it was measured, part by part.
     pub method: String,
+    /// Whether a part of it comes from a model (a count times a cost, say): no event and no sample
+    /// told how long it took. False in runs of older versions, which do not say it.
+    #[serde(default)]
+    pub modelled: bool,
 }
 
+/// A modelled tax whose bounds are as far apart as this factor is unknown in size.
+const FACTOR_OF_UNKNOWN_SIZE: f64 = 10.0;
+
 impl Tax {
-    /// A tax from a share with bounds; shares are kept within 0..=1.
+    /// A tax of measured time, from a share with bounds; shares are kept within 0..=1.
     pub fn new(share: Interval, method: impl Into<String>) -> Self {
         let Interval { mid, low, high } = share.clamp(0.0, 1.0);
-        Self { share: mid, low, high, method: method.into() }
+        Self { share: mid, low, high, method: method.into(), modelled: false }
+    }
+
+    /// The same, saying whether a part of it is modelled.
+    #[must_use]
+    pub fn with_model(self, modelled: bool) -> Self {
+        Self { modelled, ..self }
+    }
+
+    /// Its share with the bounds.
+    pub fn interval(&self) -> Interval {
+        Interval::new(self.low, self.share, self.high)
+    }
+
+    /// Whether the middle says nothing: it is modelled, and the bounds are a factor of ten apart.
+    pub fn is_unknown_in_size(&self) -> bool {
+        self.modelled && self.high > 0.0 && self.high >= FACTOR_OF_UNKNOWN_SIZE * self.low
     }
 }
 
@@ -60,6 +109,9 @@ impl From<Interval> for Gain {
 pub struct Finding {
     /// The rule's id, such as `small-pages`.
     pub rule: String,
+    /// Whose cause it is: the rule's scope.
+    #[serde(default)]
+    pub scope: Scope,
     /// How much it matters.
     pub severity: Severity,
     /// One line: what is the case, with the deciding number.
@@ -77,7 +129,8 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// A finding without evidence, tax, gain or remedy: a rule adds what it has.
+    /// A finding without evidence, tax, gain or remedy: a rule adds what it has. Its scope is set from
+    /// its rule's entry when a check is assembled.
     pub fn new(
         rule: &str,
         severity: Severity,
@@ -86,6 +139,7 @@ impl Finding {
     ) -> Self {
         Self {
             rule: rule.to_owned(),
+            scope: Scope::default(),
             severity,
             summary: summary.into(),
             fix: fix.into(),
@@ -141,6 +195,27 @@ pub enum Says {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_modelled_tax_that_spans_a_factor_of_ten_is_unknown_in_size() {
+        let is_unknown = |low, high, modelled| {
+            let tax = Tax::new(Interval::new(low, high, high), "").with_model(modelled);
+            tax.is_unknown_in_size()
+        };
+        assert!(is_unknown(0.009, 0.87, true) && is_unknown(0.0, 0.3, true));
+        assert!(!is_unknown(0.09, 0.63, true), "a factor of seven");
+        assert!(!is_unknown(0.009, 0.87, false), "it was measured, though in few slices");
+        assert!(!is_unknown(0.0, 0.0, true), "nothing is not unknown");
+    }
+
+    #[test]
+    fn a_tax_of_an_older_run_says_nothing_of_models_and_scopes() {
+        let old: Tax =
+            serde_json::from_str(r#"{"share":0.5,"low":0.1,"high":0.9,"method":""}"#).unwrap();
+        assert!(!old.modelled);
+        let json = serde_json::to_value(Finding::new("x", Severity::Low, "", "")).unwrap();
+        assert_eq!(json["scope"], "platform");
+    }
 
     #[test]
     fn a_reason_has_an_id_and_one_of_an_older_run_none() {

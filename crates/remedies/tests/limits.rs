@@ -17,7 +17,7 @@ use untax_core::finding::Tax;
 use untax_core::host::{CgroupLayout, CgroupMount, Cpu};
 use untax_core::plan::{Plan, Step, Target};
 use untax_core::receipt::{Header, SCHEMA};
-use untax_core::{Bytes, Database, Seconds};
+use untax_core::{Bytes, Database, Interval, Seconds};
 use untax_remedies::Wish;
 
 const UNIT: &str = "/system.slice/system-postgresql.slice/postgresql@15-main.service";
@@ -60,8 +60,8 @@ fn plan_where_losing(shares: &[f64], cgroup: &str, rule: &str, remedy: &str) -> 
     let snapshot = snapshot(host, each.collect());
     let mut check = check(&snapshot, rule, remedy);
     for (checked, share) in check.databases.iter_mut().zip(shares) {
-        let method = "traced".to_owned();
-        checked.findings[0].tax = Some(Tax { share: *share, low: 0.2, high: 0.3, method });
+        let share = Interval { low: 0.2, mid: *share, high: 0.3 };
+        checked.findings[0].tax = Some(Tax::new(share, "traced"));
     }
     untax_remedies::plan("a-plan".to_owned(), &check, &snapshot, &Wish::default()).unwrap()
 }
@@ -133,8 +133,7 @@ fn nested(databases: &[&[(&str, f64)]], logical: u32, v1: bool) -> Plan {
     let snapshot = snapshot(host, (4012..).zip(databases).map(database).collect());
     let mut check = check(&snapshot, "cpu-throttled", "cpu-limit");
     for checked in &mut check.databases {
-        let method = "traced".to_owned();
-        checked.findings[0].tax = Some(Tax { share: 0.75, low: 0.7, high: 0.8, method });
+        checked.findings[0].tax = Some(Tax::new(Interval::new(0.7, 0.75, 0.8), "traced"));
     }
     untax_remedies::plan("a-plan".to_owned(), &check, &snapshot, &Wish::default()).unwrap()
 }

@@ -186,7 +186,7 @@ pub fn time(time: &TimeShares) -> Vec<(&'static str, &Reading<Seconds>)> {
         ("Reclaiming memory", &time.reclaim_s),
         ("Lock", &time.lock_s),
         ("Network", &time.network_s),
-        ("Not accounted for", &time.unaccounted_s),
+        ("Unknown, perhaps active", &time.unaccounted_s),
         ("Idle", &time.idle_s),
     ]
 }

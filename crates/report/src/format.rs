@@ -30,12 +30,27 @@ pub fn tax(tax: &Tax) -> String {
     if ![mid, low, high].iter().all(|v| v.is_finite()) {
         return NOT_MEASURED.to_owned();
     }
+    let modelled = if tax.modelled { ", modelled" } else { "" };
     let interval_is_a_point = tax.low.total_cmp(&tax.high).is_eq();
     if interval_is_a_point {
-        return percent(tax.share);
+        return format!("{}{modelled}", percent(tax.share));
+    }
+    if tax.is_unknown_in_size() {
+        return format!("size unknown ({}){modelled}", bounds(tax));
     }
     let decimals = usize::from(mid < 9.95 || high - low < 2.0);
-    format!("{mid:.decimals$}{THIN}% ({low:.decimals$}–{high:.decimals$}{THIN}%)")
+    format!("{mid:.decimals$}{THIN}% ({low:.decimals$}–{high:.decimals$}{THIN}%){modelled}")
+}
+
+/// The bounds of a tax, such as `0.9–87 %`.
+pub fn bounds(tax: &Tax) -> String {
+    let [low, high] = [tax.low, tax.high].map(percent);
+    format!("{}–{high}", low.trim_end_matches('%').trim_end_matches(THIN))
+}
+
+/// A tax where there is room for one number: its share, or where the size is unknown, its bounds.
+pub fn tax_in_short(tax: &Tax) -> String {
+    if tax.is_unknown_in_size() { bounds(tax) } else { percent(tax.share) }
 }
 
 /// A tax that may be unknown.
@@ -218,14 +233,25 @@ fn is_unsafe(c: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use untax_core::EvidenceKind;
+    use untax_core::{EvidenceKind, Interval};
 
     fn plain(text: &str) -> String {
         text.replace(THIN, " ")
     }
 
     fn of(share: f64, low: f64, high: f64) -> Tax {
-        Tax { share, low, high, method: String::new() }
+        Tax::new(Interval { low, mid: share, high }, "")
+    }
+
+    #[test]
+    fn a_modelled_tax_says_so_and_one_of_unknown_size_has_no_middle() {
+        let shown = |low, share, high| {
+            let tax = of(share, low, high).with_model(true);
+            [plain(&super::tax(&tax)), plain(&tax_in_short(&tax))]
+        };
+        assert_eq!(shown(0.09, 0.33, 0.63), ["33 % (9–63 %), modelled", "33 %"]);
+        let unknown = shown(0.009, 0.66, 0.87);
+        assert_eq!(unknown, ["size unknown (0.9–87 %), modelled", "0.9–87 %"]);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use crate::facts;
 use crate::format::{self, count_of};
 use std::cmp::Ordering;
 use untax_core::check::{Check, Checked};
-use untax_core::{Finding, Severity, Tax, Unmeasured};
+use untax_core::{Finding, Scope, Severity, Tax, Unmeasured};
 
 /// What can be said of a database's tax as a whole.
 pub enum Cost<'a> {
@@ -19,18 +19,29 @@ pub enum Cost<'a> {
     },
 }
 
-/// What the platform costs a database.
-pub fn cost(db: &Checked) -> Cost<'_> {
-    match &db.tax {
+/// What the causes of one scope cost a database.
+fn cost_of(db: &Checked, scope: Scope) -> Cost<'_> {
+    match db.tax_of(scope) {
         Some(tax) => Cost::Measured(tax),
-        None if db.findings.is_empty() => Cost::NothingFound { blind: db.unmeasured.len() },
+        None if db.findings_of(scope).next().is_none() => {
+            Cost::NothingFound { blind: db.unmeasured.len() }
+        }
         None => Cost::NotMeasured,
     }
 }
 
+/// What the platform costs a database.
+pub fn cost(db: &Checked) -> Cost<'_> {
+    cost_of(db, Scope::Platform)
+}
+
 /// The same in a few words.
 pub fn cost_in_short(db: &Checked) -> String {
-    match cost(db) {
+    in_short(&cost(db))
+}
+
+fn in_short(cost: &Cost<'_>) -> String {
+    match cost {
         Cost::Measured(tax) => format::tax(tax),
         Cost::NotMeasured => format::NOT_MEASURED.to_owned(),
         Cost::NothingFound { blind: 0 } => "no cause found".to_owned(),
@@ -46,6 +57,21 @@ pub fn platform_tax(db: &Checked) -> String {
     }
 }
 
+/// What the database and its application cost themselves; `None` where nothing of the kind was found.
+pub fn database_tax(db: &Checked) -> Option<String> {
+    match cost_of(db, Scope::Database) {
+        Cost::NothingFound { .. } => None,
+        cost => Some(format!("database tax {}", in_short(&cost))),
+    }
+}
+
+/// Both in one line, the second without its interval.
+pub fn both_taxes(db: &Checked) -> String {
+    let own = db.database_tax.as_ref().map(format::tax_in_short);
+    let own = own.map(|tax| format!(" · database {tax}")).unwrap_or_default();
+    format!("{}{own}", platform_tax(db))
+}
+
 /// The answer in one sentence: the page's title.
 pub fn headline(check: &Check) -> String {
     let Some(dearest) = databases_by_cost(check).first().copied() else {
@@ -56,11 +82,16 @@ pub fn headline(check: &Check) -> String {
     let name = facts::name(dearest);
     match cost(dearest) {
         Cost::Measured(tax) => {
-            let share = format::percent(tax.share);
+            let share = format::tax_in_short(tax);
             format!("The platform takes {share} of the active time of {name}")
         }
+        Cost::NothingFound { .. } if dearest.database_tax.is_some() => {
+            let own = database_tax(dearest).unwrap_or_default();
+            format!("No cause of the platform's found for {name}; {own}")
+        }
         Cost::NotMeasured => {
-            let causes = count_of(dearest.findings.len() as u64, "cause");
+            let causes = dearest.findings_of(Scope::Platform).count() as u64;
+            let causes = count_of(causes, "cause");
             format!("{causes} found for {name}; what they cost is not measured")
         }
         Cost::NothingFound { blind: 0 } => format!("The platform costs {name} nothing we can see"),
@@ -85,10 +116,23 @@ pub fn without_database(check: &Check) -> &'static [&'static str] {
 pub fn databases_by_cost(check: &Check) -> Vec<&Checked> {
     let worst = |db: &Checked| db.findings.iter().map(|f| f.severity).max();
     let mut databases: Vec<_> = check.databases.iter().collect();
-    databases
-        .sort_by(|a, b| by_share(b.tax.as_ref(), a.tax.as_ref()).then(worst(b).cmp(&worst(a))));
+    let by_own =
+        |a: &Checked, b: &Checked| by_share(b.database_tax.as_ref(), a.database_tax.as_ref());
+    databases.sort_by(|a, b| {
+        let by_platform = by_share(b.tax.as_ref(), a.tax.as_ref());
+        by_platform.then(by_own(a, b)).then(worst(b).cmp(&worst(a)))
+    });
     databases
 }
+
+/// Findings of one scope, in the order of [`findings_in_order`].
+pub fn findings_of(findings: &[Finding], scope: Scope) -> Vec<&Finding> {
+    let ordered = findings_in_order(findings).into_iter();
+    ordered.filter(|finding| finding.scope == scope).collect()
+}
+
+/// Where findings of scope database stand by themselves.
+pub const OF_DATABASE: &str = "In the database and its application";
 
 /// Findings, the dearest first; those without a measured tax follow, the gravest first.
 pub fn findings_in_order(findings: &[Finding]) -> Vec<&Finding> {
@@ -107,7 +151,8 @@ fn by_share(a: Option<&Tax>, b: Option<&Tax>) -> Ordering {
 pub fn scale(check: &Check) -> f64 {
     let all = check.databases.iter().flat_map(|db| &db.findings).chain(&check.findings);
     let several = check.databases.len() > 1;
-    let totals = check.databases.iter().filter(|_| several).filter_map(|db| db.tax.as_ref());
+    let databases = check.databases.iter().filter(|_| several);
+    let totals = databases.flat_map(|db| [&db.tax, &db.database_tax]).flatten();
     let taxes = all.filter_map(|f| f.tax.as_ref()).chain(totals);
     round_scale(taxes.map(|t| t.high).fold(0.0, f64::max))
 }
@@ -185,12 +230,27 @@ pub fn unmeasured(check: &Check) -> Vec<UnmeasuredReason<'_>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use untax_core::{Database, Interval};
 
     fn finding(rule: &str, severity: Severity, share: Option<f64>) -> Finding {
         Finding {
-            tax: share.map(|s| Tax { share: s, low: s, high: s, method: String::new() }),
+            tax: share.map(|share| Tax::new(Interval::exact(share), "")),
             ..Finding::new(rule, severity, "", "")
         }
+    }
+
+    #[test]
+    fn what_the_database_does_to_itself_is_not_the_platforms() {
+        let mut db = Checked::of(&Database::unknown("postgres", 7, "not read"), "not read");
+        db.findings = vec![Finding {
+            scope: Scope::Database,
+            ..finding("lock-contended", Severity::High, Some(0.4))
+        }];
+        db.database_tax.clone_from(&db.findings[0].tax);
+        assert_eq!(platform_tax(&db), "no cause found");
+        let both = both_taxes(&db).replace(format::THIN, " ");
+        assert_eq!(both, "no cause found · database 40 %");
+        assert!(findings_of(&db.findings, Scope::Platform).is_empty());
     }
 
     #[test]

@@ -9,7 +9,7 @@ use untax_core::pressure::Pressure;
 const WORTH: f64 = 0.005;
 
 /// The parts of the active time, in one order for all pictures of it.
-pub const PARTS: [&str; 8] = [
+pub const PARTS: [&str; 7] = [
     "on CPU",
     "waiting for a CPU",
     "stopped by a CPU limit",
@@ -17,11 +17,10 @@ pub const PARTS: [&str; 8] = [
     "freeing memory",
     "waiting for locks",
     "sending",
-    "unaccounted",
 ];
 
 /// The share of each in the active time; `None` when it was not traced or there was none.
-pub fn shares(time: &TimeShares) -> Option<[f64; 8]> {
+pub fn shares(time: &TimeShares) -> Option<[f64; 7]> {
     let active = time.active_s.value().filter(|active| active.0 > 0.0)?;
     let seconds = |reading: &untax_core::Reading<Seconds>| reading.value().map_or(0.0, |s| s.0);
     let throttled = seconds(&time.throttled_s);
@@ -33,13 +32,12 @@ pub fn shares(time: &TimeShares) -> Option<[f64; 8]> {
         seconds(&time.reclaim_s),
         seconds(&time.lock_s),
         seconds(&time.network_s),
-        seconds(&time.unaccounted_s),
     ];
     Some(all.map(|part| part / active.0))
 }
 
 /// The parts that are worth a word, the largest first.
-pub fn largest_parts(shares: &[f64; 8]) -> Vec<(&'static str, f64)> {
+pub fn largest_parts(shares: &[f64; 7]) -> Vec<(&'static str, f64)> {
     let mut parts: Vec<_> = PARTS.into_iter().zip(*shares).collect();
     parts.retain(|(_, share)| *share >= WORTH);
     parts.sort_by(|a, b| b.1.total_cmp(&a.1));
@@ -57,8 +55,9 @@ pub fn line(db: &Checked) -> Vec<String> {
     if !db.time.active_s.is_present() {
         return db.pressure.value().map(pressure_segments).unwrap_or_default();
     }
-    let parts = parts(&db.time);
-    let Some(active) = db.time.active_s.value().filter(|_| !parts.is_empty()) else {
+    let (parts, unknown) = (parts(&db.time), unknown(&db.time));
+    let is_worth = !parts.is_empty() || unknown.is_some();
+    let Some(active) = db.time.active_s.value().filter(|_| is_worth) else {
         return Vec::new();
     };
     let part = |(name, share): &(&'static str, f64)| {
@@ -66,7 +65,18 @@ pub fn line(db: &Checked) -> Vec<String> {
         format!("{} {name}{within}", format::percent(*share))
     };
     let head = format!("{}{THIN}s active", format::number(active.0));
-    std::iter::once(head).chain(parts.iter().map(part)).collect()
+    std::iter::once(head).chain(parts.iter().map(part)).chain(unknown).collect()
+}
+
+/// Waits of unknown meaning, if they are worth a word beside the active time.
+pub fn unknown(time: &TimeShares) -> Option<String> {
+    let (unknown, active) = (time.unaccounted_s.value()?, time.active_s.value()?);
+    let share = unknown.0 / (unknown.0 + active.0);
+    let call = time.unaccounted_call.value().map(|call| format!(" (in {call})"));
+    (share >= WORTH).then(|| {
+        let seconds = format::number(unknown.0);
+        format!("{seconds}{THIN}s unknown, perhaps active{}", call.unwrap_or_default())
+    })
 }
 
 /// What is known of tasks that were held up, others' too; nothing when nothing is. Which group that was,
@@ -137,6 +147,16 @@ mod tests {
             names,
             ["stopped by a CPU limit", "on CPU", "waiting for a CPU", "waiting for locks"]
         );
+        assert_eq!(unknown(&time), None, "not traced");
+        time.unaccounted_s = s(0.04);
+        assert_eq!(unknown(&time), None, "too little for a word");
+        time.unaccounted_s = s(30.0);
+        let words = unknown(&time).unwrap().replace(THIN, " ");
+        assert_eq!(words, "30 s unknown, perhaps active");
+        time.unaccounted_call = Present("splice".to_owned());
+        assert!(unknown(&time).unwrap().ends_with("perhaps active (in splice)"));
+        let all: f64 = shares(&time).unwrap().iter().sum();
+        assert!((all - 0.1 - 0.901).abs() < 0.1, "it is no part of active time: {all}");
         time.active_s = s(0.0);
         assert!(parts(&time).is_empty());
         time.active_s = Absent("tracing needs root".to_owned());

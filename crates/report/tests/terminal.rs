@@ -10,7 +10,7 @@ use untax_core::Reading::Absent;
 use untax_core::check::Check;
 use untax_core::compare::{self, Cause, Change, Compared, Comparison};
 use untax_core::finding::Unmeasured;
-use untax_core::{Interval, Tax};
+use untax_core::{Interval, Scope, Tax};
 use untax_report::terminal::{Style, check, comparison};
 
 const PLAIN: Style = Style { colour: false, width: 80 };
@@ -85,7 +85,8 @@ fn what_is_not_measured_is_never_a_number() {
         finding.tax = None;
         finding.evidence.clear();
     }
-    result.databases[0].tax = None;
+    result.databases[0].findings.retain(|finding| finding.rule != "lock-contended");
+    (result.databases[0].tax, result.databases[0].database_tax) = (None, None);
     result.databases[0].time.active_s = Absent("tracing needs root".into());
     result.databases[0].pressure = Absent("switched off".into());
     let screen = check(&result, PLAIN);
@@ -115,13 +116,15 @@ fn a_comparison_has_room_for_its_verdicts() {
         |share: f64| Some(Tax::new(Interval::new(share - 0.08, share, share + 0.08), "traced"));
     let cause = |change, found, tax| Cause {
         rule: "postgres-full-page-writes".to_owned(),
+        scope: Scope::Database,
         found,
         tax,
         change,
     };
     let compared = Compared {
         id: "postgres:7".to_owned(),
-        tax: [tax(0.27), tax(0.25)],
+        tax: [None, tax(0.12)],
+        database_tax: [tax(0.27), tax(0.25)],
         causes: vec![
             cause(Change::Same, [true, true], [tax(0.27), tax(0.25)]),
             cause(Change::Gone, [true, false], [tax(0.27), None]),

@@ -4,16 +4,18 @@ use crate::catalogue::{self, RULES};
 use crate::model::accounting::{counted_active_s, time_shares};
 use crate::model::client_network::client_network;
 use crate::model::pressure::pressure;
-use crate::model::stall::IDLE_SHARE;
-use crate::rule::TaxBase;
+use crate::model::stall::{self, IDLE_SHARE, percent};
+use crate::rule::{Rule, TaxBase};
 use untax_core::check::{Check, Checked, OwnCost, SCHEMA};
 use untax_core::finding::{EVERY_RULE, Says};
 use untax_core::window::Pair;
-use untax_core::{Diagnosis, Finding, Interval, Reading, Severity, Tax, Unmeasured, Window};
+use untax_core::{
+    Diagnosis, Finding, Interval, Portions, Reading, Scope, Severity, Tax, Unmeasured, Window,
+};
 
 /// Applies every rule to a window.
 pub fn check(window: &Window, run: String, own: Reading<OwnCost>) -> Check {
-    let diagnoses: Vec<Diagnosis> = RULES.iter().flat_map(|rule| (rule.evaluate)(window)).collect();
+    let diagnoses: Vec<Diagnosis> = RULES.iter().flat_map(|rule| diagnoses(rule, window)).collect();
     let (findings, mut unmeasured) = findings_and_gaps(None, &diagnoses);
     unmeasured.extend(window.start.databases.iter().filter_map(|start| {
         let gone = !window.end.databases.iter().any(|end| start.is_same_instance(end));
@@ -40,17 +42,31 @@ pub fn check(window: &Window, run: String, own: Reading<OwnCost>) -> Check {
     }
 }
 
+/// What a rule says, with the rule's scope.
+fn diagnoses(rule: &Rule, window: &Window) -> Vec<Diagnosis> {
+    let mut all = (rule.evaluate)(window);
+    for diagnosis in &mut all {
+        if let Says::Found(finding) = &mut diagnosis.says {
+            finding.scope = rule.scope;
+        }
+    }
+    all
+}
+
 fn check_database(window: &Window, pair: &Pair, diagnoses: &[Diagnosis]) -> Checked {
     let database = pair.end;
     let (mut findings, mut unmeasured) = findings_and_gaps(Some(&database.id), diagnoses);
     if let Some(active_s) = active_s_if_idle(pair) {
         unmeasured.extend(without_taxes(&mut findings, active_s, pair));
     }
+    let [tax, database_tax] = charge_once(&mut findings);
+    sort(&mut findings);
     Checked {
         time: time_shares(pair),
         pressure: pressure(window, pair),
         network: client_network(pair),
-        tax: sum(&findings),
+        tax,
+        database_tax,
         findings,
         unmeasured,
         ..Checked::of(database, "not measured")
@@ -70,10 +86,15 @@ fn findings_and_gaps(
             Says::Unmeasured(gap) => unmeasured.push(gap.clone()),
         }
     }
+    sort(&mut findings);
+    (findings, unmeasured)
+}
+
+/// Puts the dearest findings first.
+fn sort(findings: &mut [Finding]) {
     let share = |finding: &Finding| finding.tax.as_ref().map_or(-1.0, |tax| tax.share);
     findings
         .sort_by(|a, b| share(b).total_cmp(&share(a)).then_with(|| b.severity.cmp(&a.severity)));
-    (findings, unmeasured)
 }
 
 /// How long the threads were active, where that is too little to speak of shares of it.
@@ -95,6 +116,12 @@ fn without_taxes(findings: &mut [Finding], active_s: f64, pair: &Pair) -> Vec<Un
     };
     let stays = |finding: &Finding| beside_active_time(finding).is_some_and(is_enough);
     let priced = findings.iter_mut().filter(|finding| finding.tax.is_some() && !stays(finding));
+    let unknown = match pair.activity.value().map(|activity| activity.unknown(pair.end.model)) {
+        Some(unknown_s) if unknown_s.0 >= IDLE_SHARE * pair.seconds => {
+            format!(", beside {:.3} s in waits of unknown meaning", unknown_s.0)
+        }
+        _ => String::new(),
+    };
     priced
         .map(|finding| {
             finding.tax = None;
@@ -102,7 +129,7 @@ fn without_taxes(findings: &mut [Finding], active_s: f64, pair: &Pair) -> Vec<Un
             finding.severity = Severity::Info;
             let why = format!(
                 "tax: idle: all its threads together were active for {active_s:.3} s of the \
-                 window; check it under load"
+                 window{unknown}; check it under load"
             );
             Unmeasured::new(&finding.rule, why)
         })
@@ -118,19 +145,58 @@ fn beside_active_time(finding: &Finding) -> Option<fn(&Pair) -> Option<f64>> {
     }
 }
 
-/// The sum of all measured taxes. Rules never charge the same time twice, so shares of active time add
-/// up. A tax beside it leaves the other taxes shares of what is left.
-fn sum(findings: &[Finding]) -> Option<Tax> {
-    let total_of = |is_beside: bool| {
-        let counts = move |f: &&Finding| beside_active_time(f).is_some() == is_beside;
-        let taxes = findings.iter().filter(counts).filter_map(|finding| finding.tax.as_ref());
-        taxes.map(|tax| Interval::new(tax.low, tax.share, tax.high)).reduce(Interval::plus)
-    };
-    let total = match (total_of(true), total_of(false)) {
-        (Some(beside), Some(active)) => beside.plus(active.scale(1.0 - beside.mid)),
-        (beside, active) => beside.or(active)?,
-    };
-    Some(Tax::new(total, "sum of the findings' taxes"))
+/// Makes the taxes of all findings portions of one whole, and gives the totals of both scopes.
+///
+/// The whole is active time, and where a rule charges time beside it, that too. So the taxes that a
+/// report shows one by one add up to its totals.
+fn charge_once(findings: &mut [Finding]) -> [Option<Tax>; 2] {
+    let priced =
+        |finding: &Finding| Some((beside_active_time(finding)?, finding.tax.as_ref()?.interval()));
+    let beside = findings.iter().filter_map(priced).map(|(_, tax)| tax).reduce(Interval::plus);
+    let claims = findings.iter().filter_map(|finding| {
+        let tax = finding.tax.as_ref()?.interval();
+        let of_active = beside_active_time(finding).is_none();
+        let claim = beside.filter(|_| of_active).map_or(tax, |beside| of_the_rest(tax, beside));
+        Some((finding.scope, claim))
+    });
+    let portions = Portions::of(claims);
+    let taxed = findings.iter_mut().filter(|finding| finding.tax.is_some());
+    for (finding, portion) in taxed.zip(portions.each()) {
+        set_tax(finding, portion, &portions, beside.is_some());
+    }
+    Scope::ALL.map(|scope| {
+        let of_scope = findings.iter().filter(|finding| finding.scope == scope);
+        let modelled = of_scope.filter_map(|f| f.tax.as_ref()).any(|tax| tax.modelled);
+        let method = format!("sum of the taxes of scope {}", scope.name());
+        Some(Tax::new(portions.of_scope(scope)?, method).with_model(modelled))
+    })
+}
+
+/// A share of active time, as a share of that and of the time beside it.
+fn of_the_rest(tax: Interval, beside: Interval) -> Interval {
+    let left = |taken: f64| (1.0 - taken).clamp(0.0, 1.0);
+    Interval::new(
+        tax.low * left(beside.high),
+        tax.mid * left(beside.mid),
+        tax.high * left(beside.low),
+    )
+}
+
+/// Says of a claim that was changed why, and lets a severity that followed from it follow.
+fn set_tax(finding: &mut Finding, portion: Interval, portions: &Portions, has_beside: bool) {
+    let Some(tax) = finding.tax.as_mut().filter(|tax| tax.interval() != portion) else { return };
+    if finding.severity == stall::severity(tax.interval()) {
+        finding.severity = stall::severity(portion);
+    }
+    if has_beside {
+        tax.method.push_str("; with the time that retransmissions took beside active time");
+    }
+    if portions.excess() > 0.0 {
+        let all = percent(1.0 + portions.excess());
+        tax.method =
+            format!("{}; the causes claim {all} together, so each gives up its part", tax.method);
+    }
+    (tax.low, tax.share, tax.high) = (portion.low, portion.mid, portion.high);
 }
 
 #[cfg(test)]
@@ -171,26 +237,74 @@ mod tests {
         assert!(stuck.unmeasured.iter().any(|gap| gap.rule == "lock-contended"));
     }
 
+    fn finding(rule: &str, low: f64, share: f64, high: f64) -> Finding {
+        let share = Interval::new(low, share, high);
+        let scope = catalogue::find(rule).unwrap().scope;
+        Finding {
+            tax: Some(Tax::new(share, "")),
+            scope,
+            ..Finding::new(rule, stall::severity(share), "", "")
+        }
+    }
+
+    fn shares(findings: &[Finding]) -> Vec<f64> {
+        findings.iter().filter_map(|f| f.tax.as_ref()).map(|tax| tax.share).collect()
+    }
+
     #[test]
     fn what_is_stuck_is_beside_active_time_in_the_sum() {
-        let finding = |rule: &str, share| Finding {
-            tax: Some(Tax::new(Interval::exact(share), "")),
-            ..Finding::new(rule, Severity::High, "", "")
+        let exact = |rule, share| finding(rule, share, share, share);
+        let total = |findings: &mut [Finding]| {
+            charge_once(findings).map(|tax| tax.map_or(0.0, |tax| tax.share))
         };
-        let share = |findings: &[Finding]| sum(findings).unwrap().share;
-        let active = [finding("disk-slow", 0.2), finding("lock-contended", 0.1)];
-        assert!((share(&active) - 0.3).abs() < 1e-9);
-        // 20 s of 25: 1.5 s of the other five.
-        let all = [&[finding("tcp-retransmit", 0.8)][..], &active].concat();
-        assert!((share(&all) - 0.86).abs() < 1e-9);
+        let mut active = [exact("disk-slow", 0.2), exact("lock-contended", 0.1)];
+        let all = [&[exact("tcp-retransmit", 0.8)][..], &active].concat();
+        let [platform, database] = total(&mut active);
+        assert!((platform - 0.2).abs() < 1e-9 && (database - 0.1).abs() < 1e-9);
+        // 20 s of 25: the others took 1 s and 0.5 s of the other five.
+        let mut all = all;
+        let [platform, database] = total(&mut all);
+        assert!((platform - 0.84).abs() < 1e-9 && (database - 0.02).abs() < 1e-9);
+        let each = shares(&all);
+        assert!((each[1] - 0.04).abs() < 1e-9 && (each[2] - 0.02).abs() < 1e-9, "{each:?}");
+        assert!(all[1].tax.as_ref().unwrap().method.contains("retransmissions"));
+    }
+
+    #[test]
+    fn taxes_on_the_screen_add_up_to_totals_that_are_no_more_than_everything() {
+        let mut findings = [
+            finding("short-connections", 0.8, 0.87, 0.9),
+            finding("lock-contended", 0.03, 0.16, 0.2),
+            finding("disk-slow", 0.02, 0.02, 0.02),
+        ];
+        let totals = charge_once(&mut findings).map(Option::unwrap);
+        let each = shares(&findings);
+        assert!((each.iter().sum::<f64>() - 1.0).abs() < 1e-9, "{each:?}");
+        assert!((totals[0].share - each[2]).abs() < 1e-9);
+        assert!((totals[1].share - each[0] - each[1]).abs() < 1e-9);
+        let method = &findings[0].tax.as_ref().unwrap().method;
+        assert!(method.contains("claim 105 % together"), "{method}");
+        let severities = findings.map(|finding| finding.severity);
+        assert_eq!(severities, [Severity::High, Severity::Info, Severity::Info], "from new bounds");
+    }
+
+    #[test]
+    fn locks_are_not_the_platforms() {
+        let busy = of(5.0);
+        let rules = busy.findings_of(Scope::Database).map(|finding| finding.rule.as_str());
+        assert_eq!(rules.collect::<Vec<_>>(), ["lock-contended"]);
+        assert!((busy.database_tax.as_ref().unwrap().share - 0.5).abs() < 1e-9);
+        let platform: Vec<Finding> = busy.findings_of(Scope::Platform).cloned().collect();
+        let platform: f64 = shares(&platform).iter().sum();
+        assert!((busy.tax.unwrap().share - platform).abs() < 1e-9 && platform < 0.5);
     }
 
     #[test]
     fn an_idle_database_has_no_time_to_lose() {
         let busy = of(5.0);
-        assert!(busy.tax.is_some_and(|tax| tax.share > 0.4));
+        assert!(busy.database_tax.is_some_and(|tax| tax.share > 0.4));
         let idle = of(0.001);
-        assert!(idle.tax.is_none());
+        assert!(idle.database_tax.is_none());
         let lock = idle.findings.iter().find(|finding| finding.rule == "lock-contended").unwrap();
         assert!(lock.tax.is_none() && lock.severity == Severity::Info);
         assert!(idle.unmeasured.iter().any(|gap| gap.why.contains("idle")));

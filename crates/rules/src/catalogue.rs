@@ -53,6 +53,7 @@ pub fn find(id: &str) -> Option<&'static Rule> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rule::Scope;
     use crate::test_window;
 
     #[test]
@@ -67,6 +68,21 @@ mod tests {
             }
             assert!(!rule.sources.is_empty(), "{} names no source", rule.id);
         }
+    }
+
+    #[test]
+    fn causes_of_the_database_and_its_application_are_not_the_platforms() {
+        let of_database = RULES.iter().filter(|rule| rule.scope == Scope::Database);
+        let mut ids: Vec<&str> = of_database.map(|rule| rule.id).collect();
+        ids.sort_unstable();
+        let expected = [
+            "lock-contended",
+            "mysql-temp-files",
+            "postgres-full-page-writes",
+            "short-connections",
+            "too-many-connections",
+        ];
+        assert_eq!(ids, expected);
     }
 
     #[test]

@@ -3,6 +3,8 @@
 use untax_core::window::Pair;
 use untax_core::{Diagnosis, Window};
 
+pub use untax_core::Scope;
+
 /// One diagnosis. Its id is the name of its file, with hyphens.
 pub struct Rule {
     /// What users script against.
@@ -25,6 +27,8 @@ pub struct Rule {
     pub cost: &'static str,
     /// The time that its taxes are shares of.
     pub tax_base: TaxBase,
+    /// Whose cause it is: its findings say so, and its taxes count in the total of that scope.
+    pub scope: Scope,
     /// The diagnosis itself.
     pub evaluate: fn(&Window) -> Vec<Diagnosis>,
 }

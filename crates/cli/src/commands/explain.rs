@@ -3,6 +3,7 @@
 use crate::screen::{print, print_json};
 use crate::{Outcome, Usage};
 use serde::Serialize;
+use untax_core::Scope;
 use untax_report::terminal::wrap;
 use untax_rules::{RULES, Rule, find};
 
@@ -26,6 +27,7 @@ struct Explained {
     what: &'static str,
     measured: &'static str,
     fix: &'static str,
+    scope: Scope,
     privilege: &'static str,
     minimum_kernel: &'static str,
     cost: &'static str,
@@ -40,6 +42,7 @@ impl From<&Rule> for Explained {
             what: rule.what,
             measured: rule.measured,
             fix: rule.fix,
+            scope: rule.scope,
             privilege: rule.privilege,
             minimum_kernel: rule.minimum_kernel,
             cost: rule.cost,
@@ -73,8 +76,11 @@ fn list() -> String {
 
 fn page(rule: &Rule) -> String {
     let needs = format!(
-        "privilege: {}; kernel: {}; cost: {}",
-        rule.privilege, rule.minimum_kernel, rule.cost
+        "privilege: {}; kernel: {}; cost: {}; scope: {}",
+        rule.privilege,
+        rule.minimum_kernel,
+        rule.cost,
+        rule.scope.name()
     );
     let sections = [
         ("What it is", rule.what),

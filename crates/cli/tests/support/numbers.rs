@@ -50,6 +50,7 @@ pub fn untraced(database: &Value, why: &str) {
 
 /// No number of a check is one that cannot be.
 pub fn possible(check: &Value) {
+    check["databases"].as_array().unwrap().iter().for_each(taxes_add_up);
     each_number("check", check, &mut |path, number| {
         assert!(number >= 0.0, "{path} is {number}");
         let share = ["/share", "/low", "/high"].iter().any(|end| path.ends_with(end));
@@ -63,12 +64,30 @@ pub fn possible(check: &Value) {
         let at_most_s = 1.05 * cpus * window_s + 0.1;
         assert!(time["on_cpu_s"].as_f64().is_none_or(|s| s <= at_most_s), "{time:#}");
         let Some(active_s) = time["active_s"].as_f64() else { continue };
-        let busy_s = sum(database) - part(database, "idle_s");
+        let idle_s = part(database, "idle_s") + part(database, "unaccounted_s");
+        let busy_s = sum(database) - idle_s;
         assert!((busy_s - active_s).abs() <= 1e-6 * (1.0 + active_s), "{time:#}");
         assert!(part(database, "throttled_s") <= part(database, "runnable_s") + 1e-9, "{time:#}");
         // None where there were too few samples.
         let faults_s = time["minor_faults_s"].as_f64();
         assert!(faults_s.is_none_or(|s| s <= part(database, "on_cpu_s") + 1e-9), "{time:#}");
+    }
+}
+
+/// The taxes of one database are parts of one whole: its two totals are the sums of its findings' taxes,
+/// and never more than everything together.
+fn taxes_add_up(database: &Value) {
+    let share = |of: &Value, bound: &str| of[bound].as_f64().unwrap_or(0.0);
+    let totals = [("platform", &database["tax"]), ("database", &database["database_tax"])];
+    for (scope, total) in totals {
+        let findings = database["findings"].as_array().unwrap().iter();
+        let of_scope = findings.filter(|finding| finding["scope"] == scope);
+        let sum: f64 = of_scope.map(|finding| share(&finding["tax"], "share")).sum();
+        assert!((sum - share(total, "share")).abs() < 1e-6, "{scope}: {database:#}");
+    }
+    let [platform, own] = totals.map(|(_, total)| total);
+    for (bound, left) in [("share", "share"), ("high", "low"), ("low", "high")] {
+        assert!(share(platform, bound) + share(own, left) <= 1.0 + 1e-9, "{database:#}");
     }
 }
 

@@ -5,9 +5,14 @@
  *   crowd N B   N threads, of which B work a tenth of their time and the others sleep
  *   later N B   the same, started when a line is said to it
  *   pairs N _   N pairs of threads that wake each other in turn
+ *   pool N M    N threads that wait for work in a queue, which gets some every M ms (0: never)
+ *   held N _    N threads that take turns with a mutex, each at work while it has it
+ *   spliced N _ N threads that wait in splice(2), and one that works a tenth of its time
  *   storm N A   threads that live for a moment, N at a time at most, A of them a second if the
  *               machine can; says ten times a second how many there were so far
  */
+#define _GNU_SOURCE
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -111,6 +116,76 @@ static void crowd(long count, long busy)
 		start(i < busy ? works : sleeps, NULL);
 }
 
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t more = PTHREAD_COND_INITIALIZER;
+static long queued;
+
+static void *takes_work(void *nothing)
+{
+	for (;;) {
+		pthread_mutex_lock(&mutex);
+		while (!queued)
+			pthread_cond_wait(&more, &mutex);
+		queued--;
+		pthread_mutex_unlock(&mutex);
+		spin(1000000);
+	}
+	return nothing;
+}
+
+static void pool(long count, long each_ms)
+{
+	for (long i = 0; i < count; i++)
+		start(takes_work, NULL);
+	puts("ready");
+	fflush(stdout);
+	while (each_ms) {
+		usleep(each_ms * 1000);
+		pthread_mutex_lock(&mutex);
+		queued++;
+		pthread_cond_signal(&more);
+		pthread_mutex_unlock(&mutex);
+	}
+	sleeps(NULL);
+}
+
+static void *takes_turns(void *nothing)
+{
+	for (;;) {
+		pthread_mutex_lock(&mutex);
+		spin(2000000);
+		pthread_mutex_unlock(&mutex);
+		usleep(100);
+	}
+	return nothing;
+}
+
+static void *splices(void *nothing)
+{
+	int from[2], to[2];
+
+	if (pipe(from) || pipe(to)) {
+		perror("pipe");
+		exit(1);
+	}
+	splice(from[0], NULL, to[1], NULL, 1, 0);
+	exit(1);
+	return nothing;
+}
+
+static void spliced(long count)
+{
+	for (long i = 0; i < count; i++)
+		start(splices, NULL);
+	start(works, NULL);
+}
+
+static void held(long count)
+{
+	for (long i = 0; i < count; i++)
+		start(takes_turns, NULL);
+}
+
 static void storm(long most, long a_second)
 {
 	long long begun = now_ns(), told = 0, each_ns = 1000000000 / a_second;
@@ -134,10 +209,16 @@ int main(int argc, char **argv)
 
 	if (!strcmp(argv[1], "storm"))
 		storm(most, number);
+	if (!strcmp(argv[1], "pool"))
+		pool(most, number);
 	if (!strcmp(argv[1], "later"))
 		getchar();
 	if (!strcmp(argv[1], "pairs"))
 		pairs(most);
+	else if (!strcmp(argv[1], "held"))
+		held(most);
+	else if (!strcmp(argv[1], "spliced"))
+		spliced(most);
 	else
 		crowd(most, number);
 	puts("ready");

@@ -378,7 +378,13 @@ fn check(rng: &mut Rng, snapshot: &Snapshot) -> Check {
         let method = "by chance".to_owned();
         Finding {
             remedy: Some(remedy.to_owned()),
-            tax: rng.bool().then(|| Tax { share, low: share / 2.0, high: share, method }),
+            tax: rng.bool().then(|| Tax {
+                share,
+                low: share / 2.0,
+                high: share,
+                method,
+                modelled: false,
+            }),
             ..Finding::new(one_of(rng, &rules), Severity::High, "a summary", "a fix")
         }
     };

@@ -7,7 +7,7 @@ use crate::{summary, svg};
 use maud::{Markup, html};
 use untax_core::Evidence;
 use untax_core::check::{Check, Checked, TimeShares};
-use untax_core::{Finding, Reading, Tax};
+use untax_core::{Finding, Reading, Scope, Tax};
 
 /// The result of a check as a self-contained page.
 pub fn check(check: &Check) -> String {
@@ -55,11 +55,14 @@ fn database(db: &Checked, scale: f64) -> Markup {
         section.database {
             div.title {
                 h2 { (facts::name(db)) }
-                p.cost { (summary::platform_tax(db)) }
+                p.cost {
+                    (summary::platform_tax(db))
+                    @if let Some(own) = summary::database_tax(db) { br; (own) }
+                }
             }
             (line(&facts::database_line(db)))
             (figure(&db.findings, scale))
-            (findings(&db.findings))
+            (findings_of(db))
             div.columns {
                 div {
                     h3 { "This database" }
@@ -94,9 +97,14 @@ fn figure(all: &[Finding], scale: f64) -> Markup {
 
 /// A bar for every database, where there are several.
 fn overview(check: &Check, scale: f64) -> Markup {
-    let rows = summary::databases_by_cost(check)
-        .into_iter()
-        .map(|db| ("total", facts::name(db), db.tax.as_ref(), summary::cost_in_short(db)));
+    let rows = summary::databases_by_cost(check).into_iter().flat_map(|db| {
+        let platform = ("total", facts::name(db), db.tax.as_ref(), summary::cost_in_short(db));
+        let own = db.database_tax.as_ref().map(|tax| {
+            let name = format!("{}, by itself and its application", facts::name(db));
+            ("total", name, Some(tax), format::tax(tax))
+        });
+        std::iter::once(platform).chain(own)
+    });
     match check.databases.len() {
         0 | 1 => html! {},
         _ => bars(&rows.collect::<Vec<_>>(), scale),
@@ -126,6 +134,16 @@ fn bars(rows: &[Row<'_>], scale: f64) -> Markup {
 
 fn findings(all: &[Finding]) -> Markup {
     html! { @for f in summary::findings_in_order(all) { (finding(f)) } }
+}
+
+/// Those of the platform first.
+fn findings_of(db: &Checked) -> Markup {
+    let [platform, own] = Scope::ALL.map(|scope| summary::findings_of(&db.findings, scope));
+    html! {
+        @for f in platform { (finding(f)) }
+        @if !own.is_empty() { h3.scope { (summary::OF_DATABASE) } }
+        @for f in own { (finding(f)) }
+    }
 }
 
 fn finding(f: &Finding) -> Markup {
@@ -280,7 +298,8 @@ fn own(check: &Check) -> Markup {
                 }
             }
             p {
-                "Active time is all time of the database’s threads but idle waiting. A tax is the "
+                "Active time is all time of the database’s threads but idle waiting and waits of "
+                "unknown meaning, which widen the intervals. A tax is the "
                 "share of it that a cause takes; the interval is in brackets and drawn as a whisker."
             }
         }

@@ -5,7 +5,7 @@ use super::screen::{Ink, Screen, bar, pack, pad, pad_left, span};
 use crate::{facts, format, summary, time};
 use unicode_width::UnicodeWidthStr;
 use untax_core::check::{Check, Checked};
-use untax_core::{Finding, Severity};
+use untax_core::{Finding, Scope, Severity};
 
 /// More lines than this do not fit one screen; evidence then gives way.
 const SCREEN_LINES: usize = 40;
@@ -86,11 +86,20 @@ fn database(screen: &mut Screen, db: &Checked, columns: &Columns, evidence: bool
         head = format!("{head} · {}", segments.remove(0));
     }
     screen.ends((Ink::Bold, &head), (cost_ink(db), &cost));
+    if let Some(own) = summary::database_tax(db) {
+        screen.ends((Ink::Plain, ""), (Ink::Bold, &own));
+    }
     screen.segments("", 0, Ink::Dim, &segments);
     screen.segments("", 0, Ink::Plain, &time::line(db));
     screen.blank();
-    for finding in summary::findings_in_order(&db.findings) {
-        cause(screen, finding, columns, evidence);
+    for scope in Scope::ALL {
+        let findings = summary::findings_of(&db.findings, scope);
+        if scope == Scope::Database && !findings.is_empty() {
+            screen.line(&[span(Ink::Dim, format!("  {}", summary::OF_DATABASE))]);
+        }
+        for finding in findings {
+            cause(screen, finding, columns, evidence);
+        }
     }
     if !db.findings.is_empty() {
         screen.blank();

@@ -3,6 +3,7 @@
 use super::Style;
 use super::screen::{Ink, Screen, pad, span};
 use crate::format;
+use untax_core::Tax;
 use untax_core::compare::{Change, Comparison};
 
 /// Columns of the rule and of the verdict; what a narrow screen cuts is the taxes behind them.
@@ -13,8 +14,16 @@ const VERDICT: usize = 20;
 pub fn comparison(comparison: &Comparison, style: Style) -> String {
     let mut screen = Screen::new(style);
     for database in &comparison.databases {
-        let [before, after] = database.tax.each_ref().map(|tax| format::tax_or_not(tax.as_ref()));
-        screen.ends((Ink::Bold, &database.id), (Ink::Bold, &format!("{before} -> {after}")));
+        let both = |taxes: &[Option<Tax>; 2]| {
+            let [before, after] = taxes.each_ref().map(|tax| format::tax_or_not(tax.as_ref()));
+            format!("{before} -> {after}")
+        };
+        let platform = format!("platform tax {}", both(&database.tax));
+        screen.ends((Ink::Bold, &database.id), (Ink::Bold, &platform));
+        if database.database_tax.iter().any(Option::is_some) {
+            let own = format!("database tax {}", both(&database.database_tax));
+            screen.ends((Ink::Plain, ""), (Ink::Bold, &own));
+        }
         for cause in &database.causes {
             let tax = |at: usize| match (cause.found[at], cause.tax[at].as_ref()) {
                 (false, _) if cause.change == Change::Unmeasured => "not measured".to_owned(),

@@ -60,7 +60,7 @@ pub fn time(time: &TimeShares) -> String {
     let Some(active) = time.active_s.value().filter(|active| active.0 > 0.0) else {
         return format::value_or_why(&time.active_s, |_| "idle".to_owned());
     };
-    let parts: [(&str, &Reading<Seconds>); 9] = [
+    let parts: [(&str, &Reading<Seconds>); 8] = [
         ("on CPU", &time.on_cpu_s),
         ("of it page faults", &time.minor_faults_s),
         ("runnable", &time.runnable_s),
@@ -69,13 +69,12 @@ pub fn time(time: &TimeShares) -> String {
         ("reclaim", &time.reclaim_s),
         ("lock", &time.lock_s),
         ("network", &time.network_s),
-        ("unaccounted", &time.unaccounted_s),
     ];
     let shares = parts.iter().filter_map(|(name, seconds)| {
         let share = seconds.value()?.0 / active.0;
         (share >= 0.005).then(|| format!("{name} {}", format::percent(share)))
     });
-    shares.collect::<Vec<_>>().join(", ")
+    shares.chain(crate::time::unknown(time)).collect::<Vec<_>>().join(", ")
 }
 
 /// Many causes on many engines.

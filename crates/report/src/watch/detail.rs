@@ -70,6 +70,9 @@ impl Page {
             self.lines.push(Line::default());
             self.time(history);
             self.text(&summary::platform_tax(db), BOLD);
+            if let Some(text) = summary::database_tax(db) {
+                self.text(&text, BOLD);
+            }
         }
         self.lines.push(Line::default());
         for cause in history.causes().into_iter().filter(|cause| cause.now) {
@@ -97,6 +100,9 @@ impl Page {
         for (name, share) in now.parts.as_ref().map(time::largest_parts).unwrap_or_default() {
             let words = format!(" {name} {}", format::percent(share));
             self.lines.push(Line::from(vec![sign(name), span(words, PLAIN)]));
+        }
+        if let Some(unknown) = history.checked.as_deref().and_then(|db| time::unknown(&db.time)) {
+            self.text(&unknown, WARN);
         }
         match now.active.why() {
             Some(why) => self.text(&format!("{UNKNOWN} time not measured: {why}"), WARN),

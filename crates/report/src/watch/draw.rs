@@ -131,7 +131,7 @@ fn help() -> Vec<Line<'static>> {
         "█ on CPU           D waiting for disks",
         "▓ waiting for one  M freeing memory",
         "▒ stopped by a     L waiting for locks",
-        "  CPU limit        N sending  U unaccounted",
+        "  CPU limit        N sending",
         "",
         "Causes, a column for each window:",
         "▁▂▃▄▅▆▇█ tax  · looked for, not found",

@@ -9,7 +9,7 @@ use crate::terminal::screen::{fit, pack, pad, pad_left};
 use crate::{facts, format, summary, time};
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
-use untax_core::Seconds;
+use untax_core::{Seconds, Tax};
 
 /// Narrower than this, intervals and severities give way.
 const WIDE: usize = 60;
@@ -56,11 +56,17 @@ fn database(history: &History, room: usize) -> Vec<Line<'static>> {
     let Some(db) = history.checked.as_deref() else {
         return vec![Line::from(span(history.name(), BOLD))];
     };
-    let cost = match &db.tax {
+    let short = |tax: &Tax| tax.share.is_finite().then(|| format::tax_in_short(tax));
+    let cost = match (&db.tax, &db.database_tax) {
         _ if history.ended.is_some() => String::new(),
-        Some(tax) if room < WIDE && tax.share.is_finite() => format::percent(tax.share),
-        _ if room < WIDE => summary::cost_in_short(db),
-        _ => summary::platform_tax(db),
+        _ if room >= WIDE => summary::both_taxes(db),
+        (Some(platform), None) => short(platform).unwrap_or_else(|| summary::cost_in_short(db)),
+        (platform, Some(database)) => {
+            let platform = platform.as_ref().and_then(short);
+            let platform = platform.unwrap_or_else(|| summary::cost_in_short(db));
+            format!("{platform}, database {}", format::tax_in_short(database))
+        }
+        (None, None) => summary::cost_in_short(db),
     };
     let left = room.saturating_sub(1 + width(&cost) + 2);
     let mut segments = vec![facts::name(db)];
@@ -167,7 +173,7 @@ impl Layout {
 fn tax(cause: &Cause, wide: bool) -> String {
     match (&cause.finding.tax, cause.now) {
         (_, false) => if wide { "not found now" } else { "–" }.to_owned(),
-        (Some(tax), _) if !wide && tax.share.is_finite() => format::percent(tax.share),
+        (Some(tax), _) if !wide && tax.share.is_finite() => format::tax_in_short(tax),
         (None, _) if !wide => "?".to_owned(),
         (tax, _) => format::tax_or_not(tax.as_ref()),
     }

@@ -12,8 +12,8 @@ use untax_core::evidence::Value;
 use untax_core::io::{Bucket, Device, Direction, Flow, Role, Spread};
 use untax_core::pressure::Pressure;
 use untax_core::{
-    Bytes, Database, Evidence, EvidenceKind, Finding, Gain, Interval, Io, Seconds, Severity, Tax,
-    Unmeasured,
+    Bytes, Database, Evidence, EvidenceKind, Finding, Gain, Interval, Io, Scope, Seconds, Severity,
+    Tax, Unmeasured,
 };
 
 /// A name that clears the screen, breaks lines, reverses text and closes tags.
@@ -107,7 +107,7 @@ pub fn hostile() -> Check {
 }
 
 pub fn tax(share: f64, low: f64, high: f64, method: &str) -> Tax {
-    Tax { share, low, high, method: method.into() }
+    Tax::new(Interval::new(low, share, high), method)
 }
 
 /// Evidence of a kind that no rule gives.
@@ -144,8 +144,9 @@ fn postgres() -> Checked {
         settings: Present(postgres_settings()),
         time: postgres_time(),
         pressure: Present(pressure()),
-        tax: Some(tax(0.142, 0.092, 0.208, "sum of the measured causes")),
-        findings: vec![no_reservation(), page_tables(), small_pages(), thp()],
+        tax: Some(tax(0.142, 0.092, 0.208, "sum of the measured causes").with_model(true)),
+        database_tax: Some(tax(0.08, 0.06, 0.11, "sum of the measured causes")),
+        findings: vec![no_reservation(), page_tables(), small_pages(), thp(), locks()],
         unmeasured: vec![
             unmeasured("hugepage-limit", "hugepage accounting is off in this cgroup hierarchy"),
             unmeasured("thp-mode", "a mode has no time of its own; its cost shows in small-pages"),
@@ -211,7 +212,8 @@ fn postgres_time() -> TimeShares {
         minor_faults_s: Present(Seconds(7.8)),
         runnable_s: Present(Seconds(3.5)),
         throttled_s: Absent("no CPU limit".into()),
-        unaccounted_s: Present(Seconds(0.0)),
+        unaccounted_s: Present(Seconds(4.2)),
+        unaccounted_call: Present("io_pgetevents".into()),
         ..TimeShares::unknown("off-CPU time is not traced by this check")
     }
 }
@@ -230,7 +232,8 @@ fn small_pages() -> Finding {
             0.158,
             "minor faults × cost of a fault (6.0 %) + cache accesses × 2–5 cold pages × extra cost \
              of a touch on 4 KiB pages (5.1 %), both calibrated on this host",
-        )),
+        )
+        .with_model(true)),
         gain: Some(Gain::from(Interval::new(1.08, 1.12, 1.19))),
         remedy: Some("hugepages".into()),
         ..Finding::new(
@@ -257,6 +260,20 @@ fn page_tables() -> Finding {
             Severity::Medium,
             "522 MiB of page tables: 8 MiB for each connection",
             "huge pages bring it to about 3 MiB; a pool of connections helps as well",
+        )
+    }
+}
+
+fn locks() -> Finding {
+    Finding {
+        scope: Scope::Database,
+        tax: Some(tax(0.08, 0.06, 0.11, "time asleep in futexes, traced")),
+        gain: Some(Gain::from(Interval::new(1.02, 1.08, 1.12))),
+        ..Finding::new(
+            "lock-contended",
+            Severity::Medium,
+            "8.0 % of its time waiting for locks of its own",
+            "shorten what holds the hot rows or pages",
         )
     }
 }
@@ -326,6 +343,7 @@ fn redis() -> Checked {
         values: BTreeMap::new(),
     });
     db.tax = None;
+    db.database_tax = None;
     let cow = "THP is always: a fork copies 2 MiB for each page that is written";
     db.findings = vec![Finding { severity: Severity::Medium, summary: cow.into(), ..thp() }];
     db.unmeasured = vec![unmeasured("small-pages", no_pmu), unmeasured("thp-mode", no_pmu)];

@@ -3,7 +3,7 @@
 use crate::evidence;
 use crate::model::client_network::Clients;
 use crate::model::without_tax::{self, Words};
-use crate::rule::{Rule, TaxBase};
+use crate::rule::{Rule, Scope, TaxBase};
 use untax_core::network::{Links, Way};
 use untax_core::window::Pair;
 use untax_core::{Diagnosis, Evidence, Reading, Severity, Window};
@@ -33,6 +33,7 @@ pub const RULE: Rule = Rule {
     minimum_kernel: "3.0",
     cost: "three small files for each database in a namespace of its own",
     tax_base: TaxBase::ActiveTime,
+    scope: Scope::Platform,
     evaluate,
 };
 

@@ -4,7 +4,7 @@ use crate::evidence;
 use crate::model::accounting::factor;
 use crate::model::stall::{Stall, percent};
 use crate::model::without_tax::{self, Words};
-use crate::rule::{Rule, TaxBase};
+use crate::rule::{Rule, Scope, TaxBase};
 use untax_core::network::{Conntrack, Refused};
 use untax_core::window::Pair;
 use untax_core::{Diagnosis, Evidence, Gain, Interval, Reading, Severity, Window};
@@ -41,6 +41,7 @@ pub const RULE: Rule = Rule {
     minimum_kernel: "2.6.20",
     cost: "one small file for each database in a namespace of its own",
     tax_base: TaxBase::ActiveTime,
+    scope: Scope::Platform,
     evaluate,
 };
 

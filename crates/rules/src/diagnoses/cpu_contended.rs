@@ -5,7 +5,7 @@ use crate::model::accounting::{neighbours, others};
 use crate::model::contention::Contention;
 use crate::model::stall::{self, Stall, WORTH, Words, percent};
 use crate::model::thrashing::Thrashing;
-use crate::rule::{Rule, TaxBase};
+use crate::rule::{Rule, Scope, TaxBase};
 use untax_core::finding::Says;
 use untax_core::window::{Other, Pair};
 use untax_core::{Diagnosis, Evidence, Interval, Reading, Window};
@@ -38,6 +38,7 @@ pub const RULE: Rule = Rule {
     minimum_kernel: "5.15 (bpf_task_pt_regs)",
     cost: "part of the tracing of threads, which aims at 0.5 % of one CPU, 1 % in windows of 5 s",
     tax_base: TaxBase::ActiveTime,
+    scope: Scope::Platform,
     evaluate,
 };
 

@@ -4,7 +4,7 @@ use crate::evidence;
 use crate::model::disk_requests;
 use crate::model::flood;
 use crate::model::stall::{self, Stall, WORTH, Words, percent};
-use crate::rule::{Rule, TaxBase};
+use crate::rule::{Rule, Scope, TaxBase};
 use untax_core::activity::Doing;
 use untax_core::finding::Says;
 use untax_core::io::{Direction, Dirty, Flow, Role};
@@ -40,6 +40,7 @@ pub const RULE: Rule = Rule {
     minimum_kernel: "5.15 (bpf_task_pt_regs)",
     cost: "a few small files; one of each process, twice",
     tax_base: TaxBase::ActiveTime,
+    scope: Scope::Platform,
     evaluate,
 };
 

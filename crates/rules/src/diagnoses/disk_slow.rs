@@ -6,7 +6,7 @@ use crate::model::disk_charges::ORDINARY_S;
 use crate::model::disk_limit;
 use crate::model::disk_requests;
 use crate::model::stall::{self, WORTH, Words, percent};
-use crate::rule::{Rule, TaxBase};
+use crate::rule::{Rule, Scope, TaxBase};
 use untax_core::database::{IoLimit, Limited};
 use untax_core::io::Behind;
 use untax_core::window::Pair;
@@ -40,6 +40,7 @@ pub const RULE: Rule = Rule {
     minimum_kernel: "5.15 (bpf_task_pt_regs)",
     cost: "about a microsecond for each block request, and part of the tracing of threads",
     tax_base: TaxBase::ActiveTime,
+    scope: Scope::Platform,
     evaluate,
 };
 

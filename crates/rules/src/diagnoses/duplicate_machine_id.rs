@@ -2,7 +2,7 @@
 
 use crate::evidence;
 use crate::model::without_tax::{self, Words};
-use crate::rule::{Rule, TaxBase};
+use crate::rule::{Rule, Scope, TaxBase};
 use untax_core::window::Pair;
 use untax_core::{Diagnosis, Evidence, Severity, Window};
 
@@ -27,6 +27,7 @@ pub const RULE: Rule = Rule {
     minimum_kernel: "5.6 (openat2, to stay inside of a container's root)",
     cost: "one small file for each container",
     tax_base: TaxBase::ActiveTime,
+    scope: Scope::Platform,
     evaluate,
 };
 

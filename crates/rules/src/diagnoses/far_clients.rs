@@ -3,7 +3,7 @@
 use crate::evidence;
 use crate::model::client_network::Clients;
 use crate::model::without_tax::{self, Words};
-use crate::rule::{Rule, TaxBase};
+use crate::rule::{Rule, Scope, TaxBase};
 use untax_core::window::Pair;
 use untax_core::{Diagnosis, Evidence, Interval, Reading, Severity, Window, reason};
 
@@ -32,6 +32,7 @@ pub const RULE: Rule = Rule {
     minimum_kernel: "4.9 (tcp_info with min_rtt and segments with data)",
     cost: "a list of the database's connections, some 300 bytes each, at both ends of the window",
     tax_base: TaxBase::ActiveTime,
+    scope: Scope::Platform,
     evaluate,
 };
 

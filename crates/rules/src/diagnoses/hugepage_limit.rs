@@ -3,7 +3,7 @@
 use crate::evidence;
 use crate::model::huge_pages::switch_off;
 use crate::model::hugetlb_limits::{Broken, Harm, Need};
-use crate::rule::{Rule, TaxBase};
+use crate::rule::{Rule, Scope, TaxBase};
 use untax_core::finding::Says;
 use untax_core::host::HostFacts;
 use untax_core::window::Pair;
@@ -39,6 +39,7 @@ pub const RULE: Rule = Rule {
     minimum_kernel: "4.5 (cgroup v2: 5.6; rsvd: 5.7)",
     cost: "a few small files for each group above the database",
     tax_base: TaxBase::ActiveTime,
+    scope: Scope::Platform,
     evaluate,
 };
 

@@ -3,7 +3,7 @@
 use crate::evidence;
 use crate::model::huge_pages::{on_base_pages, size_for, unreserved_pages};
 use crate::model::hugetlb_limits::is_limited;
-use crate::rule::{Rule, TaxBase};
+use crate::rule::{Rule, Scope, TaxBase};
 use untax_core::finding::Says;
 use untax_core::host::Pool;
 use untax_core::{
@@ -28,6 +28,7 @@ pub const RULE: Rule = Rule {
     minimum_kernel: "2.6.27 (sysfs pools)",
     cost: "four small files for each pool",
     tax_base: TaxBase::ActiveTime,
+    scope: Scope::Platform,
     evaluate,
 };
 

@@ -5,8 +5,9 @@ use crate::model::accounting::Demand;
 use crate::model::process_starts::workers_started;
 use crate::model::stall::{self, Stall, WORTH, Words, percent};
 use crate::model::without_tax;
-use crate::rule::{Rule, TaxBase};
+use crate::rule::{Rule, Scope, TaxBase};
 use untax_core::activity::{Doing, Part, Spent};
+use untax_core::database::Model;
 use untax_core::finding::Says;
 use untax_core::scalability::Scalability;
 use untax_core::window::Pair;
@@ -27,7 +28,8 @@ pub const RULE: Rule = Rule {
                both ends of the window tells the parts, roughly. What \
                clients wait for between their requests is no lock, nor what a thread sleeps whose \
                client has gone (thread_cache_size). A holder may wait for a CPU like all others: found \
-               where it is worth a word without that part. How it scales, by the universal scalability \
+               where it is worth a word without that part. Threads of a program of unknown model (--pid) wait in \
+               futexes for locks or for work: these waits are not judged. How it scales, by the universal scalability \
                law: requests at once against requests done, window after window; only when the \
                windows of untax watch differ enough.",
     fix: "Spread the hot rows or pages, shorten the transactions that hold them, and limit how \
@@ -41,6 +43,7 @@ pub const RULE: Rule = Rule {
     minimum_kernel: "5.15 (bpf_task_pt_regs)",
     cost: "part of the tracing of threads, which aims at 0.5 % of one CPU, 1 % in windows of 5 s",
     tax_base: TaxBase::ActiveTime,
+    scope: Scope::Database,
     evaluate,
 };
 
@@ -73,7 +76,25 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
         })
     });
     let gaps = fit_gaps(window, &found);
-    found.into_iter().chain(gaps).collect()
+    let unjudged = window.databases().filter_map(|pair| unjudged_gap(&pair)).flatten();
+    found.into_iter().chain(gaps).chain(unjudged).collect()
+}
+
+/// Why waits in futexes of a program of unknown model are no finding, where they are worth a word.
+fn unjudged_gap(pair: &Pair) -> Option<Vec<Diagnosis>> {
+    let activity = pair.activity.value().filter(|_| pair.end.model == Model::Unknown)?;
+    let in_futexes = |spent: &Spent| {
+        spent.part(pair.end.model) == Part::Unaccounted && spent.doing != Doing::Other
+    };
+    let waited_s = activity.sum(in_futexes).0;
+    let all_s = waited_s + activity.active(pair.end.model).0;
+    (waited_s > 0.0 && waited_s >= WORTH * all_s).then(|| {
+        let why = format!(
+            "{waited_s:.1} s in futexes behind threads of its own cannot be told from waits for \
+             work: how this program serves its clients is not known"
+        );
+        without_tax::unmeasured(RULE.id, Some(&pair.end.id), why)
+    })
 }
 
 /// The part (0..1) of their time in which holders of locks run, as far as they wait for a CPU like all
@@ -222,6 +243,26 @@ mod tests {
         assert!((standby[0] - 0.1).abs() < 1e-9 && standby[1] < 0.15, "{standby:?}");
         let both = share(400, 2, 2, 0);
         assert!((both[1] - 0.3).abs() < 1e-9 && both[0] < 0.28 && both[2] > 0.32, "{both:?}");
+    }
+
+    #[test]
+    fn a_pool_of_threads_of_unknown_model_waits_for_no_lock() {
+        let said = |times: &[(Doing, f64)]| {
+            let mut window = test_window::postgres();
+            test_window::trace(&mut window, times);
+            for snapshot in [&mut window.start, &mut window.end] {
+                snapshot.databases[0].model = Model::Unknown;
+            }
+            evaluate(&window)
+        };
+        // As runs of older versions have it: nobody knows whether the threads were woken.
+        let older = said(&[(Doing::OnCpu, 0.6), (Doing::Futex, 200.0)]);
+        assert_eq!(test_window::gaps(older.clone()).len(), 1, "{older:?}");
+        assert!(found(older).is_empty());
+        let idle = said(&[(Doing::OnCpu, 0.6), (Doing::FutexIdle, 200.0)]);
+        assert!(idle.is_empty(), "{idle:?}");
+        let memory_map = said(&[(Doing::OnCpu, 5.0), (Doing::Fault, 5.0)]);
+        assert_eq!(found(memory_map).len(), 1, "the kernel's own lock is one");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use crate::model::disk_charges::Charged;
 use crate::model::memory_shortage;
 use crate::model::stall::{self, Stall, WORTH, Words, percent};
 use crate::model::without_tax;
-use crate::rule::{Rule, TaxBase};
+use crate::rule::{Rule, Scope, TaxBase};
 use untax_core::activity::{Call, Part};
 use untax_core::finding::Says;
 use untax_core::io::Role;
@@ -42,6 +42,7 @@ pub const RULE: Rule = Rule {
     minimum_kernel: "5.15 (bpf_task_pt_regs)",
     cost: "one query; about a microsecond for each block request",
     tax_base: TaxBase::ActiveTime,
+    scope: Scope::Database,
     evaluate,
 };
 

@@ -7,7 +7,7 @@ use crate::model::memory_limits::neighbours;
 use crate::model::memory_shortage;
 use crate::model::stall::{self, Stall, WORTH, Words, percent};
 use crate::model::thrashing::Thrashing;
-use crate::rule::{Rule, TaxBase};
+use crate::rule::{Rule, Scope, TaxBase};
 use untax_core::finding::Says;
 use untax_core::window::Pair;
 use untax_core::{Bytes, Diagnosis, Evidence, Reading, Unmeasured, Window};
@@ -50,6 +50,7 @@ pub const RULE: Rule = Rule {
     minimum_kernel: "5.15 (bpf_task_pt_regs)",
     cost: "three or four small files for each control group, at both ends of the window",
     tax_base: TaxBase::ActiveTime,
+    scope: Scope::Platform,
     evaluate,
 };
 
@@ -111,11 +112,11 @@ fn thrashing_finding(thrashing: &Thrashing, window: &Window, pair: &Pair) -> Say
         evidence,
         method:
             "what others cost it on its disks x what of it they read again, and on its CPUs x the \
-                 kernel's part of it for pages read again, over active time (modelled)"
+                 kernel's part of it for pages read again, over active time"
                 .to_owned(),
         remedy: None,
     };
-    stall::finding(RULE.id, &thrashing.stall, words)
+    stall::modelled_finding(RULE.id, &thrashing.stall, words)
 }
 
 /// For how long these neighbours had CPUs: waiting for them is charged to `cpu-contended`, and ends

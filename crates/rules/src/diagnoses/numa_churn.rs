@@ -2,7 +2,7 @@
 
 use crate::evidence;
 use crate::model::without_tax::{self, Words};
-use crate::rule::{Rule, TaxBase};
+use crate::rule::{Rule, Scope, TaxBase};
 use untax_core::window::Pair;
 use untax_core::{Diagnosis, Evidence, Reading, Severity, Window};
 
@@ -30,6 +30,7 @@ pub const RULE: Rule = Rule {
     minimum_kernel: "3.8; of a single database 6.13 (cgroup v2)",
     cost: "lines of two files that are read anyway",
     tax_base: TaxBase::ActiveTime,
+    scope: Scope::Platform,
     evaluate,
 };
 

@@ -3,7 +3,7 @@
 use crate::evidence;
 use crate::model::stall::percent;
 use crate::model::without_tax::{self, Words};
-use crate::rule::{Rule, TaxBase};
+use crate::rule::{Rule, Scope, TaxBase};
 use std::collections::BTreeMap;
 use untax_core::host::NumaNode;
 use untax_core::placement::{OnNode, Placement};
@@ -40,6 +40,7 @@ pub const RULE: Rule = Rule {
     cost: "on machines with several nodes: numa_maps of one process, at most 50 ms of its memory \
            lock, and one stat for each of 256 threads",
     tax_base: TaxBase::ActiveTime,
+    scope: Scope::Platform,
     evaluate,
 };
 

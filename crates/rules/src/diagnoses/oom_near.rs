@@ -3,7 +3,7 @@
 use crate::evidence;
 use crate::model::stall;
 use crate::model::without_tax;
-use crate::rule::{Rule, TaxBase};
+use crate::rule::{Rule, Scope, TaxBase};
 use untax_core::database::{Cgroup, MemoryGroup, Model};
 use untax_core::finding::Says;
 use untax_core::window::Pair;
@@ -36,6 +36,7 @@ pub const RULE: Rule = Rule {
     minimum_kernel: "4.5 (cgroup v2), 2.6.25 (v1)",
     cost: "six files for each group with a limit",
     tax_base: TaxBase::ActiveTime,
+    scope: Scope::Platform,
     evaluate,
 };
 

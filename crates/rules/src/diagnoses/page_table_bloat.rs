@@ -2,7 +2,7 @@
 
 use crate::evidence;
 use crate::model::huge_pages::on_base_pages;
-use crate::rule::{Rule, TaxBase};
+use crate::rule::{Rule, Scope, TaxBase};
 use untax_core::database::Model;
 use untax_core::finding::Says;
 use untax_core::window::Pair;
@@ -29,6 +29,7 @@ pub const RULE: Rule = Rule {
     minimum_kernel: "2.6.10 (VmPTE)",
     cost: "one status per process",
     tax_base: TaxBase::ActiveTime,
+    scope: Scope::Platform,
     evaluate,
 };
 

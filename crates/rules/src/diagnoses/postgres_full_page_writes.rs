@@ -7,7 +7,7 @@ use crate::model::disk_limit;
 use crate::model::full_page_images;
 use crate::model::stall::{self, Words, percent};
 use crate::model::without_tax;
-use crate::rule::{Rule, TaxBase};
+use crate::rule::{Rule, Scope, TaxBase};
 use untax_core::database::{IoLimit, Limited};
 use untax_core::finding::Says;
 use untax_core::io::{Direction, Role};
@@ -42,6 +42,7 @@ pub const RULE: Rule = Rule {
     minimum_kernel: "5.15 (bpf_task_pt_regs) for the tax",
     cost: "two queries",
     tax_base: TaxBase::ActiveTime,
+    scope: Scope::Database,
     evaluate,
 };
 

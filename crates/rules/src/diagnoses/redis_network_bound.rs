@@ -5,7 +5,7 @@ use crate::model::accounting::{self, Demand, factor};
 use crate::model::connections;
 use crate::model::event_loop::Counts;
 use crate::model::stall::{self, percent};
-use crate::rule::{Rule, TaxBase};
+use crate::rule::{Rule, Scope, TaxBase};
 use untax_core::activity::{Doing, Spent};
 use untax_core::database::Model;
 use untax_core::finding::Says;
@@ -33,6 +33,7 @@ pub const RULE: Rule = Rule {
     minimum_kernel: "2.6",
     cost: "files that are read anyway",
     tax_base: TaxBase::ActiveTime,
+    scope: Scope::Platform,
     evaluate,
 };
 
@@ -121,7 +122,7 @@ fn finding(
     let reading = reading.scale(1.0 - (system_s / on_cpu_s).min(1.0));
     let taken = kernel.plus(reading).clamp(0.0, 1.0);
     // What was stolen of it comes back with it, and is the tax of another rule.
-    let share = taken.scale(demand.on_cpu_s / demand.active_s);
+    let share = demand.bound(taken.scale(demand.on_cpu_s / demand.active_s));
     let together = counts.as_ref().and_then(Counts::commands_of_read);
     let batches = factor(share.mid * (1.0 - together.unwrap_or(1.0) / BATCH).max(0.0));
     let most = (demand.capacity_s / demand.busy_s).max(1.0);

@@ -5,7 +5,7 @@ use crate::model::accounting::{self, Demand, factor};
 use crate::model::sandbox::is_sandbox;
 use crate::model::stall::{self, IDLE_SHARE, percent};
 use crate::model::without_tax::{self, Words};
-use crate::rule::{Rule, TaxBase};
+use crate::rule::{Rule, Scope, TaxBase};
 use untax_core::finding::Says;
 use untax_core::window::Pair;
 use untax_core::{Diagnosis, Evidence, Finding, Gain, Interval, Severity, Snapshot, Tax, Window};
@@ -43,6 +43,7 @@ pub const RULE: Rule = Rule {
     minimum_kernel: "any",
     cost: "one small file",
     tax_base: TaxBase::ActiveTime,
+    scope: Scope::Platform,
     evaluate,
 };
 
@@ -108,7 +109,7 @@ fn diagnose(window: &Window, pair: &Pair, runtime: &str, source: &str) -> Vec<Di
             remedy: Some("runtime-class".to_owned()),
             ..Finding::new(
                 RULE.id,
-                stall::severity(share.mid),
+                stall::severity(share),
                 format!(
                     "it runs in a sandbox of {}, which takes {} of its time on CPU",
                     name(runtime),

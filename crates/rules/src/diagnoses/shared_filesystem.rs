@@ -10,7 +10,7 @@ use crate::model::file_waits::FileWaits;
 use crate::model::flood;
 use crate::model::stall::{self, Stall, WORTH, Words, percent};
 use crate::model::thrashing::Thrashing;
-use crate::rule::{Rule, TaxBase};
+use crate::rule::{Rule, Scope, TaxBase};
 use std::collections::{BTreeMap, BTreeSet};
 use untax_core::finding::Says;
 use untax_core::io::{Direction, Flow, Role};
@@ -47,6 +47,7 @@ pub const RULE: Rule = Rule {
     minimum_kernel: "5.15 (bpf_task_pt_regs)",
     cost: "about a microsecond for each block request",
     tax_base: TaxBase::ActiveTime,
+    scope: Scope::Platform,
     evaluate,
 };
 

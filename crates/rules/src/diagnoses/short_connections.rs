@@ -6,7 +6,7 @@ use crate::model::connections::{Counts, cost, counts, is_unsampled};
 use crate::model::process_starts::{serving_part, started_per_s};
 use crate::model::stall::{self, Stall, Words, percent};
 use crate::model::without_tax;
-use crate::rule::{Rule, TaxBase};
+use crate::rule::{Rule, Scope, TaxBase};
 use untax_core::activity::MANY_CONNECTIONS_PER_S;
 use untax_core::database::Model;
 use untax_core::finding::Says;
@@ -53,6 +53,7 @@ pub const RULE: Rule = Rule {
     minimum_kernel: "5.15 (bpf_task_pt_regs)",
     cost: "part of the tracing of threads, which aims at 0.5 % of one CPU, 1 % in windows of 5 s",
     tax_base: TaxBase::ActiveTime,
+    scope: Scope::Database,
     evaluate,
 };
 

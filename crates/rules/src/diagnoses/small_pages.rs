@@ -5,7 +5,7 @@ use crate::model::base_pages::{Cost, Data};
 use crate::model::huge_pages::{pool, size_for, switch_on, unreserved_pages};
 use crate::model::hugetlb_limits::is_limited;
 use crate::model::stall::IDLE_SHARE;
-use crate::rule::{Rule, TaxBase};
+use crate::rule::{Rule, Scope, TaxBase};
 use untax_core::finding::Says;
 use untax_core::host::tlb_reach;
 use untax_core::window::Pair;
@@ -50,6 +50,7 @@ pub const RULE: Rule = Rule {
     minimum_kernel: "4.5 (RssShmem)",
     cost: "one status and one stat per process, maps of one process; no smaps",
     tax_base: TaxBase::ActiveTime,
+    scope: Scope::Platform,
     evaluate,
 };
 
@@ -85,7 +86,9 @@ fn finding(cost: &Cost, window: &Window, pair: &Pair, data: &Data) -> Finding {
             if pair.activity.is_present() { "active time" } else { "time on CPU or runnable" };
         format!("{}, over {active}{bound}", methods.join(" + "))
     };
-    let tax = priced.map(|(demand, taken_s)| Tax::new(demand.share_of(taken_s), method()));
+    let modelled = cost.parts().any(|part| part.modelled);
+    let tax = priced
+        .map(|(demand, taken_s)| Tax::new(demand.share_of(taken_s), method()).with_model(modelled));
     let gain = priced.map(|(demand, taken_s)| demand.gain_of(taken_s).into());
     // What was measured first: a screen has room for the beginning alone.
     let mut evidence: Vec<Evidence> = cost.parts().flat_map(|part| part.evidence.clone()).collect();
@@ -111,9 +114,9 @@ fn finding(cost: &Cost, window: &Window, pair: &Pair, data: &Data) -> Finding {
 
 fn severity(tax: Option<&Tax>, bytes: Bytes) -> Severity {
     match tax {
-        Some(tax) if tax.share >= 0.15 => Severity::High,
-        Some(tax) if tax.share >= 0.05 => Severity::Medium,
-        Some(tax) if tax.share >= 0.01 => Severity::Low,
+        Some(tax) if tax.low >= 0.15 => Severity::High,
+        Some(tax) if tax.low >= 0.05 => Severity::Medium,
+        Some(tax) if tax.low >= 0.01 => Severity::Low,
         None if bytes >= Bytes::GIB_1 => Severity::Low,
         Some(_) | None => Severity::Info,
     }

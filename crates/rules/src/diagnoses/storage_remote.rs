@@ -6,7 +6,7 @@ use crate::model::disk_charges::Charged;
 use crate::model::disk_requests;
 use crate::model::stall::{self, Words, percent};
 use crate::model::without_tax;
-use crate::rule::{Rule, TaxBase};
+use crate::rule::{Rule, Scope, TaxBase};
 use untax_core::finding::Says;
 use untax_core::io::{Place, Role};
 use untax_core::window::Pair;
@@ -36,6 +36,7 @@ pub const RULE: Rule = Rule {
     minimum_kernel: "2.6.26 (mountinfo)",
     cost: "mountinfo of one process for each database",
     tax_base: TaxBase::ActiveTime,
+    scope: Scope::Platform,
     evaluate,
 };
 

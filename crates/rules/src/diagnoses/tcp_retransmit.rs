@@ -3,7 +3,7 @@
 use crate::evidence;
 use crate::model::accounting::factor;
 use crate::model::stall::{self, Stall, percent};
-use crate::rule::{Rule, TaxBase};
+use crate::rule::{Rule, Scope, TaxBase};
 use untax_core::activity::Doing;
 use untax_core::database::{Model, TcpCounts};
 use untax_core::finding::Says;
@@ -24,9 +24,9 @@ pub const RULE: Rule = Rule {
                (/proc/PID/net/snmp and netstat). Of what was sent again there the database has what the \
                kernel's tracepoint tells of ports that it listens on, and of time-outs as large a part; \
                where that is not known, all. Each time-out is charged with the least that it can take, \
-               200 ms, over active time and these waits together; possibly nothing, as a route may have \
-               shorter ones and what is not known as its own may be others'; at most twice that, for as \
-               many time-outs as it can have had. What a proxy in the same namespace loses on the way to \
+               200 ms where no route has shorter ones, over active time and these waits together; at least \
+               for as many time-outs as others there cannot have had (none where it is not known who sent \
+               again), at most twice that for as many as it can have had itself. What a proxy in the same namespace loses on the way to \
                clients is the proxy's: worth knowing and no more, and without a tax, since no wait of this \
                server is for it. Where nobody else loses much and \
                the window has five moments of 50 ms or more in which no client stands still, the \
@@ -49,6 +49,7 @@ pub const RULE: Rule = Rule {
     cost: "two files for each database, one every 50 ms or more, and where anything was sent again \
            the list of sockets that listen",
     tax_base: TaxBase::ActiveTimeAnd(stalled_s),
+    scope: Scope::Platform,
     evaluate,
 };
 
@@ -112,12 +113,16 @@ impl Counts {
         self.own.is_some() && self.own_part() < MOSTLY
     }
 
-    /// How often its timer ran out: of all as large a part as of what was sent again, or as many as it
-    /// can have been at most, since something is sent again each time.
-    fn timeouts(&self) -> [f64; 2] {
+    /// How often its timer ran out: of all as large a part as of what was sent again. Something is sent
+    /// again each time, so that what others sent again bounds it below, and its own above.
+    fn timeouts(&self) -> Interval {
         let all = self.all.timeouts as f64;
+        let of_others = match self.own {
+            Some(_) => self.all.retransmitted_segments as f64 - self.resent(),
+            None => all,
+        };
         let likely = all * self.own_part();
-        [likely, all.min(self.resent()).max(likely)]
+        Interval::new((all - of_others).max(0.0).min(likely), likely, all.min(self.resent()))
     }
 }
 
@@ -161,7 +166,7 @@ fn finding(window: &Window, pair: &Pair, counts: &Counts) -> Option<Says> {
 fn own_losses(pair: &Pair, counts: &Counts, priced: Option<(Tax, Gain)>) -> Says {
     let (again, lost) = (counts.resent(), counts.lost_share());
     let per_s = again / pair.seconds.max(f64::EPSILON);
-    let by_tax = stall::severity(priced.as_ref().map_or(0.0, |(tax, _)| tax.share));
+    let by_tax = priced.as_ref().map_or(Severity::Info, |(tax, _)| stall::severity(tax.interval()));
     let is_much_sent = counts.all.sent_segments as f64 >= MUCH_SENT_PER_S * pair.seconds;
     let by_loss = match lost {
         lost if lost >= MUCH_LOST && is_much_sent => Severity::Medium,
@@ -237,9 +242,8 @@ fn stalled_s(pair: &Pair) -> Option<f64> {
 
 /// How long threads waited for their clients, in seconds: no wait of theirs for what was lost is longer.
 struct Waits {
-    /// The least that all time-outs together can have taken, and that of as many as it can be.
-    timeouts: f64,
-    most: f64,
+    /// The least that time-outs together can have taken, as many as they are likely, and can be.
+    timeouts: Interval,
     /// Until a client sent something. Those that nobody asks for long may wait for what was lost, for as
     /// long as time-outs can explain.
     idle: f64,
@@ -250,13 +254,13 @@ struct Waits {
 impl Waits {
     fn of(pair: &Pair) -> Option<Self> {
         let activity = pair.activity.value()?;
-        let [timeouts, most] = growth(pair).value()?.timeouts().map(|n| n * LEAST_TIMEOUT_S);
+        let timeouts = growth(pair).value()?.timeouts().scale(LEAST_TIMEOUT_S);
         let serving = |doings: &[Doing]| {
             activity.sum(|s| s.serves(pair.end.model) && doings.contains(&s.doing)).0
         };
-        let dormant_s = serving(&[Doing::Dormant]).min(timeouts);
+        let dormant_s = serving(&[Doing::Dormant]).min(timeouts.mid);
         let idle = serving(&[Doing::Poll, Doing::Receive]) + dormant_s;
-        Some(Self { timeouts, most, idle, sending: serving(&[Doing::Send]) })
+        Some(Self { timeouts, idle, sending: serving(&[Doing::Send]) })
     }
 
     fn all_s(&self) -> f64 {
@@ -264,7 +268,7 @@ impl Waits {
     }
 
     fn stalled_s(&self) -> f64 {
-        self.timeouts.min(self.all_s())
+        self.timeouts.mid.min(self.all_s())
     }
 
     /// As large a part of that as of all waits.
@@ -296,10 +300,12 @@ fn tax_and_gain(window: &Window, pair: &Pair, counts: &Counts) -> Option<(Tax, G
     let method = format!(
         "time-outs x 200 ms, the least that each takes, over active time and these waits; {whose}"
     );
-    // Each may have taken longer, and more of them may be its own.
-    let most = share * 2.0 * waits.most / waits.timeouts.max(f64::MIN_POSITIVE);
-    let tax = Tax::new(Interval::new(0.0, share, most.min(1.0)), method);
-    let still_s = waits.timeouts.min(waits.all_s() * clients_of_thread(pair));
+    // Each may have taken longer, and more of them, or fewer, may be its own.
+    let part = waits.timeouts.scale(share / waits.timeouts.mid.max(f64::MIN_POSITIVE));
+    let unknown = activity.unknown_part(pair.end.model);
+    let bounds = Interval::new(part.low * (1.0 - unknown), share, (2.0 * part.high).min(1.0));
+    let tax = Tax::new(bounds, method).with_model(true);
+    let still_s = waits.timeouts.mid.min(waits.all_s() * clients_of_thread(pair));
     let clients_s =
         clients_s(pair, activity, (active_s + waits.idle) * clients_of_thread(pair), still_s);
     let in_loop = |still_s: f64| clients_s / (clients_s - still_s).max(f64::EPSILON);
@@ -417,8 +423,16 @@ mod tests {
     fn time_outs_are_charged_with_the_least_they_take() {
         let findings = lossy(200, 100);
         // 20 s beside 5 s of active time.
-        assert!((findings[0].tax.as_ref().unwrap().share - 0.8).abs() < 1e-9);
-        assert_eq!(findings[0].severity, Severity::High);
+        let tax = findings[0].tax.clone().unwrap();
+        assert!((tax.share - 0.8).abs() < 1e-9 && tax.is_unknown_in_size(), "{tax:?}");
+        assert_eq!(findings[0].severity, Severity::Info, "all of them may be others'");
+        let mut window = losing(200, 100);
+        window.activity.as_mut().into_value().unwrap()[0].retransmits = Some(150);
+        let own = test_window::found(evaluate(&window)).remove(0);
+        // Of 100 time-outs others had 50 at most, so that 10 s of 20 are known to be its own.
+        let tax = own.tax.unwrap();
+        assert!((tax.low - tax.share * 50.0 / 75.0).abs() < 1e-9, "{tax:?}");
+        assert_eq!((own.severity, tax.modelled), (Severity::High, true));
         assert!((findings[0].gain.unwrap().factor - 80.0 / 60.0).abs() < 1e-9);
         assert!(findings[0].summary.starts_with("2.0 % of its segments"));
     }

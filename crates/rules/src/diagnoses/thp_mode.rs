@@ -1,7 +1,7 @@
 //! `thp-mode`: transparent huge pages set against what the engine wants.
 
 use crate::evidence;
-use crate::rule::{Rule, TaxBase};
+use crate::rule::{Rule, Scope, TaxBase};
 use untax_core::finding::Says;
 use untax_core::host::{HostFacts, INHERIT, Thp, ThpSize};
 use untax_core::{Database, Diagnosis, Evidence, Finding, Reading, Severity, Unmeasured, Window};
@@ -36,6 +36,7 @@ pub const RULE: Rule = Rule {
     minimum_kernel: "2.6.38; 5.0 for THP_enabled",
     cost: "a few small files",
     tax_base: TaxBase::ActiveTime,
+    scope: Scope::Platform,
     evaluate,
 };
 

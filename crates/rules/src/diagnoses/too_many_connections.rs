@@ -6,7 +6,7 @@ use crate::model::base_pages;
 use crate::model::cpus;
 use crate::model::stall::{self, WORTH};
 use crate::model::without_tax;
-use crate::rule::{Rule, TaxBase};
+use crate::rule::{Rule, Scope, TaxBase};
 use untax_core::activity::{Doing, Spent};
 use untax_core::database::Model;
 use untax_core::finding::Says;
@@ -49,6 +49,7 @@ pub const RULE: Rule = Rule {
     cost: "part of the tracing of threads, which aims at 0.5 % of one CPU, 1 % in windows of 5 s; from 16 backends for each CPU on \
            some 150 small statements",
     tax_base: TaxBase::ActiveTime,
+    scope: Scope::Database,
     evaluate,
 };
 
@@ -104,11 +105,11 @@ fn finding(window: &Window, pair: &Pair, activity: &Activity, cpus: f64) -> Opti
         evidence.push(Evidence::new(&evidence::STATEMENT_COLD, coldness.cold_ns / 1e9, clock));
         evidence.push(Evidence::new(&evidence::STATEMENT_WARM, coldness.warm_ns / 1e9, clock));
     }
-    let by_tax = tax.map_or(Severity::Medium, |tax| stall::severity(tax.mid));
+    let by_tax = tax.map_or(Severity::Medium, stall::severity);
     let by_queue = if is_queue { Severity::Medium } else { Severity::Low };
     Some(Says::Found(Finding {
         evidence,
-        tax: tax.map(|tax| Tax::new(tax, METHOD)),
+        tax: tax.map(|tax| Tax::new(tax, METHOD).with_model(true)),
         gain: priced.map(|coldness| Gain::from(coldness.demand.gain_of(coldness.saved_s()))),
         remedy: Some("pooler".to_owned()),
         ..Finding::new(

@@ -4,7 +4,7 @@ use crate::evidence;
 use crate::model::accounting::{Demand, factor};
 use crate::model::cpus;
 use crate::model::stall::{self, percent};
-use crate::rule::{Rule, TaxBase};
+use crate::rule::{Rule, Scope, TaxBase};
 use untax_core::finding::Says;
 use untax_core::window::Pair;
 use untax_core::{Diagnosis, Evidence, Finding, Gain, Interval, Reading, Tax, Window};
@@ -31,6 +31,7 @@ pub const RULE: Rule = Rule {
     minimum_kernel: "2.6.11",
     cost: "one file",
     tax_base: TaxBase::ActiveTime,
+    scope: Scope::Platform,
     evaluate,
 };
 
@@ -56,7 +57,8 @@ fn evaluate_one(window: &Window, pair: &Pair) -> Reading<Option<Says>> {
             let ticks = [(steal_s - TICK_S).max(0.0), steal_s, steal_s + TICK_S];
             let [low, mid, high] = ticks.map(|steal_s| steal_s / wanted_s);
             let part = Interval::new(low, mid, high.min(1.0));
-            let share = part.scale((demand.on_cpu_s + demand.contended_s) / demand.active_s);
+            let wanted = (demand.on_cpu_s + demand.contended_s) / demand.active_s;
+            let share = demand.bound(part.scale(wanted));
             // All that was stolen of anybody comes back, where CPUs are what everybody waits for.
             let most = factor(share.mid);
             let mid = factor(steal_s / demand.occupied_s()).min(most);
@@ -74,7 +76,7 @@ fn evaluate_one(window: &Window, pair: &Pair) -> Reading<Option<Says>> {
                 gain: Some(Gain::from(gain)),
                 ..Finding::new(
                     RULE.id,
-                    stall::severity(share.mid),
+                    stall::severity(share),
                     format!("the hypervisor took {} of the CPU time wanted", percent(stolen)),
                     "dedicated CPUs, or a less crowded host",
                 )

@@ -17,6 +17,8 @@ pub struct Demand {
     pub contended_s: f64,
     /// All of its threads' time but idle; without tracing, time on CPU or runnable.
     pub active_s: f64,
+    /// Its threads' waits of unknown meaning, any part of which may be active time.
+    pub unknown_s: f64,
     /// The time on CPU, of anybody, of the machine's CPUs; here and below of those alone that the
     /// database may use.
     pub busy_s: f64,
@@ -30,7 +32,7 @@ impl Demand {
     /// The demand of one database over a window.
     pub fn of(window: &Window, pair: &Pair) -> Reading<Self> {
         let demand = || {
-            let [on_cpu_s, contended_s, active_s] = match pair.activity.value() {
+            let [on_cpu_s, contended_s, active_s, unknown_s] = match pair.activity.value() {
                 Some(activity) => traced_times(activity, pair.end.model),
                 None => counted_times(pair).into_result()?,
             };
@@ -41,7 +43,7 @@ impl Demand {
             let busy_s = (end.busy_s - start.busy_s).0.max(on_cpu_s - stolen_s);
             let idle_s = (end.idle_s - start.idle_s).0.max(0.0);
             let capacity_s = busy_s + idle_s;
-            Ok(Self { on_cpu_s, contended_s, active_s, busy_s, stolen_s, capacity_s })
+            Ok(Self { on_cpu_s, contended_s, active_s, unknown_s, busy_s, stolen_s, capacity_s })
         };
         Reading::from(demand()).and_then(|demand| {
             if demand.on_cpu_s > 0.0 {
@@ -67,7 +69,14 @@ impl Demand {
     /// for a CPU is charged to what occupied the CPUs, in proportion: of every second that one was
     /// occupied, `taken_s / occupied_s` was this cause, but for what the hypervisor took of it.
     pub fn share_of(&self, taken_s: Interval) -> Interval {
-        taken_s.map(|taken| self.unstolen_part() * self.share_of_cpus(taken))
+        self.bound(taken_s.map(|taken| self.unstolen_part() * self.share_of_cpus(taken)))
+    }
+
+    /// A share of active time that is no wait of unknown meaning. It is smaller if such waits were
+    /// active time.
+    pub fn bound(&self, share: Interval) -> Interval {
+        let known = self.active_s / (self.active_s + self.unknown_s);
+        Interval::new(share.low * known, share.mid, share.high)
     }
 
     fn share_of_cpus(&self, taken_s: f64) -> f64 {
@@ -78,7 +87,8 @@ impl Demand {
     /// The share of the database's active time in which it waited for CPUs that somebody else had for
     /// `taken_s` seconds, in the same proportion.
     pub fn waited_for(&self, taken_s: Interval) -> Interval {
-        taken_s.map(|taken| self.contended_s * (taken / self.occupied_s()).min(1.0) / self.active_s)
+        let part = |taken: f64| (taken / self.occupied_s()).min(1.0);
+        self.bound(taken_s.map(|taken| self.contended_s * part(taken) / self.active_s))
     }
 
     /// The throughput factor of a closed loop if `taken_s` seconds on CPU were not needed.
@@ -139,19 +149,21 @@ pub fn factor(share: f64) -> f64 {
     1.0 / (1.0 - share.clamp(0.0, MOST_SAVED))
 }
 
-fn traced_times(activity: &Activity, model: Model) -> [f64; 3] {
+fn traced_times(activity: &Activity, model: Model) -> [f64; 4] {
     let on_cpu_s = activity.doing(&[Doing::OnCpu, Doing::ReclaimOnCpu]).0;
-    [on_cpu_s, activity.part(Part::Contended, model).0, activity.active(model).0]
+    let contended_s = activity.part(Part::Contended, model).0;
+    [on_cpu_s, contended_s, activity.active(model).0, activity.unknown(model).0]
 }
 
-fn counted_times(pair: &Pair) -> Reading<[f64; 3]> {
-    on_cpu(pair)
-        .and_then(|on_cpu| runnable(pair).map(|runnable| [on_cpu, runnable, on_cpu + runnable]))
+fn counted_times(pair: &Pair) -> Reading<[f64; 4]> {
+    on_cpu(pair).and_then(|on_cpu| {
+        runnable(pair).map(|runnable| [on_cpu, runnable, on_cpu + runnable, 0.0])
+    })
 }
 
 /// What counts as active where nothing is traced: time on CPU and runnable, s.
 pub fn counted_active_s(pair: &Pair) -> Reading<f64> {
-    counted_times(pair).map(|[_, _, active_s]| active_s)
+    counted_times(pair).map(|[_, _, active_s, _]| active_s)
 }
 
 /// By the kernel's clock, as user and kernel time are: that of the trace goes on while a CPU is stolen.
@@ -185,6 +197,10 @@ pub fn time_shares(pair: &Pair) -> TimeShares {
         network_s: part(&[Part::Network]),
         idle_s: part(&[Part::Idle]),
         unaccounted_s: part(&[Part::Unaccounted]),
+        unaccounted_call: pair.activity.clone().and_then(|activity| {
+            let none = || Reading::absent("no wait was in a system call of unknown meaning");
+            activity.unknown_call.clone().map_or_else(none, Reading::Present)
+        }),
     }
 }
 
@@ -209,6 +225,7 @@ mod tests {
         on_cpu_s: 12.0,
         contended_s: 300.0,
         active_s: 312.0,
+        unknown_s: 0.0,
         busy_s: 20.0,
         stolen_s: 0.0,
         capacity_s: 20.0,
@@ -228,6 +245,20 @@ mod tests {
         assert!(gain.low <= gain.mid && gain.mid <= gain.high, "{gain:?}");
         let share = stolen.share_of(Interval::exact(4.0));
         assert!((share.mid - (2.0 + 15.0) / 312.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn waits_of_unknown_meaning_lower_the_lower_bound() {
+        let unknown = Demand { unknown_s: 312.0, ..SATURATED };
+        let [without, with] =
+            [SATURATED, unknown].map(|demand| demand.share_of(Interval::exact(4.0)));
+        assert!((with.low - without.low / 2.0).abs() < 1e-12, "{with:?}");
+        assert_eq!(with, Interval { low: with.low, ..without });
+        let mut window = test_window::postgres();
+        test_window::trace(&mut window, &[(Doing::OnCpu, 5.0), (Doing::Other, 200.0)]);
+        let time = time_shares(&window.databases().next().unwrap());
+        assert_eq!(time.active_s, Reading::Present(Seconds(5.0)), "unknown is not active");
+        assert_eq!(time.unaccounted_s, Reading::Present(Seconds(200.0)));
     }
 
     #[test]

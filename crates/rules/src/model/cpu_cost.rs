@@ -8,6 +8,8 @@ pub struct CpuCost {
     pub taken_s: Interval,
     /// How they were measured.
     pub method: String,
+    /// Whether a model gave them: a count times a cost, without a sample.
+    pub modelled: bool,
     /// What the measurement stands on.
     pub evidence: Vec<Evidence>,
     /// What was left out because it ends by itself, in words.

@@ -48,6 +48,7 @@ pub fn cost(window: &Window, pair: &Pair) -> Reading<CpuCost> {
         Ok(CpuCost {
             taken_s: faulting_s.plus(unmapping_s),
             method: method.to_owned(),
+            modelled: method == CALCULATED || unmapping_s.high > 0.0 || is_much,
             evidence,
             warm_up: is_much.then(|| warm_up.words()),
         })

@@ -41,6 +41,7 @@ pub fn cost(window: &Window, pair: &Pair) -> Reading<CpuCost> {
         Ok(CpuCost {
             taken_s: touched.times(extra).scale(1e-9),
             method: format!("{counter} x pages touched x calibrated penalty"),
+            modelled: true,
             warm_up: None,
             evidence: [all]
                 .into_iter()

@@ -17,7 +17,7 @@ use untax_core::{
 /// machine cannot tell it from noise either (1.4 to 2 points between quartiles on dedicated ones).
 pub const WORTH: f64 = 0.02;
 
-/// The shares of active time from which a finding has severity medium and high.
+/// The lower bounds of shares of active time from which a finding has severity medium and high.
 const MEDIUM: f64 = 0.05;
 const HIGH: f64 = 0.2;
 
@@ -123,6 +123,10 @@ impl Stall {
                 let stall = stall?;
                 let taken = part.scale(activity.share(model, wants)?.mid);
                 // `vm-steal` charges the stolen part of it, which ends with this cause too.
+                let taken = match stall.demand.value() {
+                    Some(demand) => demand.bound(taken),
+                    None => taken,
+                };
                 let share = taken.scale(stall.demand.value().map_or(1.0, Demand::unstolen_part));
                 let ends_too = taken.mid - share.mid;
                 let saved_s = activity.part(Part::OnCpu, model).0 * part.mid;
@@ -284,7 +288,7 @@ impl Stall {
 
     /// How much it matters: nothing to a database that hardly does anything.
     pub fn severity(&self) -> Severity {
-        if self.idle { Severity::Info } else { severity(self.share.mid) }
+        if self.idle { Severity::Info } else { severity(self.share) }
     }
 
     /// The tax.
@@ -293,9 +297,9 @@ impl Stall {
     }
 }
 
-/// How much a share of a database's time matters.
-pub fn severity(share: f64) -> Severity {
-    match share {
+/// How much a share of a database's time matters: as much as it is at least.
+pub fn severity(share: Interval) -> Severity {
+    match share.low {
         share if share < WORTH => Severity::Info,
         share if share < MEDIUM => Severity::Low,
         share if share < HIGH => Severity::Medium,
@@ -346,6 +350,17 @@ pub fn finding(rule: &str, stall: &Stall, words: Words) -> Says {
     })
 }
 
+/// The same of a stall that is modelled in part: no event and no sample tells how long it took.
+pub fn modelled_finding(rule: &str, stall: &Stall, words: Words) -> Says {
+    match finding(rule, stall, words) {
+        Says::Found(found) => {
+            let tax = found.tax.map(|tax| tax.with_model(true));
+            Says::Found(Finding { tax, ..found })
+        }
+        gap @ Says::Unmeasured(_) => gap,
+    }
+}
+
 /// Applies a rule to every database. For each that it could not measure there is one gap.
 pub fn per_database(
     window: &Window,
@@ -367,4 +382,16 @@ pub fn per_database(
 /// A share as evidence and summaries word it.
 pub fn percent(share: f64) -> String {
     if share < 0.1 { format!("{:.1} %", share * 100.0) } else { format!("{:.0} %", share * 100.0) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn severity_follows_from_the_lower_bound() {
+        let of = |low| severity(Interval::new(low, 0.66, 0.87));
+        let severities = [0.009, 0.02, 0.05, 0.2].map(of);
+        assert_eq!(severities, [Severity::Info, Severity::Low, Severity::Medium, Severity::High]);
+    }
 }

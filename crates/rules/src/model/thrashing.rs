@@ -129,12 +129,13 @@ fn cpu_part(window: &Window, pair: &Pair, groups: &[Thrasher]) -> (Interval, Int
 mod tests {
     use super::*;
     use crate::catalogue;
+    use crate::model::stall;
     use crate::test_io::{flow, io};
     use crate::test_window;
     use untax_core::activity::Doing;
     use untax_core::io::{Direction, Role};
     use untax_core::pressure::GroupMemory;
-    use untax_core::{Finding, Reading, Seconds, Severity};
+    use untax_core::{Finding, Reading, Seconds};
 
     fn group(cgroup: &str, at_limit: u64, again: u64, taken: u64) -> GroupMemory {
         GroupMemory {
@@ -194,7 +195,9 @@ mod tests {
         let thrashing = taxes(&window(4000, 90));
         let named = &thrashing[0].1;
         assert!(named.summary.contains("behind /thrash, which thrashes"), "{}", named.summary);
-        assert!(named.severity >= Severity::Medium);
+        let tax = named.tax.as_ref().unwrap();
+        assert!(tax.modelled && tax.share > 0.05, "{tax:?}");
+        assert_eq!(named.severity, stall::severity(tax.interval()), "as much as is known at least");
         // All that it read and three quarters of its time on the CPUs.
         for (rule, left) in [("shared-filesystem", 0.0), ("cpu-contended", 0.25)] {
             let (before, after) = (share(&scattered, rule), share(&thrashing, rule));
