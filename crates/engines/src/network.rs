@@ -91,6 +91,7 @@ fn index(text: &str, device: &str) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use untax_core::network::Segments;
 
     const ROUTE: &str = "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\n\
         eth0\t0000F40A\t00000000\t0001\t0\t0\t0\t00FFFFFF\t0\n\
@@ -115,6 +116,30 @@ mod tests {
         let record = untax_host::Record::default().with_file("/proc/7/net/route", "Iface\n");
         let way = way(&Host::from_record(record), 7);
         assert!(matches!(way, Absent(why) if why.contains("IPv4")));
+    }
+
+    #[test]
+    fn clients_are_in_a_capture_and_an_older_one_says_that_it_has_none() {
+        let carried = Segments { count: 3, bytes: 90 };
+        let connection = ClientConnection {
+            cookie: 8,
+            is_local: false,
+            rtt_us: Some(5200),
+            min_rtt_us: None,
+            retransmits: 1,
+            segment_bytes: 1448,
+            received: Some(carried),
+            sent: None,
+        };
+        let captured = |answer: &Reading<Vec<ClientConnection>>| {
+            let record = untax_host::Record::default().with_answer("client_connections:7", answer);
+            clients(&Host::from_record(record), 7)
+        };
+        for answer in [Present(vec![connection]), Reading::Denied("/proc/7/fd".to_owned())] {
+            assert_eq!(captured(&answer), answer);
+        }
+        let older = clients(&Host::from_record(untax_host::Record::default()), 7);
+        assert!(older.why().is_some_and(|why| why.contains("not in the capture")), "{older:?}");
     }
 
     #[test]

@@ -63,6 +63,12 @@ pub const GUESTS: &[Guest] = &[
         boot: None,
     },
     Guest {
+        script: "neighbour-thrash",
+        tier: Tier::Long,
+        what: "PostgreSQL beside a pod that thrashes inside its own `memory.max`",
+        boot: None,
+    },
+    Guest {
         script: "hugepage-limit",
         tier: Tier::Long,
         what: "PostgreSQL in a group that allows fewer huge pages than it will touch",

@@ -50,14 +50,15 @@ fn evaluate_one(window: &Window, pair: &Pair) -> Reading<Option<Says>> {
     Contention::of(window, pair).map(|contention| {
         let Contention { stall, part, taken_s } = contention?;
         // What a neighbour computes because its memory limit is too small is that limit's cost.
-        let rest = 1.0 - Thrashing::of(window, pair).map_or(0.0, |thrashing| thrashing.cpu.mid);
+        let thrashing = Thrashing::of(window, pair);
+        let rest = 1.0 - thrashing.as_ref().map_or(0.0, |thrashing| thrashing.cpu.mid);
         let stall = stall.times(part * rest).with_freed_cpu_time(taken_s * rest, pair.end.model);
         let share = stall.share;
         let stall = match pooler(window, pair) {
             Some(_) => stall.with_share(Interval::new(0.0, share.mid, share.high)),
             None => stall,
         };
-        (stall.share.mid >= WORTH).then(|| finding(&stall, window, pair))
+        (stall.share.mid >= WORTH).then(|| finding(&stall, window, pair, thrashing.as_ref()))
     })
 }
 
@@ -75,8 +76,14 @@ fn pooler<'a>(window: &'a Window, pair: &Pair) -> Option<&'a Other> {
 /// A neighbour that had less than this of the CPUs is not named: to move it away brings nothing.
 const LEAST_NAMED_CPUS: f64 = 0.05;
 
-fn finding(stall: &Stall, window: &Window, pair: &Pair) -> Says {
-    let neighbours = neighbours(window, pair);
+fn finding(stall: &Stall, window: &Window, pair: &Pair, thrashing: Option<&Thrashing>) -> Says {
+    let mut neighbours = neighbours(window, pair);
+    if let Some(thrashing) = thrashing {
+        for (other, taken_s) in &mut neighbours {
+            *taken_s = thrashing.rest_s(other, *taken_s);
+        }
+        neighbours.sort_by(|a, b| b.1.total_cmp(&a.1));
+    }
     let cpus = |taken_s: f64| taken_s / pair.seconds.max(f64::EPSILON);
     let mut by_name: Vec<(&str, f64)> = Vec::new();
     for (other, taken_s) in &neighbours {

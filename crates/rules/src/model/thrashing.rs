@@ -84,6 +84,13 @@ impl<'a> Thrashing<'a> {
     }
 }
 
+impl Thrashing<'_> {
+    /// What is left to other causes of the time (s) for which a process had the database's CPUs.
+    pub fn rest_s(&self, other: &Other, taken_s: f64) -> f64 {
+        taken_s - kernel_s_of(&self.groups, other, taken_s).map_or(0.0, |kernel_s| kernel_s.mid)
+    }
+}
+
 /// The part of the time that others keep a database's disks busy which they read again in: their reads' part of
 /// it, times what is read again of their reads. Which disks a group reads from is not counted: at least what
 /// the reads from other disks cannot hold is from these, at most all.
@@ -108,21 +115,24 @@ fn disk_part(window: &Window, pair: &Pair, groups: &[Thrasher]) -> Interval {
 fn cpu_part(window: &Window, pair: &Pair, groups: &[Thrasher]) -> (Interval, Interval) {
     let neighbours = accounting::neighbours(window, pair);
     let all_s: f64 = neighbours.iter().map(|(_, taken_s)| taken_s).sum();
-    let of_one = |other: &Other, taken_s: f64| {
-        let path = other.cgroup.value()?;
-        let group = groups.iter().find(|g| g.limited == path || is_below(path, g.limited))?;
-        let again = group.read_again_pages as f64 / group.taken_pages.max(1) as f64;
-        Some(match other.system_s {
-            Some(system_s) => {
-                let system = taken_s * (system_s.0 / other.cpu_s.0.max(f64::MIN_POSITIVE)).min(1.0);
-                Interval::new(0.0, system * again.min(1.0), system)
-            }
-            None => Interval::new(0.0, 0.0, taken_s),
-        })
-    };
+    let of_one = |other: &Other, taken_s: f64| kernel_s_of(groups, other, taken_s);
     let each = neighbours.iter().filter_map(|(other, taken_s)| of_one(other, *taken_s));
     let kernel_s = each.fold(Interval::exact(0.0), Interval::plus);
     if all_s > 0.0 { (kernel_s.scale(1.0 / all_s), kernel_s) } else { (kernel_s, kernel_s) }
+}
+
+/// The same of one process that had a database's CPUs for `taken_s` seconds; none of one that is in no such group.
+fn kernel_s_of(groups: &[Thrasher], other: &Other, taken_s: f64) -> Option<Interval> {
+    let path = other.cgroup.value()?;
+    let group = groups.iter().find(|g| g.limited == path || is_below(path, g.limited))?;
+    let again = group.read_again_pages as f64 / group.taken_pages.max(1) as f64;
+    Some(match other.system_s {
+        Some(system_s) => {
+            let system = taken_s * (system_s.0 / other.cpu_s.0.max(f64::MIN_POSITIVE)).min(1.0);
+            Interval::new(0.0, system * again.min(1.0), system)
+        }
+        None => Interval::new(0.0, 0.0, taken_s),
+    })
 }
 
 #[cfg(test)]
@@ -206,6 +216,13 @@ mod tests {
                 "{rule}: {before} {after}"
             );
         }
+        // A quarter of its 0.8 CPUs.
+        let named = |taxes: &[(&str, Finding)]| {
+            let of = taxes.iter().find(|(rule, _)| *rule == "cpu-contended");
+            of.map(|(_, finding)| finding.summary.clone()).unwrap_or_default()
+        };
+        assert!(named(&scattered).contains("cat (0.8 CPUs)"), "{}", named(&scattered));
+        assert!(named(&thrashing).contains("cat (0.2 CPUs)"), "{}", named(&thrashing));
         // What is charged is what the others no longer are: nothing twice, nothing lost.
         let sum = |taxes: &[(&str, Finding)]| -> f64 {
             ["neighbour-reclaim", "shared-filesystem", "cpu-contended"]
