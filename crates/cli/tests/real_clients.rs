@@ -64,8 +64,8 @@ fn agrees(pid: u32, port: u16, least_us: f64) -> Value {
         })?;
         let p99 = network["client_rtt_us_p99"].as_f64().unwrap();
         demand(p99 >= p50, || format!("{network:#}"))?;
-        println!("untax: median {p50:.0} µs; ss: {:.0} to {:.0} µs", low * 1.1, high / 1.1);
-        println!("{network:#}");
+        eprintln!("untax: median {p50:.0} µs; ss: {:.0} to {:.0} µs", low * 1.1, high / 1.1);
+        eprintln!("{network:#}");
         Ok(network)
     })
 }

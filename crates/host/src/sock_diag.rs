@@ -18,7 +18,8 @@ use std::time::Duration;
 use untax_core::Reading::{self, Absent, Denied, Failed, Present};
 use untax_core::network::{ClientConnection, Segments};
 
-/// Connections beyond so many are not read, to bound what it costs: some 300 bytes each.
+/// Connections beyond so many are not read, to bound what it costs: some 400 bytes each, and 18 to 45 ms for
+/// 4000 of them.
 const MOST: usize = 10_000;
 
 /// The kernel answers at once.

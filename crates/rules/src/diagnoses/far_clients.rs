@@ -30,7 +30,7 @@ pub const RULE: Rule = Rule {
     ],
     privilege: "root for other users' processes",
     minimum_kernel: "4.9 (tcp_info with min_rtt and segments with data)",
-    cost: "a list of the database's connections, some 300 bytes each, at both ends of the window",
+    cost: "a list of the database's connections, some 400 bytes each, at both ends of the window",
     tax_base: TaxBase::ActiveTime,
     scope: Scope::Platform,
     evaluate,
