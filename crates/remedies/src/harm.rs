@@ -269,12 +269,21 @@ impl Look<'_> {
             None => Some(lowest),
             Some(_) if is_shared => None,
             Some(to) => {
-                let to = to.min(f64::MAX);
+                let to = to.min(self.all_there_is(kind));
                 all.iter().find(|limit| self.raised(limit).unwrap_or(limit.amount) < to)
             }
         };
         let low = in_way.filter(|limit| !self.is_handed_over(limit, database))?;
         Some(format!("{}: {} of {} stays in the way", step.id, low.names[0], low.group))
+    }
+
+    /// The most that anybody could use: a limit above it limits nobody.
+    fn all_there_is(&self, kind: Kind) -> f64 {
+        let all = match kind {
+            Kind::Cpu => self.host.cpu.value().map(|cpu| f64::from(cpu.logical)),
+            Kind::Memory => self.host.memory.value().map(|memory| memory.total_bytes.0 as f64),
+        };
+        all.unwrap_or(f64::MAX)
     }
 
     /// What the plan makes of a limit.

@@ -356,8 +356,10 @@ fn limits(made: &Made, plan: &Plan) -> Option<String> {
         let lowest = limits.iter().min_by(|a, b| a.cpus.total_cmp(&b.cpus));
         if let Some(lowest) = lowest.filter(|_| of("cpu.max").any(|step| for_it(&step))) {
             let own = lowest.cgroup.contains("own-");
+            let machine = made.snapshot.host.cpu.value().map_or(1e9, |cpu| f64::from(cpu.logical));
             let wanted = after(&lowest.cgroup, lowest.cpus);
-            let low = limits.iter().find(|limit| own && after(&limit.cgroup, limit.cpus) < wanted);
+            let used = wanted.min(machine);
+            let low = limits.iter().find(|limit| own && after(&limit.cgroup, limit.cpus) < used);
             if wanted <= lowest.cpus || low.is_some() {
                 return Some(format!("{lowest:?} goes to {wanted}, {low:?} stays"));
             }
@@ -370,8 +372,9 @@ fn limits(made: &Made, plan: &Plan) -> Option<String> {
             {
                 let Some(now) = now.value() else { continue };
                 let file = format!("{}/{name}", group.cgroup);
-                let after =
-                    of(&file).map(|step| value(step.to.as_ref())).next().unwrap_or(now.0 as f64);
+                // Where two databases want it otherwise, the plan is refused.
+                let steps = of(&file).map(|step| value(step.to.as_ref()));
+                let after = steps.reduce(f64::max).unwrap_or(now.0 as f64);
                 if wanted.is_some_and(|wanted| after < wanted) {
                     return Some(format!("{file} stays at {after}, {wanted:?} are wanted"));
                 }

@@ -17,6 +17,7 @@ mod page_sizes;
 mod problem;
 mod promises;
 mod reasons;
+mod remedies;
 mod slices;
 mod text;
 mod unsafety;
@@ -56,6 +57,7 @@ fn check(tree: &Tree) -> Vec<Problem> {
     problems.extend(promises::check(tree));
     problems.extend(documents::check(tree));
     problems.extend(reasons::check(tree));
+    problems.extend(remedies::check(tree));
     problems
 }
 

@@ -85,7 +85,7 @@ fn plan(case: &Case) -> Draft {
     if after == before {
         return Draft::default();
     }
-    if let Some(warning) = overcommit(case, &wanted, &after) {
+    if let Some(warning) = overcommit(case, &after) {
         return refused(warning);
     }
     let change = Change { page, pages: wanted.total(), default, words: &words, after: &after };
@@ -250,10 +250,10 @@ fn warnings(case: &Case, wanted: &Wanted, before: &Arguments, after: &Arguments)
 }
 
 /// A machine that reserves its memory before anything runs does not come up again.
-fn overcommit(case: &Case, wanted: &Wanted, after: &Arguments) -> Option<Warning> {
+fn overcommit(case: &Case, after: &Arguments) -> Option<Warning> {
     let total = case.snapshot.host.memory.value()?.total_bytes;
-    let others = after.bytes_but(wanted.page);
-    let pools = others + Bytes(wanted.total().saturating_mul(wanted.page.0));
+    let pools = after.pools().map(|(size, pages)| Bytes(pages.saturating_mul(size.0)));
+    let pools: Bytes = pools.sum();
     (pools.0 as f64 > total.0 as f64 * POOL_SHARE).then(|| Warning {
         id: "boot-overcommit".to_owned(),
         refuses: true,
