@@ -76,7 +76,8 @@ fn a_capture_replays_elsewhere_to_the_same_findings() {
 #[test]
 fn a_capture_holds_traced_time_and_disks_and_is_planned_from() {
     support::real(|| {
-        let server = Limited::start(0.25)?;
+        // So low that it is met beside other programs, too.
+        let server = Limited::start(0.05)?;
         let load = server.load()?;
         let untax = Untax::new();
         let file = untax.path("host.tar.gz");
