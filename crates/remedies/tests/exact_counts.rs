@@ -2,7 +2,7 @@
 //! configurations.
 //!
 //! `cargo test -p untax-remedies --test exact_counts -- TIMES [SEED]` as root: so many
-//! configurations of PostgreSQL, and a tenth as many of MariaDB. Without TIMES a few, when it is installed; with
+//! configurations of PostgreSQL, and a tenth as many of MariaDB and of MySQL. Without TIMES a few, when it is installed; with
 //! `UNTAX_REQUIRE_REAL=1` it fails where it is not.
 //!
 //! PostgreSQL says itself how many pages it needs (`postgres -C shared_memory_size_in_huge_pages`,
@@ -17,7 +17,9 @@ use untax_core::{Check, Reading, Snapshot};
 use untax_engines::{Asker, Selection};
 use untax_host::Host;
 use untax_remedies::Wish;
-use untax_scenes::{HugePages, MariaDb, Postgres, Runtime, SceneError, Turn};
+use untax_scenes::{
+    HugePages, MARIADB, MYSQL_9, MariaDb, Postgres, Release, Runtime, SceneError, Setup, Turn,
+};
 
 /// Configurations when no number is given.
 const FEW: u64 = 3;
@@ -36,7 +38,11 @@ fn main() -> ExitCode {
     let numbers: Vec<u64> = words.iter().filter_map(|word| word.parse().ok()).collect();
     let times = numbers.first().copied().unwrap_or(FEW);
     let mut rng = fastrand::Rng::with_seed(numbers.get(1).copied().unwrap_or(1));
-    match postgres(times, &mut rng).and_then(|()| mariadb(times.div_ceil(10), &mut rng)) {
+    let few = times.div_ceil(10);
+    let all = postgres(times, &mut rng)
+        .and_then(|()| mapped(MARIADB, few, || mariadb_settings(&mut rng)))
+        .and_then(|()| mapped(MYSQL_9, few, || mysql_settings(&mut rng)));
+    match all {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if is_missing(&*error) => {
             println!("left out: {error}");
@@ -52,7 +58,10 @@ fn main() -> ExitCode {
 /// Whether the machine lacks what the test needs, and may.
 fn is_missing(error: &(dyn std::error::Error + 'static)) -> bool {
     let required = std::env::var_os("UNTAX_REQUIRE_REAL").is_some_and(|value| value == "1");
-    let missing = matches!(error.downcast_ref(), Some(SceneError::Missing { .. }));
+    let missing = matches!(
+        error.downcast_ref(),
+        Some(SceneError::Missing { .. } | SceneError::NotUnpacked { .. })
+    );
     !required && (missing || !rustix::process::geteuid().is_root())
 }
 
@@ -105,21 +114,34 @@ fn postgres(times: u64, rng: &mut fastrand::Rng) -> Outcome<()> {
     if wrong == 0 { Ok(()) } else { Err("the plan does not say what PostgreSQL says".into()) }
 }
 
-/// MariaDB says nothing, so what it maps is counted: it may not be more than planned, and not less
-/// by more than a hundredth. (Three pages it maps in some starts only, and of two caches it rounds
+fn mariadb_settings(rng: &mut fastrand::Rng) -> Settings {
+    vec![
+        ("innodb_buffer_pool_size", format!("{}M", rng.u32(1000..4000))),
+        ("innodb_log_buffer_size", format!("{}M", rng.u32(2..64))),
+        ("key_buffer_size", format!("{}K", rng.u32(8..100_000))),
+        ("aria_pagecache_buffer_size", format!("{}K", rng.u32(1_000..100_000))),
+    ]
+}
+
+fn mysql_settings(rng: &mut fastrand::Rng) -> Settings {
+    vec![
+        ("innodb_buffer_pool_size", format!("{}M", rng.u32(1000..4000))),
+        ("innodb_buffer_pool_chunk_size", format!("{}M", 32 << rng.u32(0..4))),
+        ("innodb_log_buffer_size", format!("{}M", rng.u32(2..64))),
+        ("key_buffer_size", format!("{}K", rng.u32(8..100_000))),
+    ]
+}
+
+/// MariaDB and MySQL say nothing, so what they map is counted: it may not be more than planned, and not less
+/// by more than a hundredth. (Three pages MariaDB maps in some starts only, and of two caches it rounds
 /// the blocks down by rules of its own: up to five pages, which is more than a hundredth of pools
 /// below 1 GiB.)
-fn mariadb(times: u64, rng: &mut fastrand::Rng) -> Outcome<()> {
+fn mapped(release: Release, times: u64, mut settings: impl FnMut() -> Settings) -> Outcome<()> {
     let _turn = Turn::wait()?;
-    let mut server = MariaDb::start(Runtime::Host, &[])?;
+    let mut server = MariaDb::start_as(&Setup { release: Some(release), ..Setup::default() })?;
     let mut wrong = 0;
     for time in 1..=times {
-        let mut settings: Settings = vec![
-            ("innodb_buffer_pool_size", format!("{}M", rng.u32(1000..4000))),
-            ("innodb_log_buffer_size", format!("{}M", rng.u32(2..64))),
-            ("key_buffer_size", format!("{}K", rng.u32(8..100_000))),
-            ("aria_pagecache_buffer_size", format!("{}K", rng.u32(1_000..100_000))),
-        ];
+        let mut settings = settings();
         server.restart(&borrowed(&settings))?;
         let planned_pages = two_mebibytes(server.pid())?;
         // Room enough, so that it maps all that it wants.
@@ -129,12 +151,19 @@ fn mariadb(times: u64, rng: &mut fastrand::Rng) -> Outcome<()> {
         let used = two_mebibytes(server.pid())?;
         server.stop();
         if planned_pages < used || planned_pages > used + used / 100 {
-            println!("MariaDB {time}: planned {planned_pages}, it maps {used}: {settings:?}");
+            println!(
+                "{} {time}: planned {planned_pages}, it maps {used}: {settings:?}",
+                release.id
+            );
             wrong += 1;
         }
     }
-    println!("MariaDB: {times} configurations, {wrong} counts wrong");
-    if wrong == 0 { Ok(()) } else { Err("the plan does not say what MariaDB maps".into()) }
+    println!("{}: {times} configurations, {wrong} counts wrong", release.id);
+    if wrong == 0 {
+        Ok(())
+    } else {
+        Err(format!("the plan does not say what {} maps", release.id).into())
+    }
 }
 
 /// Pages of 2 MiB in the plan for a server.

@@ -139,7 +139,7 @@ const KILLS: &[Kills] = &[
     Kills { program: "kill_lab", what: "kills of `untax lab run`", short: 1, long: 50 },
     Kills {
         program: "exact_counts",
-        what: "random settings of PostgreSQL, whose huge pages are counted",
+        what: "random settings of PostgreSQL, MariaDB and MySQL, whose huge pages are counted",
         short: 3,
         long: 200,
     },
@@ -220,7 +220,7 @@ run it before a release, and after a change to what they test. Figures that take
 | examples in documentation | `cargo test --doc` | yes | |
 | unit and property tests | all of them | yes | |
 | guest machines | a kernel with cgroup v2 and two NUMA nodes, emulated | one | the others |
-| tests on real servers | PostgreSQL, MariaDB and Redis on this machine, one test at a time | the short ones | the long ones |
+| tests on real servers | PostgreSQL, MariaDB, MySQL, Redis and Valkey on this machine, one test at a time | the short ones | the long ones |
 | kills | programs that are killed at random moments, and random settings | a few | many |
 | Kubernetes | plans on a cluster of one node, where `make kubernetes` has built it | | yes |
 
