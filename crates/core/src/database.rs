@@ -11,7 +11,7 @@ pub use groups::{Cgroup, CpuLimit, HugetlbLimit, IoLimit, Limited, MemoryGroup, 
 pub use places::DataPlace;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-pub use traits::{PoolUse, Traits};
+pub use traits::{PoolUse, ThpWish, Traits};
 
 /// One running instance of an engine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -124,6 +124,23 @@ impl Database {
         let mut number = || numbers.next()?.parse::<u32>().ok();
         let known = (number()?, number().unwrap_or(0));
         Some(known >= (major, minor))
+    }
+
+    /// What its version wants of transparent huge pages; absent where its engine wants nothing.
+    pub fn thp_wish(&self) -> Reading<&ThpWish> {
+        let is_old = |wish: &&ThpWish| self.is_at_least(wish.since.0, wish.since.1) == Some(false);
+        match &self.traits.thp[..] {
+            [] => Reading::Absent(format!("{} has no known wish", self.engine)),
+            [only] => Reading::Present(only),
+            [.., last] if self.is_at_least(0, 0).is_none() => Reading::Failed(format!(
+                "{} wants other transparent huge pages from version {} on, and its version is not known",
+                self.product, last.since.0
+            )),
+            all => match all.iter().rev().find(|wish| !is_old(wish)) {
+                Some(wish) => Reading::Present(wish),
+                None => Reading::Absent("its version is older than any known wish".to_owned()),
+            },
+        }
     }
 
     /// How many processes it has.

@@ -2,6 +2,7 @@
 
 use crate::engine::Engine;
 use crate::{generic, mongodb, mysql, oracle, postgres, redis};
+use untax_core::Database;
 use untax_core::database::Traits;
 use untax_core::io::Role;
 
@@ -24,6 +25,13 @@ pub(crate) fn by_id(id: &str) -> Option<&'static Engine> {
 /// What is known of the engine with this id.
 pub fn traits(id: &str) -> Option<Traits> {
     by_id(id).map(|engine| (engine.traits)())
+}
+
+/// Gives databases of runs that were saved by an older version what is known of their engines.
+pub fn complete(databases: &mut [Database]) {
+    for database in databases.iter_mut().filter(|database| database.traits == Traits::default()) {
+        database.traits = traits(&database.engine).unwrap_or_default();
+    }
 }
 
 /// Beginnings of names of files that tell what is in them, of every engine.

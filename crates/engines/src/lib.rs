@@ -35,7 +35,7 @@ mod settings;
 mod thp;
 
 pub use ask::Asker;
-pub use catalogue::{ENGINES, file_names, traits};
+pub use catalogue::{ENGINES, complete, file_names, traits};
 pub use child::answer_main;
 pub use discover::{Discovered, Selection, discover};
 pub use engine::Engine;

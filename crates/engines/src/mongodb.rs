@@ -11,7 +11,7 @@ use crate::process_table::{Candidate, Role, Table, base};
 use crate::settings::{Map, Values};
 use crate::thp::heap_page;
 use untax_core::Reading::{self, Absent, Present};
-use untax_core::database::{DataPlace, Model, PoolUse, Traits};
+use untax_core::database::{DataPlace, Model, PoolUse, ThpWish, Traits};
 use untax_core::io::Role as FileRole;
 
 /// The entry for MongoDB. The router `mongos` holds no data and is left out.
@@ -22,7 +22,14 @@ pub(crate) const ENGINE: Engine = Engine {
     minimum_kernel: "5.6",
     cost: "one connection; `schedstat` of each thread; `maps`, and up to 50 ms of `smaps_rollup`",
     programs: &["mongod"],
-    traits: || Traits { pool: PoolUse::Never, ..Traits::default() },
+    traits: || Traits {
+        pool: PoolUse::Never,
+        thp: vec![
+            ThpWish { since: (0, 0), mode: "never".to_owned(), suffers: true },
+            ThpWish { since: (8, 0), mode: "always".to_owned(), suffers: false },
+        ],
+        ..Traits::default()
+    },
     exports: &[],
     role,
     members: Table::descendants,

@@ -15,7 +15,7 @@ use crate::thp::heap_page;
 use product::product;
 use socket::COUNTER;
 use untax_core::Reading::{self, Absent, Present};
-use untax_core::database::{HugePageUse, Model, PoolUse, Segment, Traits};
+use untax_core::database::{HugePageUse, Model, PoolUse, Segment, ThpWish, Traits};
 use untax_core::io::Role as FileRole;
 use untax_core::{Bytes, Interval};
 
@@ -33,6 +33,7 @@ pub(crate) const ENGINE: Engine = Engine {
         connections_counter: Some("Connections".to_owned()),
         memory_setting: Some("innodb_buffer_pool_size".to_owned()),
         has_temporary_tables: true,
+        thp: ThpWish::of_all("madvise", false),
         ..Traits::default()
     },
     exports: &["_Z11mysqld_mainiPPc"],

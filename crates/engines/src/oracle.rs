@@ -10,7 +10,7 @@ use crate::process_table::{Candidate, Process, Role, Table};
 use crate::settings::Values;
 use untax_core::Bytes;
 use untax_core::Reading::{self, Absent, Present};
-use untax_core::database::{HugePageUse, Model, PoolUse, Segment, Traits};
+use untax_core::database::{HugePageUse, Model, PoolUse, Segment, ThpWish, Traits};
 
 /// The entry for Oracle Database.
 pub(crate) const ENGINE: Engine = Engine {
@@ -20,7 +20,15 @@ pub(crate) const ENGINE: Engine = Engine {
     minimum_kernel: "5.0",
     cost: "`status` and `schedstat` of each process, `maps` of one background process",
     programs: &["oracle"],
+<<<<<<< HEAD
     traits: || Traits { pool: PoolUse::Setting(SWITCH.to_owned()), ..Traits::default() },
+=======
+    traits: || Traits {
+        pool: PoolUse::Setting("USE_LARGE_PAGES = ONLY".to_owned()),
+        thp: ThpWish::of_all("never", true),
+        ..Traits::default()
+    },
+>>>>>>> 43449db (engines: say what each version wants of transparent huge pages as data)
     exports: &[],
     role,
     members,

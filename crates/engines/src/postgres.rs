@@ -13,7 +13,7 @@ use crate::process_table::{Candidate, Role, Table, base};
 use crate::settings::bytes_of;
 use title::Kind;
 use untax_core::Reading::{self, Absent, Present};
-use untax_core::database::{DataPlace, HugePageUse, Model, PoolUse, Traits};
+use untax_core::database::{DataPlace, HugePageUse, Model, PoolUse, ThpWish, Traits};
 use untax_core::io::Role as FileRole;
 use untax_core::{Bytes, Interval};
 
@@ -29,6 +29,7 @@ pub(crate) const ENGINE: Engine = Engine {
         pool: PoolUse::Setting("huge_pages = on".to_owned()),
         requests_counter: Some("transactions".to_owned()),
         logs_whole_pages: true,
+        thp: ThpWish::of_all("madvise", false),
         ..Traits::default()
     },
     exports: &["PostmasterMain"],

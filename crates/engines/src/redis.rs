@@ -12,7 +12,7 @@ use crate::thp::heap_page;
 use socket::COUNTER;
 use untax_core::Interval;
 use untax_core::Reading::{Absent, Present};
-use untax_core::database::{Model, PoolUse, Traits};
+use untax_core::database::{Model, PoolUse, ThpWish, Traits};
 use untax_core::io::Role as FileRole;
 
 /// The entry for Redis and its relatives.
@@ -37,6 +37,8 @@ pub(crate) const ENGINE: Engine = Engine {
         pool: PoolUse::Never,
         requests_counter: Some("total_commands_processed".to_owned()),
         connections_counter: Some("total_connections_received".to_owned()),
+        thp: ThpWish::of_all("madvise", true),
+        thp_off: Some((6, 2, "disable-thp yes in redis.conf".to_owned())),
         ..Traits::default()
     },
     exports: &["serverCron", "loadServerConfig"],

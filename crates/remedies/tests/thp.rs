@@ -21,6 +21,7 @@ fn plan(engine: &str, version: &str, thp: Thp, setter: Option<ThpSetter>) -> Pla
     };
     let database = Database {
         engine: engine.to_owned(),
+        traits: untax_engines::traits(engine).unwrap(),
         version: Present(version.to_owned()),
         ..postgres(Bytes::from_mib(512))
     };

@@ -16,15 +16,13 @@ const PRODUCTS: [&str; 8] = [
 ];
 
 /// The crates that know engines, what starts servers, and remedies, which write the settings of each.
-const KNOWING: [&str; 7] = [
+const KNOWING: [&str; 6] = [
     "crates/engines/",
     "crates/scenes/",
     "crates/lab/",
     "crates/remedies/src/remedies/",
     "crates/remedies/src/workloads/",
     "xtask/",
-    // Until the wish of each version is among the traits.
-    "crates/rules/src/diagnoses/thp_mode.rs",
 ];
 
 pub fn check(path: &str, text: &str) -> Vec<Problem> {

@@ -81,7 +81,10 @@ fn replayed(run: &str, state: &State) -> anyhow::Result<Check> {
 /// A saved run by its id or its file, or a capture, whose check is made now.
 pub fn load(run: &str, state: &State) -> anyhow::Result<Saved> {
     if !Capture::is_capture(Path::new(run)) {
-        return state.load_run(run);
+        let mut saved: Saved = state.load_run(run)?;
+        untax_engines::complete(&mut saved.window.start.databases);
+        untax_engines::complete(&mut saved.window.end.databases);
+        return Ok(saved);
     }
     let capture = Capture::open(Path::new(run))?;
     let (window, notes) = untax_pipeline::replay(&capture)?;

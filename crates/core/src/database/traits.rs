@@ -14,10 +14,34 @@ pub struct Traits {
     pub connections_counter: Option<String>,
     /// The setting that sizes its memory, where what it maps beside that comes and goes.
     pub memory_setting: Option<String>,
+    /// What it wants of transparent huge pages, from one version on after the other; none where it is not
+    /// known to want anything.
+    pub thp: Vec<ThpWish>,
+    /// How its own settings keep it off them, and from which version on: earlier ones end at a
+    /// directive that they do not know.
+    pub thp_off: Option<(u32, u32, String)>,
     /// Whether it writes whole pages to its log after a checkpoint.
     pub logs_whole_pages: bool,
     /// Whether its queries put temporary tables into files that have a rule of their own.
     pub has_temporary_tables: bool,
+}
+
+/// What an engine wants of transparent huge pages.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ThpWish {
+    /// From this version on, major and minor.
+    pub since: (u32, u32),
+    /// The mode: `always`, `madvise` or `never`.
+    pub mode: String,
+    /// Whether it suffers in the mode always.
+    pub suffers: bool,
+}
+
+impl ThpWish {
+    /// The wish of every version.
+    pub fn of_all(mode: &str, suffers: bool) -> Vec<Self> {
+        vec![Self { since: (0, 0), mode: mode.to_owned(), suffers }]
+    }
 }
 
 /// Whether an engine takes huge pages from a pool.

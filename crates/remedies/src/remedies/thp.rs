@@ -19,13 +19,8 @@ const DIRECTORY: &str = "/sys/kernel/mm/transparent_hugepage";
 const DROP_IN: &str = "/etc/tmpfiles.d/untax-thp.conf";
 
 /// The mode that an engine wants; sources: the rule `thp-mode`.
-pub fn wanted(database: &Database) -> Option<&'static str> {
-    match database.engine.as_str() {
-        "mongodb" => Some(if database.is_at_least(8, 0)? { "always" } else { "never" }),
-        "oracle" => Some("never"),
-        "postgres" | "mysql" | "redis" => Some("madvise"),
-        _ => None,
-    }
+pub fn wanted(database: &Database) -> Option<&str> {
+    database.thp_wish().into_value().map(|wish| wish.mode.as_str())
 }
 
 /// A file of the kernel, what it says and what it should.

@@ -151,22 +151,11 @@ fn by_setter(finding: Finding, host: &HostFacts) -> Finding {
 }
 
 fn wish(database: &Database) -> Reading<Wish> {
-    Reading::Present(match database.engine.as_str() {
-        "redis" | "oracle" => Wish::NotAlways(Severity::Medium),
-        "mongodb" => return mongodb_wish(database),
-        "postgres" | "mysql" => Wish::NotAlways(Severity::Info),
-        other => return Reading::Absent(format!("{other} has no known wish")),
+    database.thp_wish().map(|wish| match (wish.mode.as_str(), wish.suffers) {
+        ("always", _) => Wish::Always,
+        (_, true) => Wish::NotAlways(Severity::Medium),
+        (_, false) => Wish::NotAlways(Severity::Info),
     })
-}
-
-fn mongodb_wish(database: &Database) -> Reading<Wish> {
-    match database.is_at_least(8, 0) {
-        Some(true) => Reading::Present(Wish::Always),
-        Some(false) => Reading::Present(Wish::NotAlways(Severity::Medium)),
-        None => Reading::Failed(
-            "MongoDB wants THP off up to version 7 and on from 8; its version is not known".into(),
-        ),
-    }
 }
 
 fn fix(thp: &Thp, database: &Database) -> String {
@@ -175,15 +164,13 @@ fn fix(thp: &Thp, database: &Database) -> String {
     if let Some(size) = own {
         return format!("echo {INHERIT} > {}", size.file());
     }
-    let fix = match database.engine.as_str() {
-        // Earlier versions end at a directive that they do not know.
-        "redis" if database.is_at_least(6, 2) == Some(true) => {
-            "set disable-thp yes in redis.conf and restart, or THP to madvise"
+    let mode = database.thp_wish().value().map_or("madvise", |wish| wish.mode.as_str());
+    match &database.traits.thp_off {
+        Some((major, minor, directive)) if database.is_at_least(*major, *minor) == Some(true) => {
+            format!("set {directive} and restart, or THP to {mode}")
         }
-        "oracle" | "mongodb" => "echo never > /sys/kernel/mm/transparent_hugepage/enabled",
-        _ => "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled",
-    };
-    fix.to_owned()
+        _ => format!("echo {mode} > /sys/kernel/mm/transparent_hugepage/enabled"),
+    }
 }
 
 fn finding(
@@ -272,7 +259,7 @@ mod tests {
             thp.enabled = mode.to_owned();
         }
         let database = &mut window.end.databases[0];
-        database.engine = engine.to_owned();
+        crate::test_window::make(database, engine);
         database.version = Reading::Present(version.to_owned());
         window
     }
@@ -377,7 +364,7 @@ mod tests {
     fn opposite_wishes_on_one_host_conflict() {
         let mut window = with("always", "redis", "7.0.15");
         let mut other = window.end.databases[0].clone();
-        other.engine = "mongodb".to_owned();
+        crate::test_window::make(&mut other, "mongodb");
         other.id = "mongodb:9".to_owned();
         other.version = Reading::Present("8.0.4".to_owned());
         window.end.databases.push(other);
