@@ -20,15 +20,11 @@ pub(crate) const ENGINE: Engine = Engine {
     minimum_kernel: "5.0",
     cost: "`status` and `schedstat` of each process, `maps` of one background process",
     programs: &["oracle"],
-<<<<<<< HEAD
-    traits: || Traits { pool: PoolUse::Setting(SWITCH.to_owned()), ..Traits::default() },
-=======
     traits: || Traits {
-        pool: PoolUse::Setting("USE_LARGE_PAGES = ONLY".to_owned()),
+        pool: PoolUse::Setting(SWITCH.to_owned()),
         thp: ThpWish::of_all("never", true),
         ..Traits::default()
     },
->>>>>>> 43449db (engines: say what each version wants of transparent huge pages as data)
     exports: &[],
     role,
     members,
