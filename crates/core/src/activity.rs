@@ -6,6 +6,7 @@ mod kinds;
 mod sampled;
 mod sampled_shares;
 mod slice;
+mod wake_ups;
 mod weights;
 mod window;
 
@@ -14,4 +15,5 @@ pub use hangs::HANG_S;
 pub use kinds::{Doing, Part, Polling};
 pub use sampled::{Call, Sampled};
 pub use slice::{FIRST_REQUESTS, Longest, Slice, Spent};
+pub use wake_ups::WakeUps;
 pub use window::Activity;

@@ -215,6 +215,9 @@ pub struct TimeShares {
     pub runnable_s: Reading<Seconds>,
     /// Held back by a CPU limit.
     pub throttled_s: Reading<Seconds>,
+    /// And waiting until a CPU that slept is awake, within it too; not told apart in older runs.
+    #[serde(default = "not_sampled")]
+    pub wake_up_s: Reading<Seconds>,
     /// Waiting for a disk.
     pub disk_s: Reading<Seconds>,
     /// Reclaiming memory.
@@ -243,6 +246,7 @@ impl TimeShares {
             minor_faults_s: Reading::absent(why),
             runnable_s: Reading::absent(why),
             throttled_s: Reading::absent(why),
+            wake_up_s: Reading::absent(why),
             disk_s: Reading::absent(why),
             reclaim_s: Reading::absent(why),
             lock_s: Reading::absent(why),

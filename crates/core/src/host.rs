@@ -4,6 +4,7 @@ mod thp;
 
 pub use thp::{INHERIT, Thp, ThpSetter, ThpSize};
 
+use crate::idle::{CpuFreq, CpuIdle, HaltPoll, PowerLimits};
 use crate::network::{ConntrackLimit, Links};
 use crate::pressure::{Stalls, VmCounts};
 use crate::{Bytes, Reading, Seconds};
@@ -67,6 +68,18 @@ pub struct HostFacts {
     pub product_uuid: Reading<String>,
     /// The sandbox that this program itself is in: `gvisor`, `kata` or `none`.
     pub sandbox: Reading<String>,
+    /// How idle CPUs are put to sleep. Not known of older captures, as are the next three.
+    #[serde(default = "Reading::not_captured")]
+    pub cpuidle: Reading<CpuIdle>,
+    /// For how long this guest looks for work before it halts a CPU.
+    #[serde(default = "Reading::not_captured")]
+    pub haltpoll: Reading<HaltPoll>,
+    /// How the frequency of CPUs is chosen.
+    #[serde(default = "Reading::not_captured")]
+    pub cpufreq: Reading<CpuFreq>,
+    /// What forbids CPUs to sleep deeply.
+    #[serde(default = "Reading::not_captured")]
+    pub power_limits: Reading<PowerLimits>,
 }
 
 impl HostFacts {
@@ -98,6 +111,10 @@ impl HostFacts {
             machine_id: Reading::absent(why),
             product_uuid: Reading::absent(why),
             sandbox: Reading::absent(why),
+            cpuidle: Reading::absent(why),
+            haltpoll: Reading::absent(why),
+            cpufreq: Reading::absent(why),
+            power_limits: Reading::absent(why),
         }
     }
 }

@@ -14,6 +14,7 @@ pub mod evidence;
 pub mod finding;
 pub mod guards;
 pub mod host;
+pub mod idle;
 pub mod interval;
 pub mod io;
 pub mod lab;

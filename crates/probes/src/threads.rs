@@ -32,7 +32,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use totals::{
     CONNECTING, FIRST, LOST, STARTED, growth, hang_time, longest_waits, numbers, samples_between,
-    times_spent, unknown_call,
+    times_spent, unknown_call, wake_ups,
 };
 use untax_core::activity::{self, Activity};
 use untax_core::{Database, Reading, Seconds};
@@ -207,6 +207,7 @@ impl Threads {
             started: growth(STARTED, &watched.total_ns, &watched.opened_ns),
             longest: longest_waits(&watched.total_ns),
             unknown_call: unknown_call(&watched.total_ns),
+            wake_ups: Some(wake_ups(&watched.total_ns, &watched.opened_ns)),
             clients: clients.iter().filter(|c| c.database == *index).map(|c| c.pid).collect(),
             retransmits: retransmits(watched.pid),
             counted_s: None,

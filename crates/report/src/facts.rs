@@ -182,6 +182,7 @@ pub fn time(time: &TimeShares) -> Vec<(&'static str, &Reading<Seconds>)> {
         ("Of it in page faults", &time.minor_faults_s),
         ("Waiting for a CPU", &time.runnable_s),
         ("Held back by a CPU limit", &time.throttled_s),
+        ("Waiting for a CPU that slept", &time.wake_up_s),
         ("Disk", &time.disk_s),
         ("Reclaiming memory", &time.reclaim_s),
         ("Lock", &time.lock_s),

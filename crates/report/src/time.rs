@@ -9,9 +9,10 @@ use untax_core::pressure::Pressure;
 const WORTH: f64 = 0.005;
 
 /// The parts of the active time, in one order for all pictures of it.
-pub const PARTS: [&str; 7] = [
+pub const PARTS: [&str; 8] = [
     "on CPU",
     "waiting for a CPU",
+    "waking a CPU",
     "stopped by a CPU limit",
     "waiting for disks",
     "freeing memory",
@@ -20,13 +21,15 @@ pub const PARTS: [&str; 7] = [
 ];
 
 /// The share of each in the active time; `None` when it was not traced or there was none.
-pub fn shares(time: &TimeShares) -> Option<[f64; 7]> {
+pub fn shares(time: &TimeShares) -> Option<[f64; 8]> {
     let active = time.active_s.value().filter(|active| active.0 > 0.0)?;
     let seconds = |reading: &untax_core::Reading<Seconds>| reading.value().map_or(0.0, |s| s.0);
     let throttled = seconds(&time.throttled_s);
+    let waking = seconds(&time.wake_up_s);
     let all = [
         seconds(&time.on_cpu_s),
-        (seconds(&time.runnable_s) - throttled).max(0.0),
+        (seconds(&time.runnable_s) - throttled - waking).max(0.0),
+        waking,
         throttled,
         seconds(&time.disk_s),
         seconds(&time.reclaim_s),
@@ -37,7 +40,7 @@ pub fn shares(time: &TimeShares) -> Option<[f64; 7]> {
 }
 
 /// The parts that are worth a word, the largest first.
-pub fn largest_parts(shares: &[f64; 7]) -> Vec<(&'static str, f64)> {
+pub fn largest_parts(shares: &[f64; 8]) -> Vec<(&'static str, f64)> {
     let mut parts: Vec<_> = PARTS.into_iter().zip(*shares).collect();
     parts.retain(|(_, share)| *share >= WORTH);
     parts.sort_by(|a, b| b.1.total_cmp(&a.1));

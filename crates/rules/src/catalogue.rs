@@ -2,11 +2,11 @@
 
 use crate::diagnoses::{
     cni_path, conntrack_pressure, cpu_contended, cpu_throttled, dirty_burst, disk_slow,
-    duplicate_machine_id, far_clients, hugepage_limit, hugepages_idle, hugepages_short, io_hang,
-    lock_contended, mysql_temp_files, neighbour_reclaim, numa_churn, numa_remote, oom_near,
-    page_table_bloat, postgres_full_page_writes, reclaim_stall, redis_network_bound,
-    sandboxed_runtime, shared_filesystem, short_connections, small_pages, storage_remote,
-    tcp_retransmit, thp_mode, too_many_connections, vm_steal,
+    duplicate_machine_id, far_clients, hugepage_limit, hugepages_idle, hugepages_short,
+    idle_wakeup, io_hang, lock_contended, mysql_temp_files, neighbour_reclaim, numa_churn,
+    numa_remote, oom_near, page_table_bloat, postgres_full_page_writes, reclaim_stall,
+    redis_network_bound, sandboxed_runtime, shared_filesystem, short_connections, small_pages,
+    storage_remote, tcp_retransmit, thp_mode, too_many_connections, vm_steal,
 };
 use crate::rule::Rule;
 
@@ -21,6 +21,7 @@ pub static RULES: &[Rule] = &[
     cpu_throttled::RULE,
     cpu_contended::RULE,
     vm_steal::RULE,
+    idle_wakeup::RULE,
     numa_remote::RULE,
     numa_churn::RULE,
     reclaim_stall::RULE,

@@ -89,6 +89,20 @@ kinds! {
     THP_WANTS_ON: "thp-wants-always", "wants always", "", "The database that wants THP always.";
     THP_WANTS_OFF: "thp-wants-off", "wants it off", "", "The database that wants THP off.";
 
+    // Idle CPUs.
+    WAKE_UPS_ASLEEP: "wake-ups-asleep", "of its wake-ups, those on CPUs that slept", "share",
+        "Wake-ups of its threads that the idle task made room for, of all of them.";
+    WAKE_UP_TIME: "wake-up-time", "time of one", "s",
+        "From waking a thread to its first run on a CPU that slept, on average.";
+    WAKING_SHARE: "waking-share", "waking other threads, of its time on CPU", "share",
+        "Samples on a CPU as a thread had woken another: interrupts to other CPUs included.";
+    IDLE_GOVERNOR: "cpuidle-governor", "cpuidle governor", "",
+        "What decides how an idle CPU sleeps.";
+    HALT_POLL: "halt-poll", "idle CPUs look for work before they halt", "s",
+        "guest_halt_poll_ns: for how long a guest polls at most; 0: it halts at once.";
+    IDLE_STATE_LATENCY: "idle-state-latency", "to leave {of}", "s",
+        "The time that its driver gives for leaving the deepest state that is allowed.";
+
     // CPUs.
     CPU_LIMIT: "cpu-limit", "limit", "CPUs", "CPUs that its control group may use.";
     CPU_PERIOD: "cpu-period", "period", "s", "Period in which that quota is to last.";

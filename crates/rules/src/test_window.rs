@@ -255,6 +255,11 @@ pub fn sample_reading(window: &mut Window, count: u64) {
     set_samples(window, Sampled { reading: Some(count), completing: Some(0), ..SAMPLED });
 }
 
+/// And so many had just woken another thread.
+pub fn sample_waking(window: &mut Window, count: u64) {
+    set_samples(window, Sampled { waking: Some(count), ..SAMPLED });
+}
+
 /// And so many were in page faults.
 pub fn sample_faulting(window: &mut Window, count: u64) {
     set_samples(window, Sampled { faulting: Some(count), ..SAMPLED });

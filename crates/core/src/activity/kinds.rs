@@ -15,6 +15,8 @@ pub enum Doing {
     Contended,
     /// Held back by a CPU limit.
     Throttled,
+    /// Waiting until a CPU that slept is awake: from the moment at which the thread was woken.
+    WakeUp,
     /// Waiting for a block device.
     Disk,
     /// Waiting inside a file's system call, but not for a block device: for the journal, for a
@@ -61,11 +63,12 @@ pub enum Doing {
 
 impl Doing {
     /// All of them, in the order in which the probe numbers them.
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 24] = [
         Self::OnCpu,
         Self::ReclaimOnCpu,
         Self::Contended,
         Self::Throttled,
+        Self::WakeUp,
         Self::Disk,
         Self::Filesystem,
         Self::DirtyThrottled,
@@ -100,6 +103,7 @@ impl Doing {
             Self::ReclaimOnCpu | Self::ReclaimStalled => Part::Reclaim,
             Self::Contended => Part::Contended,
             Self::Throttled => Part::Throttled,
+            Self::WakeUp => Part::WakeUp,
             Self::Disk | Self::Filesystem | Self::DirtyThrottled => Part::Disk,
             Self::Fault => Part::Lock,
             Self::Send => Part::Network,
@@ -158,6 +162,8 @@ pub enum Part {
     Contended,
     /// Held back by a CPU limit.
     Throttled,
+    /// Waiting until a CPU that slept is awake.
+    WakeUp,
     /// Waiting for a disk or the filesystem.
     Disk,
     /// Reclaiming memory, or waiting for it.

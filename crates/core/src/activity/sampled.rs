@@ -25,6 +25,10 @@ pub struct Sampled {
     /// it is not known where the kernel ends them.
     #[serde(default)]
     pub completing: Option<u64>,
+    /// Those in which a thread had just woken another: interrupts are off while it sends one to another
+    /// CPU, so samples fall on the end of that; none when it is not known where the kernel wakes threads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waking: Option<u64>,
     /// Those in system calls of each kind, in the order of [`Call::ALL`]; none in older captures.
     #[serde(default)]
     pub calling: Option<[u64; Call::ALL.len()]>,
@@ -40,6 +44,7 @@ impl Sampled {
             faulting_on_data: None,
             reading: None,
             completing: None,
+            waking: None,
             calling: None,
         }
     }

@@ -53,6 +53,12 @@ impl Activity {
         self.share_of_samples(|sampled| sampled.completing)
     }
 
+    /// The share of their time on a CPU that the threads spent waking others, interrupts to other CPUs
+    /// included, in the same way.
+    pub fn share_waking(&self) -> Option<Interval> {
+        self.share_of_samples(|sampled| sampled.waking)
+    }
+
     /// The share of their time on a CPU that the threads spent in system calls of this kind, in the
     /// same way.
     pub fn share_calling(&self, call: Call) -> Option<Interval> {

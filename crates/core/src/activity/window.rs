@@ -2,6 +2,7 @@
 
 use super::kinds::{Doing, Part};
 use super::slice::{Longest, Slice, Spent};
+use super::wake_ups::WakeUps;
 use crate::database::Model;
 use crate::{Interval, Seconds, stats};
 use serde::{Deserialize, Serialize};
@@ -30,6 +31,9 @@ pub struct Activity {
     /// The system call of the longest wait of unknown meaning; none where there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unknown_call: Option<String>,
+    /// How often threads that were woken got a CPU while they were traced; not known of older runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wake_ups: Option<WakeUps>,
     /// TCP segments that were sent again from ports that it listens on, where these are known and the
     /// kernel tells of each; not known of older runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -54,6 +58,7 @@ impl Activity {
             clients: Vec::new(),
             longest: Vec::new(),
             unknown_call: None,
+            wake_ups: None,
             retransmits: None,
             counted_s: None,
             slices,
@@ -184,10 +189,11 @@ pub(super) mod tests {
 
     #[test]
     fn every_second_is_in_one_part() {
-        const PARTS: [Part; 9] = [
+        const PARTS: [Part; 10] = [
             Part::OnCpu,
             Part::Contended,
             Part::Throttled,
+            Part::WakeUp,
             Part::Disk,
             Part::Reclaim,
             Part::Lock,

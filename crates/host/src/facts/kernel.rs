@@ -16,8 +16,9 @@ pub(super) const FACT: Fact = Fact {
 };
 
 /// Parameters that are kept. All others may carry secrets.
-const KEPT: [&str; 11] = [
+const KEPT: [&str; 12] = [
     "default_hugepagesz",
+    "idle",
     "iommu",
     "isolcpus",
     "mem",
@@ -31,7 +32,19 @@ const KEPT: [&str; 11] = [
 ];
 
 /// Parameters of which all that start so are kept.
-const KEPT_PREFIXES: [&str; 4] = ["hugepages", "transparent_hugepage", "numa", "cgroup"];
+const KEPT_PREFIXES: [&str; 11] = [
+    "hugepages",
+    "transparent_hugepage",
+    "numa",
+    "cgroup",
+    "haltpoll.",
+    "cpuidle",
+    "cpufreq.",
+    "intel_idle.",
+    "intel_pstate",
+    "amd_pstate",
+    "processor.",
+];
 
 fn read(host: &Host, facts: &mut HostFacts) {
     let parameters = host

@@ -4,11 +4,14 @@ mod cgroup;
 mod conntrack;
 mod cpu;
 mod cpu_time;
+mod cpufreq;
 mod cpuid;
+mod cpuidle;
 mod cpuinfo;
 mod distribution;
 mod fact;
 mod formats;
+mod haltpoll;
 mod hugepages;
 mod identity;
 mod kernel;
@@ -16,6 +19,7 @@ mod links;
 mod memory;
 mod numa;
 mod page_sizes;
+mod power_limits;
 mod pressure;
 mod sandbox;
 mod sysctls;
@@ -53,6 +57,10 @@ pub static FACTS: &[Fact] = &[
     conntrack::FACT,
     identity::FACT,
     sandbox::FACT,
+    cpuidle::FACT,
+    haltpoll::FACT,
+    cpufreq::FACT,
+    power_limits::FACT,
 ];
 
 /// Reads all facts of a host.

@@ -78,12 +78,15 @@ int BPF_PROG(on_page_fault, unsigned long address)
 	return 0;
 }
 
-/* The function of the kernel that this address is in; RANGES: another one. */
+/*
+ * The function of the kernel that this address is in, of those for pages of files and for requests;
+ * RANGES: another one.
+ */
 verified_once u32 function_at(u64 address)
 {
 	u32 range;
 
-	for (range = KERNEL_FAULTS; range < RANGES; range++)
+	for (range = KERNEL_FAULTS; range < KERNEL_UNLOCKS; range++)
 		if (is_within(range, address))
 			return range;
 	return RANGES;
@@ -105,6 +108,9 @@ static __always_inline bool is_faulting(void *context, u32 *innermost)
 	*innermost = RANGES;
 	if (!stack)
 		return 0;
+	/* Frames of an earlier sample are none of this one. */
+	for (frame = 0; frame <= WAKING_DEPTH; frame++)
+		stack->addresses[frame] = 0;
 	bytes = bpf_get_stack(context, stack, sizeof(*stack), 0);
 	for (frame = 0; frame < MAX_DEPTH; frame++) {
 		if (frame * (long)sizeof(u64) >= bytes)
@@ -116,6 +122,25 @@ static __always_inline bool is_faulting(void *context, u32 *innermost)
 			*innermost = range;
 	}
 	return faulting;
+}
+
+/*
+ * Whether the thread has just woken another. Interrupts are off while it does, and while it sends one
+ * to the CPU that shall run the other: a sample falls on the end of that.
+ */
+static __always_inline bool is_waking(void)
+{
+	u32 zero = 0, range;
+	struct stack *stack = bpf_map_lookup_elem(&stacks, &zero);
+	int frame;
+
+	if (!stack || !is_within(KERNEL_UNLOCKS, stack->addresses[0]))
+		return 0;
+	for (frame = 1; frame <= WAKING_DEPTH; frame++)
+		for (range = KERNEL_WAKES; range < RANGES; range++)
+			if (is_within(range, stack->addresses[frame]))
+				return 1;
+	return 0;
 }
 
 /*
@@ -160,6 +185,8 @@ int on_sample(void *context)
 		__sync_fetch_and_add(&total->completing, 1);
 	else if (pages && place >= KERNEL_READS && place < RANGES)
 		__sync_fetch_and_add(&total->reading, 1);
+	if (is_waking())
+		__sync_fetch_and_add(&total->waking, 1);
 	if (faulting) {
 		__sync_fetch_and_add(&total->faulting, 1);
 		if (thread->faults_on_data)

@@ -109,6 +109,8 @@ static long resume_one(struct bpf_map *map, const u32 *pid, struct thread *threa
 		thread->missed = 1;
 	thread->client = 0;
 	thread->holds = 0;
+	thread->woken = 0;
+	thread->waking = 0;
 	thread->since = *now;
 	thread->on_cpu = ON_CPU;
 	/* Who waited still waits, most likely; who ran or was about to may do anything. */

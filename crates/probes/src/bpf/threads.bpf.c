@@ -131,6 +131,10 @@ verified_once int hand_over(struct thread *thread)
 		__sync_fetch_and_add(&total->spent[polling][doing], thread->spent[doing]);
 		thread->spent[doing] = 0;
 	}
+	__sync_fetch_and_add(&total->wake_ups, thread->wake_ups);
+	__sync_fetch_and_add(&total->asleep, thread->asleep);
+	thread->wake_ups = 0;
+	thread->asleep = 0;
 	return 0;
 }
 
@@ -159,6 +163,7 @@ static __always_inline void begin_runnable(struct thread *thread, struct task_st
 verified_once int settle(struct thread *thread, u64 now)
 {
 	u64 spent, before, throttled;
+	u8 waits;
 
 	if (!thread)
 		return 0;
@@ -189,8 +194,9 @@ verified_once int settle(struct thread *thread, u64 now)
 		settle_holding(thread, spent, now);
 	if (thread->doing == OTHER)
 		settle_unknown(thread, now);
-	if (thread->doing != RUNNABLE || !thread->limited) {
-		charge(thread, thread->doing == RUNNABLE ? CONTENDED : thread->doing, spent);
+	waits = thread->doing == RUNNABLE ? CONTENDED : thread->doing;
+	if ((waits != CONTENDED && waits != WAKE_UP) || !thread->limited) {
+		charge(thread, waits, spent);
 		return 0;
 	}
 	before = thread->throttled;
@@ -199,7 +205,7 @@ verified_once int settle(struct thread *thread, u64 now)
 	if (throttled > spent)
 		throttled = spent;
 	charge(thread, THROTTLED, throttled);
-	charge(thread, CONTENDED, spent - throttled);
+	charge(thread, waits, spent - throttled);
 	return 0;
 }
 
@@ -338,6 +344,7 @@ int BPF_PROG(on_switch, bool preempted, struct task_struct *prev, struct task_st
 			hand_over(thread);
 			bpf_map_delete_elem(&threads, &leaves);
 		} else if (state == TASK_RUNNING) {
+			thread->woken = 0;
 			begin_runnable(thread, prev, now);
 		} else {
 			begin(thread, reason(thread, current, state), now);
@@ -352,6 +359,14 @@ int BPF_PROG(on_switch, bool preempted, struct task_struct *prev, struct task_st
 		now = now ?: bpf_ktime_get_ns();
 		if (thread->doing == UNSEEN)
 			begin_runnable(thread, next, thread->since);
+		if (thread->doing == RUNNABLE && thread->woken) {
+			thread->wake_ups++;
+			/* No other thread had this CPU: it slept, and had to wake up first. */
+			if (!leaves) {
+				thread->asleep++;
+				thread->doing = WAKE_UP;
+			}
+		}
 		settle(thread, now);
 		thread->dirty = 0;
 		begin(thread, thread->on_cpu, now);
@@ -374,6 +389,9 @@ int BPF_PROG(on_waking, struct task_struct *task)
 
 	if (!thread || paused)
 		return 0;
+	/* A CPU that sleeps puts it into its run queue only once it is awake. */
+	if (thread->doing != thread->on_cpu && thread->doing != RUNNABLE)
+		thread->waking = bpf_ktime_get_ns();
 	if (thread->unknown_model && thread->doing == FUTEX) {
 		end_by_peer(thread, syscall_of(registers()));
 		return 0;
@@ -410,13 +428,17 @@ static __always_inline int woken(struct task_struct *task)
 
 	/* One that is woken before it left its CPU goes on as it was. */
 	if (thread && !paused && thread->doing != thread->on_cpu && thread->doing != RUNNABLE) {
-		u64 now = bpf_ktime_get_ns();
+		u64 from = thread->waking ?: bpf_ktime_get_ns();
 
-		settle(thread, now);
+		if (from < thread->since)
+			from = thread->since;
+		settle(thread, from);
 		if (thread->unknown_model)
-			begin_work(thread, thread->doing, now);
-		end_wait(thread, now);
-		begin_runnable(thread, task, now);
+			begin_work(thread, thread->doing, from);
+		end_wait(thread, from);
+		thread->woken = 1;
+		thread->waking = 0;
+		begin_runnable(thread, task, from);
 	}
 	return 0;
 }
@@ -450,6 +472,7 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	fresh.unknown_model = thread->unknown_model;
 	fresh.works_since = bpf_ktime_get_ns();
 	fresh.on_cpu = ON_CPU;
+	fresh.woken = 1;
 	begin_runnable(&fresh, child, fresh.works_since);
 	if (bpf_map_update_elem(&threads, &pid, &fresh, BPF_ANY) && total)
 		__sync_fetch_and_add(&total->lost, 1);

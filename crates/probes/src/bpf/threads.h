@@ -9,6 +9,7 @@ enum doing {
 	RECLAIM_ON_CPU,
 	CONTENDED,
 	THROTTLED,
+	WAKE_UP,
 	DISK,
 	FILESYSTEM,
 	DIRTY_THROTTLED,
@@ -31,7 +32,7 @@ enum doing {
 	DOINGS,
 	/* Not told apart yet: known with the next event. */
 	UNSEEN = 254,
-	/* Waiting for a CPU; charged to CONTENDED and THROTTLED when the wait is over. */
+	/* Waiting for a CPU; charged to CONTENDED, THROTTLED and WAKE_UP when the wait is over. */
 	RUNNABLE = 255,
 };
 
@@ -152,6 +153,13 @@ struct thread {
 	 */
 	u64 works_since;
 	u64 behind;
+	/* Whether (1) it waits for a CPU because it was woken, not because it lost its CPU. */
+	u64 woken;
+	/* When another thread or an interrupt began to wake it: ns; 0 once it is in a run queue. */
+	u64 waking;
+	/* How often it was woken and got a CPU, and how often that CPU had slept; not in the total yet. */
+	u64 wake_ups;
+	u64 asleep;
 	/* Time (ns) that is not part of its database's total yet. */
 	u64 spent[DOINGS];
 };
@@ -192,8 +200,13 @@ struct total {
 	u64 reading;
 	/* Those in which a thread was interrupted as requests to block devices were done. */
 	u64 completing;
+	/* Those in which a thread woke another, as interrupts came on again. */
+	u64 waking;
 	/* Those in system calls of each kind, page faults included. */
 	u64 calling[CALLS];
+	/* How often a thread that was woken got a CPU, and how often that CPU had slept. */
+	u64 wake_ups;
+	u64 asleep;
 	/* Threads that there was no room for. */
 	u64 lost;
 	/* The thread that gave another one a client last. */
@@ -211,14 +224,16 @@ struct range {
 
 /*
  * After the memory of each database: where the kernel begins to serve a page fault, where it looks
- * for pages of a file that it has, where it gets those that it has not, and where it ends requests to
- * block devices as they are done.
+ * for pages of a file that it has, where it gets those that it has not, where it ends requests to
+ * block devices as they are done, where it lets interrupts in again, and where it wakes threads.
  */
 #define KERNEL_FAULTS MAX_DATABASES
 #define KERNEL_LOOKS (KERNEL_FAULTS + 1)
 #define KERNEL_READS (KERNEL_LOOKS + 1)
 #define KERNEL_ENDS (KERNEL_READS + 3)
-#define RANGES (MAX_DATABASES + 7)
+#define KERNEL_UNLOCKS (KERNEL_ENDS + 2)
+#define KERNEL_WAKES (KERNEL_UNLOCKS + 1)
+#define RANGES (MAX_DATABASES + 11)
 
 /* A function of the kernel: its name, where it is and what that address is called, with its size. */
 struct function {
@@ -231,6 +246,9 @@ struct function {
 
 /* The deepest stack that is searched for them. */
 #define MAX_DEPTH 48
+
+/* So many frames above the innermost one may lie between it and the function that wakes. */
+#define WAKING_DEPTH 3
 
 /* A process that sends to a database, or has started one that does. */
 struct client {

@@ -61,8 +61,18 @@ const READS: [&str; 3] = ["filemap_get_pages", "page_cache_ra_unbounded", "page_
 /// in it with `nvme`.
 const ENDS: [&str; 2] = ["blk_done_softirq", "blk_mq_end_request_batch"];
 
+/// The function that lets interrupts in again: a sample that came while they were off falls on it.
+const UNLOCKS: &str = "_raw_spin_unlock_irqrestore";
+
+/// The functions that wake threads with interrupts off: any of them, those that wait for an event of a
+/// socket, say, and the same where there is one at most.
+const WAKES: [&str; 3] = ["try_to_wake_up", "__wake_up", "__wake_up_sync_key"];
+
 /// Where the kernel does what is to be told apart, in the order of threads.h.
-const FUNCTIONS: [&str; 7] = [ENTRY, LOOKS, READS[0], READS[1], READS[2], ENDS[0], ENDS[1]];
+const FUNCTIONS: [&str; 11] = [
+    ENTRY, LOOKS, READS[0], READS[1], READS[2], ENDS[0], ENDS[1], UNLOCKS, WAKES[0], WAKES[1],
+    WAKES[2],
+];
 
 /// What samples can tell apart here.
 #[expect(clippy::struct_excessive_bools, reason = "each can be told or not, whatever the others")]
@@ -76,6 +86,8 @@ pub(super) struct Places {
     pub reading: bool,
     /// The end of requests to block devices.
     pub completing: bool,
+    /// The waking of other threads.
+    pub waking: bool,
 }
 
 /// `struct range` of threads.h.
@@ -116,7 +128,8 @@ pub(super) fn prepare(bpf: &Running) -> libbpf_rs::Result<Places> {
     let faults = has(&found, &[ENTRY]);
     let data = faults && bpf.has(ADDRESSES);
     let [reading, completing] = [has(&found, &READS), has(&found, &ENDS)];
-    Ok(Places { faults, data, reading, completing })
+    let waking = has(&found, &[UNLOCKS]) && WAKES.iter().all(|name| has(&found, &[name]));
+    Ok(Places { faults, data, reading, completing, waking })
 }
 
 /// What the kernel finds of these functions itself: nothing where it would take long.

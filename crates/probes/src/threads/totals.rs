@@ -3,7 +3,7 @@
 use super::samples::Places;
 use super::syscalls;
 use untax_core::Seconds;
-use untax_core::activity::{Call, Doing, Longest, Polling, Sampled, Spent};
+use untax_core::activity::{Call, Doing, Longest, Polling, Sampled, Spent, WakeUps};
 
 /// The numbers of `struct total` of threads.h.
 pub(super) fn numbers(bytes: &[u8]) -> Vec<u64> {
@@ -22,8 +22,10 @@ const FAULTING: usize = SAMPLED + 1;
 const FAULTING_ON_DATA: usize = FAULTING + 1;
 const READING: usize = FAULTING_ON_DATA + 1;
 const COMPLETING: usize = READING + 1;
-const CALLING: usize = COMPLETING + 1;
-pub(super) const LOST: usize = CALLING + Call::ALL.len();
+const WAKING: usize = COMPLETING + 1;
+const CALLING: usize = WAKING + 1;
+const WAKE_UPS: usize = CALLING + Call::ALL.len();
+pub(super) const LOST: usize = WAKE_UPS + 2;
 const UNKNOWN_LONGEST: usize = LOST + 2;
 const UNKNOWN_CALL: usize = UNKNOWN_LONGEST + 1;
 const HOLDING_WAITS: usize = 4;
@@ -46,6 +48,7 @@ pub(super) fn samples_between(
         on_cpu: growth(SAMPLED, total, before),
         reading: places.reading.then(|| growth(READING, total, before)),
         completing: places.completing.then(|| growth(COMPLETING, total, before)),
+        waking: places.waking.then(|| growth(WAKING, total, before)),
         faulting: places.faults.then(|| growth(FAULTING, total, before)),
         faulting_on_data: places.data.then(|| growth(FAULTING_ON_DATA, total, before)),
         calling: Some(Call::ALL.map(|call| growth(CALLING + call as usize, total, before))),
@@ -62,6 +65,12 @@ pub(super) fn times_spent(total: &[u64], before: &[u64]) -> Vec<Spent> {
             (ns > 0).then(|| Spent { polling, doing, time_s: Seconds::from_ns(ns) })
         })
         .collect()
+}
+
+/// How often threads that were woken got a CPU between two readings of `struct total`.
+pub(super) fn wake_ups(total: &[u64], before: &[u64]) -> WakeUps {
+    let grown = |index| growth(index, total, before);
+    WakeUps { all: grown(WAKE_UPS), asleep: grown(WAKE_UPS + 1) }
 }
 
 /// The time of hangs between two readings of `struct total`.
@@ -106,7 +115,9 @@ mod tests {
             ("faulting_on_data", FAULTING_ON_DATA),
             ("reading", READING),
             ("completing", COMPLETING),
+            ("waking", WAKING),
             ("calling", CALLING),
+            ("wake_ups", WAKE_UPS),
             ("lost", LOST),
         ] {
             assert_eq!(places[name], 8 * index, "{name}");

@@ -60,11 +60,12 @@ pub fn time(time: &TimeShares) -> String {
     let Some(active) = time.active_s.value().filter(|active| active.0 > 0.0) else {
         return format::value_or_why(&time.active_s, |_| "idle".to_owned());
     };
-    let parts: [(&str, &Reading<Seconds>); 8] = [
+    let parts: [(&str, &Reading<Seconds>); 9] = [
         ("on CPU", &time.on_cpu_s),
         ("of it page faults", &time.minor_faults_s),
         ("runnable", &time.runnable_s),
         ("of it throttled", &time.throttled_s),
+        ("of it waking CPUs", &time.wake_up_s),
         ("disk", &time.disk_s),
         ("reclaim", &time.reclaim_s),
         ("lock", &time.lock_s),

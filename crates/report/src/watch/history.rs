@@ -44,7 +44,7 @@ pub struct Moment {
     pub active: Reading<f64>,
     /// Shares of the active time, as [`time::PARTS`]; `None` when there was none or it is not
     /// known.
-    pub parts: Option<[f64; 7]>,
+    pub parts: Option<[f64; 8]>,
     /// The causes that were found, with their taxes where measured.
     found: Vec<(String, Option<f64>)>,
     /// Rules that could not look, or not measure.

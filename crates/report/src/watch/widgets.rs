@@ -24,9 +24,10 @@ pub const DIM: Style = Style::new().add_modifier(Modifier::DIM);
 pub const WARN: Style = Style::new().fg(Color::Yellow);
 
 /// How each of [`crate::time::PARTS`] is drawn.
-const PARTS: [(char, Style); 7] = [
+const PARTS: [(char, Style); 8] = [
     ('█', Style::new().fg(Color::Green)),
     ('▓', Style::new().fg(Color::Yellow)),
+    ('W', Style::new().fg(Color::Black).bg(Color::Yellow)),
     ('▒', Style::new().fg(Color::Red)),
     ('D', Style::new().fg(Color::Black).bg(Color::Blue)),
     ('M', Style::new().fg(Color::Black).bg(Color::Magenta)),
@@ -106,7 +107,7 @@ pub fn columns(levels: &[Level], scale: f64, room: usize, rows: usize) -> Vec<St
 }
 
 /// Which part is at this place of a bar that all of them share, from 0 to 1.
-fn part_at(shares: &[f64; 7], place: f64) -> Option<usize> {
+fn part_at(shares: &[f64; 8], place: f64) -> Option<usize> {
     let mut until = 0.0;
     shares.iter().position(|share| {
         until += share;
@@ -120,7 +121,7 @@ fn part_span(part: Option<usize>) -> Span<'static> {
 }
 
 /// A bar of the parts of the active time.
-pub fn stacked_bar(shares: &[f64; 7], room: usize) -> Vec<Span<'static>> {
+pub fn stacked_bar(shares: &[f64; 8], room: usize) -> Vec<Span<'static>> {
     let place = |at: usize| (at as f64 + 0.5) / room as f64;
     (0..room).map(|at| part_span(part_at(shares, place(at)))).collect()
 }
@@ -128,11 +129,11 @@ pub fn stacked_bar(shares: &[f64; 7], room: usize) -> Vec<Span<'static>> {
 /// Upright bars, one column for each window: the first line on top. A column without parts
 /// has the character that is given with it at its foot.
 pub fn stacked_columns(
-    windows: &[Result<[f64; 7], char>],
+    windows: &[Result<[f64; 8], char>],
     room: usize,
     rows: usize,
 ) -> Vec<Line<'static>> {
-    let cell = |window: &Result<[f64; 7], char>, below: usize| match window {
+    let cell = |window: &Result<[f64; 8], char>, below: usize| match window {
         Ok(shares) => part_span(part_at(shares, (below as f64 + 0.5) / rows as f64)),
         Err(foot) if below == 0 => Span::styled(foot.to_string(), DIM),
         Err(_) => Span::raw(" "),
@@ -170,7 +171,7 @@ mod tests {
     #[test]
     fn a_bar_is_shared_by_the_parts() {
         let text = |spans: &[Span]| spans.iter().map(|s| s.content.to_string()).collect::<String>();
-        let shares = [0.5, 0.25, 0.0, 0.25, 0.0, 0.0, 0.0];
+        let shares = [0.5, 0.25, 0.0, 0.0, 0.25, 0.0, 0.0, 0.0];
         assert_eq!(text(&stacked_bar(&shares, 8)), "████▓▓DD");
         let lines = stacked_columns(&[Ok(shares), Err('?')], 3, 4);
         let lines: Vec<String> = lines.iter().map(|line| text(&line.spans)).collect();

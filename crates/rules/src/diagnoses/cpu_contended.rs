@@ -27,7 +27,9 @@ pub const RULE: Rule = Rule {
                that they may use. Processes that send requests to the database, and those that \
                started them, are its clients, not neighbours. Who asks by way of a pooler on this machine is \
                not known as one: the lower bound is nothing then. What a neighbour computes to read \
-               again what its own memory limit evicts is left to neighbour-reclaim.",
+               again what its own memory limit evicts is left to neighbour-reclaim. Where a few clients \
+               alone would leave CPUs idle, and these sleep, no gain is given: each request then waits for \
+               one to wake up, which neighbours spare it.",
     fix: "Move the neighbours away, lower their weight (cpu.weight, CPUWeight=, requests.cpu), or \
           keep them off the database's CPUs (cpuset).",
     sources: &[
@@ -222,6 +224,17 @@ mod tests {
         assert!((tax.share - 0.375).abs() < 1e-9 && tax.low.abs() < 1e-9);
         assert!(finding("pgbouncer").evidence.iter().any(|e| e.name.contains("a pooler")));
         assert!(finding("pgbench").tax.unwrap().low > 0.3);
+    }
+
+    #[test]
+    fn no_gain_is_promised_where_cpus_would_sleep() {
+        let mut window = contended(&[("batch", 50, 10.0)]);
+        let gain = |window: &Window| found(evaluate(window)).remove(0).gain;
+        assert!(gain(&window).is_some(), "nothing is known of idle CPUs");
+        window.end.host.virtualization = Reading::Present("kvm".to_owned());
+        assert_eq!(gain(&window), None, "few threads for the CPUs");
+        test_window::trace(&mut window, &[(Doing::OnCpu, 5.0), (Doing::Contended, 195.0)]);
+        assert!(gain(&window).is_some(), "CPUs stay busy");
     }
 
     #[test]

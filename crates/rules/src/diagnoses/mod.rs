@@ -11,6 +11,7 @@ pub mod far_clients;
 pub mod hugepage_limit;
 pub mod hugepages_idle;
 pub mod hugepages_short;
+pub mod idle_wakeup;
 pub mod io_hang;
 pub mod lock_contended;
 pub mod mysql_temp_files;

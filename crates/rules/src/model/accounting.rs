@@ -188,9 +188,10 @@ pub fn time_shares(pair: &Pair) -> TimeShares {
         active_s: pair.activity.clone().map(|activity| activity.active(pair.end.model)),
         on_cpu_s: part(&[Part::OnCpu]).or_else(|| on_cpu(pair).map(Seconds)),
         minor_faults_s: minor_faults(pair),
-        runnable_s: part(&[Part::Contended, Part::Throttled])
+        runnable_s: part(&[Part::Contended, Part::Throttled, Part::WakeUp])
             .or_else(|| runnable(pair).map(Seconds)),
         throttled_s: part(&[Part::Throttled]),
+        wake_up_s: part(&[Part::WakeUp]),
         disk_s: part(&[Part::Disk]),
         reclaim_s: part(&[Part::Reclaim]),
         lock_s: part(&[Part::Lock]),

@@ -19,6 +19,7 @@ pub mod flood;
 pub mod full_page_images;
 pub mod huge_pages;
 pub mod hugetlb_limits;
+pub mod idle_cpus;
 pub mod memory_limits;
 pub mod memory_shortage;
 pub mod page_faults;
