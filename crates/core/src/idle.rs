@@ -81,5 +81,5 @@ pub struct PowerLimits {
     /// The processes that ask for it.
     pub holders: Vec<String>,
     /// The CPUs that have a limit of their own, and that limit: us, or `n/a` for none at all.
-    pub of_cpus: Vec<(u32, String)>,
+    pub of_cpus: Reading<Vec<(u32, String)>>,
 }

@@ -23,21 +23,28 @@ const DEVICE: &str = "/dev/cpu_dma_latency";
 const UNLIMITED_US: i32 = 2_000_000_000;
 
 fn read(host: &Host, facts: &mut HostFacts) {
-    let of_cpus = formats::line(host, "/sys/devices/system/cpu/online").map(|online| {
+    let latency = host.observe("cpu_dma_latency", effective_latency);
+    let of_cpus = limits_of_cpus(host);
+    facts.power_limits = if latency.is_present() || of_cpus.is_present() {
+        let holders = if latency.is_present() { holders(host) } else { Vec::new() };
+        Present(PowerLimits { latency_us: latency, holders, of_cpus })
+    } else {
+        let why = "this kernel tells no limits on latency (PM QoS), or they were not captured";
+        Absent(why.to_owned())
+    };
+}
+
+/// The CPUs that have a limit of their own.
+fn limits_of_cpus(host: &Host) -> Reading<Vec<(u32, String)>> {
+    formats::line(host, "/sys/devices/system/cpu/online").and_then(|online| {
         let limit = |cpu: u32| {
             let file = format!("/sys/devices/system/cpu/cpu{cpu}/power/pm_qos_resume_latency_us");
-            let limit = formats::line(host, &file).into_value()?;
-            (limit != "0").then_some((cpu, limit))
+            formats::line(host, &file).map(|limit| (cpu, limit)).into_result()
         };
-        cpus(&online).filter_map(limit).collect()
-    });
-    let latency = host.observe("cpu_dma_latency", effective_latency);
-    let is_held = latency.is_present();
-    facts.power_limits = of_cpus.map(|of_cpus| PowerLimits {
-        latency_us: latency,
-        holders: if is_held { holders(host) } else { Vec::new() },
-        of_cpus,
-    });
+        let all: Reading<Vec<(u32, String)>> =
+            cpus(&online).map(limit).collect::<Result<_, _>>().into();
+        all.map(|all| all.into_iter().filter(|(_, limit)| limit != "0").collect())
+    })
 }
 
 /// The limit of all CPUs. To read the device asks for nothing.
@@ -109,7 +116,7 @@ mod tests {
         let limits = read_from(record).into_value().unwrap();
         assert_eq!(limits.latency_us, Present(3));
         assert_eq!(limits.holders, ["tuned (pid 812)"]);
-        assert_eq!(limits.of_cpus, [(1, "n/a".to_owned()), (2, "30".to_owned())]);
+        assert_eq!(limits.of_cpus, Present(vec![(1, "n/a".to_owned()), (2, "30".to_owned())]));
     }
 
     #[test]

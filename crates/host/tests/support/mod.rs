@@ -16,6 +16,30 @@ pub const FILES: &[(&str, &str)] = &[
          physical id\t: 1\ncore id\t\t: 4\nflags\t\t: fpu pse pdpe1gb\n\n",
     ),
     ("/sys/devices/system/cpu/online", "1-2\n"),
+    ("/sys/devices/system/cpu/cpuidle/current_driver", "intel_idle\n"),
+    ("/sys/devices/system/cpu/cpuidle/current_governor_ro", "menu\n"),
+    ("/sys/devices/system/cpu/cpu1/cpuidle/state3/name", "C6\n"),
+    ("/sys/devices/system/cpu/cpu1/cpuidle/state3/latency", "133\n"),
+    ("/sys/devices/system/cpu/cpu1/cpuidle/state3/usage", "1111\n"),
+    ("/sys/devices/system/cpu/cpu1/cpuidle/state3/time", "51111\n"),
+    ("/sys/devices/system/cpu/cpu1/cpuidle/state3/disable", "1\n"),
+    ("/sys/devices/system/cpu/cpu1/power/pm_qos_resume_latency_us", "31\n"),
+    ("/sys/devices/system/cpu/cpu2/cpuidle/state3/usage", "1111\n"),
+    ("/sys/devices/system/cpu/cpu2/cpuidle/state3/time", "51111\n"),
+    ("/sys/devices/system/cpu/cpu2/cpuidle/state3/disable", "1\n"),
+    ("/sys/devices/system/cpu/cpu2/power/pm_qos_resume_latency_us", "31\n"),
+    ("/sys/module/haltpoll/parameters/guest_halt_poll_ns", "211111\n"),
+    ("/sys/module/haltpoll/parameters/guest_halt_poll_grow_start", "51111\n"),
+    ("/sys/module/haltpoll/parameters/guest_halt_poll_allow_shrink", "Y\n"),
+    ("/sys/devices/system/cpu/cpufreq/policy1/scaling_driver", "acpi-cpufreq\n"),
+    ("/sys/devices/system/cpu/cpufreq/policy1/affected_cpus", "1 2\n"),
+    ("/sys/devices/system/cpu/cpufreq/policy1/scaling_governor", "powersave\n"),
+    ("/sys/devices/system/cpu/cpufreq/policy1/energy_performance_preference", "power\n"),
+    ("/sys/devices/system/cpu/cpufreq/policy1/scaling_min_freq", "811111\n"),
+    ("/sys/devices/system/cpu/cpufreq/policy1/scaling_max_freq", "2111111\n"),
+    ("/sys/devices/system/cpu/cpufreq/policy1/cpuinfo_max_freq", "3511111\n"),
+    ("/sys/devices/system/cpu/cpufreq/policy1/stats/time_in_state", "2111111 111\n811111 1191\n"),
+    ("/sys/devices/system/cpu/cpufreq/boost", "1\n"),
     ("/sys/devices/system/cpu/cpu1/cache/index3/level", "3\n"),
     ("/sys/devices/system/cpu/cpu1/cache/index3/size", "32768K\n"),
     ("/sys/devices/system/cpu/cpu1/topology/core_cpus_list", "1\n"),
@@ -193,6 +217,7 @@ pub fn machine<'a>(files: impl IntoIterator<Item = (&'a str, &'a str)>) -> Recor
     let made =
         files.into_iter().fold(Record::default(), |made, (path, text)| made.with_file(path, text));
     made.with_answer("cpuid", &Present(leaves))
+        .with_answer("cpu_dma_latency", &Present(31_u64))
         .with_answer("machine_architecture", &Present("x86_64"))
         .with_answer("base_page_bytes", &Present(4096))
         .with_answer("clock_ticks_per_second", &Present(100))

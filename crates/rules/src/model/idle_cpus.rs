@@ -138,7 +138,7 @@ mod tests {
         metal.power_limits = Present(PowerLimits {
             latency_us: Present(3),
             holders: vec!["tuned (pid 812)".to_owned()],
-            of_cpus: Vec::new(),
+            of_cpus: Present(Vec::new()),
         });
         assert_eq!(Idle::of(&metal), Some(Idle::Dozes), "PM QoS forbids it");
         let mut forbidden = state("C6", 133);
