@@ -96,6 +96,13 @@ impl Activity {
         found.map_or(Seconds(0.0), |longest| longest.time_s)
     }
 
+    /// How long a thread waited for a CPU that slept, on average.
+    pub fn mean_wake_up(&self) -> Option<Seconds> {
+        let asleep = self.wake_ups?.asleep;
+        let waits = self.slices.iter().map(|slice| slice.sum(|spent| spent.doing == Doing::WakeUp));
+        (asleep > 0).then(|| Seconds(waits.sum::<f64>() / asleep as f64))
+    }
+
     /// How many threads did anything at all, on average.
     pub fn awake(&self) -> f64 {
         self.sum(|spent| spent.doing != Doing::Dormant).0 / self.window_s.0.max(f64::MIN_POSITIVE)
