@@ -3,7 +3,7 @@
 use crate::evidence;
 use crate::model::idle_cpus::Idle;
 use crate::model::stall::{self, Stall, WORTH, Words, percent};
-use crate::rule::{Rule, TaxBase};
+use crate::rule::{Rule, Scope, TaxBase};
 use untax_core::activity::Doing;
 use untax_core::finding::Says;
 use untax_core::window::Pair;
@@ -38,6 +38,7 @@ pub const RULE: Rule = Rule {
     minimum_kernel: "5.15 (bpf_task_pt_regs)",
     cost: "part of the tracing of threads, which aims at 0.5 % of one CPU, 1 % in windows of 5 s",
     tax_base: TaxBase::ActiveTime,
+    scope: Scope::Platform,
     evaluate,
 };
 
