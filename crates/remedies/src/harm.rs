@@ -266,7 +266,8 @@ impl Look<'_> {
         });
         let wanted = self.raised(lowest).filter(|to| *to > lowest.amount);
         let in_way = match wanted {
-            None => Some(lowest),
+            // A limit above everything there is limits nobody.
+            None => Some(lowest).filter(|limit| limit.amount < self.all_there_is(kind)),
             Some(_) if is_shared => None,
             Some(to) => {
                 let to = to.min(self.all_there_is(kind));

@@ -360,7 +360,9 @@ fn limits(made: &Made, plan: &Plan) -> Option<String> {
             let wanted = after(&lowest.cgroup, lowest.cpus);
             let used = wanted.min(machine);
             let low = limits.iter().find(|limit| own && after(&limit.cgroup, limit.cpus) < used);
-            if wanted <= lowest.cpus || low.is_some() {
+            // A limit above the machine's CPUs limits nobody.
+            let is_in_way = wanted <= lowest.cpus && lowest.cpus < machine;
+            if is_in_way || low.is_some() {
                 return Some(format!("{lowest:?} goes to {wanted}, {low:?} stays"));
             }
         }
