@@ -43,7 +43,7 @@ fn a_database_is_shown_opened_and_left() {
             screen.contains("PostgreSQL") && screen.contains(&format!("pid {pid}")),
             "{screen}"
         );
-        assert!(screen.contains("█ ") || screen.contains("▓ "), "its time: {screen}");
+        assert!(screen.contains("█") || screen.contains("▓"), "its time: {screen}");
         assert!(screen.contains("own cost"), "{screen}");
         let raw = tcgetattr(&tty.slave).unwrap();
         assert!(!raw.local_modes.contains(LocalModes::ICANON), "the test would see nothing");

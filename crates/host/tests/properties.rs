@@ -46,7 +46,9 @@ fn the_whole_machine_is_read() {
     }
     // What the machine has no file for: an old kernel would say the same.
     let absent = text.matches("\"absent\"").count();
-    assert_eq!(absent, 4, "reserved on a node, two unlimited, all held up for CPUs: {text}");
+    let which =
+        "reserved on a node, two unlimited, all held up for CPUs, kills in the scope, no tuned";
+    assert_eq!(absent, 6, "{which}: {text}");
     assert_eq!(all["container"]["runtime"], "containerd");
     assert_eq!(all["pod"]["qos"], "guaranteed");
     assert!(zeros(&all, "").is_empty(), "{:?}", zeros(&all, ""));

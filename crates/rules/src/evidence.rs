@@ -99,7 +99,7 @@ kinds! {
     IDLE_GOVERNOR: "cpuidle-governor", "cpuidle governor", "",
         "What decides how an idle CPU sleeps.";
     HALT_POLL: "halt-poll", "idle CPUs look for work before they halt", "s",
-        "guest_halt_poll_ns: for how long a guest polls at most; 0: it halts at once.";
+        "`guest_halt_poll_ns`: for how long a guest polls at most; 0: it halts at once.";
     IDLE_STATE_LATENCY: "idle-state-latency", "to leave {of}", "s",
         "The time that its driver gives for leaving the deepest state that is allowed.";
 

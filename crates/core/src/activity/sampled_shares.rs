@@ -87,9 +87,9 @@ mod tests {
 
     const NONE: Sampled = Sampled::unknown(0);
 
-    fn set(activity: &mut Activity, each: [Sampled; 2]) {
+    fn set(activity: &mut Activity, each: &[Sampled; 2]) {
         for (slice, sampled) in activity.slices.iter_mut().zip(each) {
-            slice.sampled = Some(sampled);
+            slice.sampled = Some(*sampled);
         }
     }
 
@@ -100,7 +100,7 @@ mod tests {
         let calling = Some([20, 0, 0, 0]);
         let of =
             |faulting| Sampled { on_cpu: 100, faulting_on_data: Some(faulting), calling, ..NONE };
-        set(&mut activity, [of(10), of(30)]);
+        set(&mut activity, &[of(10), of(30)]);
         let share = activity.share_faulting_on_data().unwrap();
         assert_eq!((share.low, share.mid, share.high), (0.1, 0.2, 0.3));
         assert_eq!(activity.share_calling(Call::Connection), Some(Interval::exact(0.2)));
@@ -111,7 +111,7 @@ mod tests {
     fn too_few_samples_tell_nothing() {
         let mut activity = activity();
         let mut share = |on_cpu, faulting_on_data| {
-            set(&mut activity, [Sampled { on_cpu, faulting_on_data, ..NONE }; 2]);
+            set(&mut activity, &[Sampled { on_cpu, faulting_on_data, ..NONE }; 2]);
             assert_eq!(activity.share_calling(Call::Pages), None, "not counted");
             activity.share_faulting_on_data()
         };
@@ -129,15 +129,15 @@ mod tests {
         };
         says(activity.share_faulting(), "cannot be sampled");
         let of = |on_cpu, faulting| Sampled { on_cpu, faulting, ..NONE };
-        set(&mut activity, [of(400, Some(40)), of(400, None)]);
+        set(&mut activity, &[of(400, Some(40)), of(400, None)]);
         says(activity.share_faulting(), "is not known");
-        set(&mut activity, [of(40, Some(0)); 2]);
+        set(&mut activity, &[of(40, Some(0)); 2]);
         says(activity.share_faulting(), "80 samples");
-        set(&mut activity, [of(400, Some(0)); 2]);
+        set(&mut activity, &[of(400, Some(0)); 2]);
         says(activity.share_faulting(), "800 samples");
-        set(&mut activity, [of(500, Some(0)); 2]);
+        set(&mut activity, &[of(500, Some(0)); 2]);
         assert_eq!(activity.share_faulting(), Reading::Present(Interval::exact(0.0)));
-        set(&mut activity, [of(400, Some(100)); 2]);
+        set(&mut activity, &[of(400, Some(100)); 2]);
         assert_eq!(activity.share_faulting(), Reading::Present(Interval::exact(0.25)));
     }
 
@@ -150,7 +150,7 @@ mod tests {
             faulting_on_data: Some(faulting),
             ..NONE
         };
-        set(&mut activity, [of(199, 100, 10), of(1990, 1000, 300)]);
+        set(&mut activity, &[of(199, 100, 10), of(1990, 1000, 300)]);
         assert!((activity.share_faulting_on_data().unwrap().mid - 0.2).abs() < 1e-12);
     }
 

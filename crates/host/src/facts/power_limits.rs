@@ -1,4 +1,4 @@
-//! What forbids CPUs to sleep deeply: PM QoS.
+//! What forbids CPUs to sleep deeply: power management limits (`PM QoS`).
 
 use super::{Fact, formats};
 use crate::Host;

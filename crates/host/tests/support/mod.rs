@@ -49,7 +49,7 @@ pub const FILES: &[(&str, &str)] = &[
         "/proc/meminfo",
         "MemTotal:       24684184 kB\nMemFree:        23838136 kB\nMemAvailable:   24156611 kB\n\
          SwapTotal:       1148576 kB\nAnonHugePages:    512111 kB\nShmemHugePages:     2148 kB\n\
-         PageTables:         3564 kB\nHugetlb:         4194314 kB\n",
+         PageTables:         3564 kB\nHugepagesize:       2148 kB\nHugetlb:         4194314 kB\n",
     ),
     ("/proc/stat", "cpu  23216 114 3482 214121 591 17 94 19 12 11\ncpu1 1 2 3 4 5 6 7 8 9 1\n"),
     ("/proc/version", "Linux version 6.12.9-amd64 (gcc 14) #1 SMP\n"),
