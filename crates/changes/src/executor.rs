@@ -386,7 +386,7 @@ fn run_refresh(
     ran
 }
 
-/// What became of a deed that was to be undone.
+/// The outcome of undoing one step.
 enum PutBack {
     /// Its prior value is there again, and its command has to run.
     Changed,

@@ -235,7 +235,7 @@ impl Receipt {
         deeds
     }
 
-    /// What commands of its steps changed that no step is about.
+    /// The limits that a step's command changed although no step is about them.
     pub fn disturbances(&self) -> impl Iterator<Item = &Disturbance> {
         self.records.iter().filter_map(|record| match record {
             Record::Disturbed(disturbance) => Some(disturbance),

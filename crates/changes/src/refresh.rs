@@ -93,7 +93,7 @@ fn is_group(place: &Path) -> bool {
     place.symlink_metadata().is_ok_and(|entry| entry.is_dir())
 }
 
-/// What is another value now; groups that went and those that came are nobody's doing.
+/// The limits whose value changed. Groups that came or went in between do not count.
 fn differences(
     before: &BTreeMap<String, String>,
     after: &BTreeMap<String, String>,

@@ -1,4 +1,4 @@
-//! What a control group may do to one block device.
+//! A control group's I/O limit on one block device.
 
 use super::kind::Kind;
 use crate::tree::Tree;
