@@ -46,6 +46,7 @@ fn main() {
             what_stands_already_needs_no_receipt();
             what_was_written_since_a_receipt_was_read_counts();
             a_full_disk_changes_nothing();
+            a_parameter_that_vanishes_is_refused_and_needs_no_undo();
             killed_anywhere(kills);
         }
     }
@@ -189,6 +190,34 @@ fn apply(root: &Path, steps: &[Step]) -> Result<Option<Receipt>, ExecutorError> 
     };
     let stop = AtomicBool::new(false);
     executor::apply(&Tree::at(root), &receipts(root), header, &stop, |_| {})
+}
+
+fn a_parameter_that_vanishes_is_refused_and_needs_no_undo() {
+    let host = Host::new();
+    let file = "/sys/module/haltpoll/parameters/guest_halt_poll_ns";
+    let path = host.path().join(&file[1..]);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    let step = Step {
+        id: "halt-poll".to_owned(),
+        target: Target::Value { file: file.to_owned() },
+        from: Some("0".to_owned()),
+        to: Some("200000".to_owned()),
+        refresh: Vec::new(),
+        ..steps(None).remove(0)
+    };
+    let steps = [step];
+    let refused = apply(host.path(), &steps).expect_err("it is not there").to_string();
+    assert!(
+        refused.contains("halt-poll changed since the check: it was 0, now it is"),
+        "{refused}"
+    );
+    fs::write(&path, "0\n").unwrap();
+    let mut receipt = apply(host.path(), &steps).unwrap().unwrap();
+    assert_eq!(fs::read_to_string(&path).unwrap().trim(), "200000");
+    fs::remove_file(&path).unwrap();
+    let undone = executor::undo(&Tree::at(host.path()), &mut receipt, false).unwrap();
+    assert!(undone.is_whole(), "{undone:?}");
+    assert!(!path.exists(), "nothing is made in its place");
 }
 
 fn undo_all(root: &Path) {

@@ -3,6 +3,19 @@
 use crate::Reading;
 use serde::{Deserialize, Serialize};
 
+/// For how long idle CPUs of a guest are to look for work: the default of the kernel's haltpoll governor
+/// (kernel.org: virt/guest-halt-polling). One that does hardly ever halts between two requests of a client.
+pub const HALT_POLL_NS: u64 = 200_000;
+
+/// What sets it at boot, on the kernel's command line.
+pub const HALT_POLL_WORD: &str = "haltpoll.guest_halt_poll_ns";
+
+/// States that are left within this time cost a request about as much as any switch of threads.
+pub const SHALLOW_US: u64 = 10;
+
+/// Why there is no limit on the latency of all CPUs where there could be one.
+pub const NO_LIMIT: &str = "no process limits the latency of all CPUs";
+
 /// How idle CPUs are put to sleep.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CpuIdle {
@@ -82,4 +95,22 @@ pub struct PowerLimits {
     pub holders: Vec<String>,
     /// The CPUs that have a limit of their own, and that limit: us, or `n/a` for none at all.
     pub of_cpus: Reading<Vec<(u32, String)>>,
+}
+
+impl PowerLimits {
+    /// Whether a process can limit the latency of all CPUs: the kernel has the device for it.
+    pub fn is_limitable(&self) -> bool {
+        match &self.latency_us {
+            Reading::Present(_) => true,
+            Reading::Absent(why) => why == NO_LIMIT,
+            Reading::Denied(_) | Reading::Failed(_) => false,
+        }
+    }
+
+    /// The limit of one CPU, as its file says it; `None` where that was not read.
+    pub fn of_cpu(&self, cpu: u32) -> Option<&str> {
+        let limits = self.of_cpus.value()?;
+        let own = limits.iter().find(|(known, _)| *known == cpu);
+        Some(own.map_or("0", |(_, limit)| limit))
+    }
 }

@@ -108,6 +108,11 @@ pub enum Target {
         /// The file.
         file: String,
     },
+    /// A unit of systemd: the value is `active` while it runs, and not there otherwise.
+    Service {
+        /// Its name, such as `untax-cpu-latency.service`.
+        unit: String,
+    },
     /// Arguments about huge pages of every kernel that `grubby` knows, such as
     /// `hugepagesz=1G hugepages=16`.
     Grubby,

@@ -1,6 +1,8 @@
 //! The lint against harm: what no plan may do, whatever remedies come up with. A plan that does it is not
 //! handed out. Each check reads the steps and texts of the plan, and not how they were made.
 
+mod power;
+
 use crate::remedies::directives;
 use crate::remedies::hugepage_boot::counts_by_node;
 use crate::remedies::hugetlb_limit;
@@ -21,6 +23,7 @@ pub fn harms(plan: &Plan, snapshot: &Snapshot) -> Vec<String> {
     harms.extend(look.device_limits());
     harms.extend(look.directives());
     harms.extend(look.huge_page_limits());
+    harms.extend(power::harms(plan, snapshot));
     harms
 }
 

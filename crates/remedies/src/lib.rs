@@ -7,6 +7,7 @@ mod case;
 mod harm;
 mod lint;
 mod managed;
+mod own_cpus;
 mod planner;
 mod pool_plan;
 mod preconditions;

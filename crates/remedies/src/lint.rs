@@ -70,8 +70,10 @@ fn conflicts(steps: &[Step]) -> Vec<Warning> {
 /// Steps that change the whole host while databases run on it that they are not for.
 fn others(steps: &[Step], snapshot: &Snapshot) -> Vec<Warning> {
     let is_of_host = |step: &&Step| match &step.target {
-        Target::Word { .. } | Target::Dirty { .. } => true,
-        Target::Value { file } => file.starts_with("/proc/sys/"),
+        Target::Word { .. } | Target::Dirty { .. } | Target::Service { .. } => true,
+        Target::Value { file } => {
+            file.starts_with("/proc/sys/") || file.starts_with("/sys/module/")
+        }
         _ => false,
     };
     let of_host = steps.iter().filter(is_of_host);

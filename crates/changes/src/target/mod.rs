@@ -9,6 +9,7 @@ mod grubby;
 mod kernel;
 mod kind;
 mod pool;
+mod service;
 
 pub use block::{Added, alike, loose, remove_loose};
 
@@ -28,6 +29,7 @@ fn of(target: &Target) -> Box<dyn Kind + '_> {
         }
         Target::File { file } => Box::new(file::File(file)),
         Target::Block { file } => Box::new(block::Block(file)),
+        Target::Service { unit } => Box::new(service::Service(unit)),
         Target::Grubby => Box::new(grubby::Grubby),
     }
 }

@@ -5,7 +5,7 @@ use crate::Host;
 use rustix::fs::{Mode, OFlags};
 use untax_core::Reading::{self, Absent, Denied, Failed, Present};
 use untax_core::host::{HostFacts, cpus};
-use untax_core::idle::PowerLimits;
+use untax_core::idle::{NO_LIMIT, PowerLimits};
 
 pub(super) const FACT: Fact = Fact {
     id: "power_limits",
@@ -67,7 +67,7 @@ fn effective_latency() -> Reading<u64> {
 fn latency(value: i32) -> Reading<u64> {
     match u64::try_from(value) {
         Ok(us) if value < UNLIMITED_US => Present(us),
-        _ => Absent("no process limits the latency of all CPUs".to_owned()),
+        _ => Absent(NO_LIMIT.to_owned()),
     }
 }
 

@@ -3,11 +3,14 @@
 mod boot_loader;
 pub mod by_hand;
 mod conntrack_max;
+mod cpu_governor;
+pub mod cpu_latency;
 mod cpu_limit;
 mod cpu_weight;
 mod database_config;
 pub mod directives;
 mod dirty_limits;
+pub mod halt_poll;
 pub mod hugepage_boot;
 mod hugepage_pool;
 pub mod hugetlb_limit;
@@ -41,6 +44,9 @@ pub static REMEDIES: &[Remedy] = &[
     cpu_limit::REMEDY,
     memory_limit::REMEDY,
     cpu_weight::REMEDY,
+    halt_poll::REMEDY,
+    cpu_latency::REMEDY,
+    cpu_governor::REMEDY,
     memory_protection::REMEDY,
     numa_bind::REMEDY,
     machine_id::REMEDY,

@@ -79,6 +79,7 @@ fn place(target: &Target) -> String {
         Target::DeviceLimit { file, device } => format!("{file}, of device {device}"),
         Target::Block { file } => format!("{file}, lines of its own at the end"),
         Target::Dirty { what } => format!("{what}_bytes, {what}_ratio"),
+        Target::Service { unit } => format!("systemd unit {unit}"),
         Target::Grubby => "grubby: the arguments of every kernel".to_owned(),
     }
 }
