@@ -40,6 +40,9 @@ pub struct LabRun {
     /// What the cause takes when that is no time of the database's, so that it has no rank.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub takes: Option<String>,
+    /// What is set with the cause and without it, where machines differ in that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub treatment: Option<String>,
     /// What the cause took, as the check measured it.
     pub tax: Option<Tax>,
     /// Why the check has no tax of the cause, where it has none.
@@ -167,6 +170,8 @@ pub struct Subject {
     pub dose: String,
     /// What the cause takes when that is no time of the database's.
     pub takes: Option<&'static str>,
+    /// What is set with the cause and without it, where machines differ in that.
+    pub treatment: Option<String>,
 }
 
 impl LabRun {
@@ -178,7 +183,7 @@ impl LabRun {
         pairs: Pairs,
         window_s: f64,
     ) -> Self {
-        let Subject { run, cause, engine, dose, takes } = subject;
+        let Subject { run, cause, engine, dose, takes, treatment } = subject;
         let is_none = is_none(&cause);
         let (mine, left) = (with.finding(&cause).cloned(), without.finding(&cause));
         let (found, found_without) = if is_none {
@@ -205,6 +210,7 @@ impl LabRun {
             found,
             rank,
             takes: takes.map(str::to_owned),
+            treatment,
             tax: mine.as_ref().and_then(|finding| finding.tax.clone()),
             unmeasured,
             predicted_gain: median(&predictions),

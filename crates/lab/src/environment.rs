@@ -37,6 +37,8 @@ pub struct Environment {
     pub cause_runtime: Option<Runtime>,
     /// Huge pages of 2 MiB, reserved before the server starts.
     pub huge_pages: u64,
+    /// Whether idle CPUs are kept awake without the cause, and sleep with it.
+    pub idle_cpus: bool,
     /// How long the load runs before a check, and before a trial after a restart.
     pub settling_s: u64,
 }
@@ -68,6 +70,7 @@ impl Environment {
             pod_left_bytes: None,
             runtime: Runtime::Host,
             cause_runtime: None,
+            idle_cpus: false,
             settling_s: 2,
             huge_pages: if engine == Engine::Redis { 0 } else { POOL_PAGES },
         }

@@ -3,8 +3,8 @@
 use crate::dose::Dose;
 use crate::environment::Environment;
 use untax_scenes::{
-    Database, Disk, Engine, Group, HugePages, Limit, Load, Network, Override, Release, SceneError,
-    Setting, Setup, SlowLink,
+    Database, Disk, Engine, Group, HugePages, IdleCpus, Limit, Load, Network, Override, Release,
+    SceneError, Setting, Setup, SlowLink,
 };
 
 /// A server in the environment that a cause needs; the cause itself is not here. Fields are dropped
@@ -20,6 +20,7 @@ pub struct Testbed {
     disk: Option<Disk>,
     network: Option<Network>,
     _pool: Option<HugePages>,
+    idle: Option<IdleCpus>,
     engine: Engine,
     dose: Dose,
     environment: Environment,
@@ -50,6 +51,7 @@ impl Testbed {
             network: network.as_ref(),
             durable: environment.durable,
         };
+        let idle = environment.idle_cpus.then(IdleCpus::awake).transpose()?;
         let server = untax_scenes::start(release, &setup)?;
         // Pages that lie idle would be found too. MariaDB takes its pages when it touches them, so
         // that what is idle now is not idle later.
@@ -75,15 +77,17 @@ impl Testbed {
             disk,
             network,
             _pool: pool,
+            idle,
             engine: release.engine,
             dose,
             environment,
         })
     }
 
-    /// Restarts the server with the settings and in the runtime that it has while the cause is on, or
+    /// Restarts the server, where that is to be, with the settings and in the runtime that it has while the cause is on, or
     /// off. Gives whether there was a need to.
     pub(crate) fn restart(&mut self, on: bool) -> Result<bool, SceneError> {
+        self.let_sleep(on)?;
         let environment = &self.environment;
         if environment.cause_settings.is_none() && environment.cause_runtime.is_none() {
             return Ok(false);
@@ -95,6 +99,21 @@ impl Testbed {
             self.server.fill(self.environment.fill_mebibytes)?;
         }
         Ok(true)
+    }
+
+    /// Lets idle CPUs sleep while the cause is on, and keeps them awake while it is off, where that is it.
+    fn let_sleep(&mut self, on: bool) -> Result<(), SceneError> {
+        if self.environment.idle_cpus {
+            // What was is put back first, so that it is what the next one puts back.
+            self.idle = None;
+            self.idle = Some(if on { IdleCpus::asleep()? } else { IdleCpus::awake()? });
+        }
+        Ok(())
+    }
+
+    /// What is done where a cause needs more than one setting in words; `None` where its summary says it.
+    pub fn treatment(&self) -> Option<String> {
+        self.environment.idle_cpus.then(IdleCpus::treatment)
     }
 
     /// Starts the load that it has while the cause is on, or off. `None` for an idle server.

@@ -189,7 +189,9 @@ impl DirtyLimits {
 }
 
 /// Gives targets other values until this is dropped.
-fn change<const N: usize>(values: [(Target, String); N]) -> Result<Temporary, SceneError> {
+pub(crate) fn change<const N: usize>(
+    values: [(Target, String); N],
+) -> Result<Temporary, SceneError> {
     let tree = Tree::live();
     let changes = hold(&tree, values.iter().map(|(target, _)| target.clone()))?;
     for (target, value) in values {

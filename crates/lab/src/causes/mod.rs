@@ -7,6 +7,7 @@ mod cpu_throttled;
 mod dirty_burst;
 mod disk_slow;
 mod duplicate_machine_id;
+mod idle_wakeup;
 mod io_hang;
 mod lock_contended;
 mod mysql_temp_files;
@@ -34,6 +35,7 @@ pub static CAUSES: &[Cause] = &[
     none_idle::CAUSE,
     cpu_throttled::CAUSE,
     cpu_contended::CAUSE,
+    idle_wakeup::CAUSE,
     reclaim_stall::CAUSE,
     disk_slow::CAUSE,
     io_hang::CAUSE,

@@ -30,6 +30,9 @@ pub fn lab(run: &LabRun, style: Style) -> String {
         let gain = run.predicted_gain.as_ref().map(format::gain);
         say("Predicted gain", &gain.unwrap_or_else(|| format::NOT_MEASURED.to_owned()));
     }
+    if let Some(treatment) = &run.treatment {
+        say("Treatment", treatment);
+    }
     let gain = run.measured_gain.as_ref().map(format::gain);
     say("Measured gain", &gain.unwrap_or_else(|| format::NOT_MEASURED.to_owned()));
     say("Time with it", &time(&run.time));
@@ -147,6 +150,7 @@ mod tests {
             found: true,
             rank: Some(1),
             takes: None,
+            treatment: None,
             unmeasured: None,
             tax: None,
             predicted_gain: None,

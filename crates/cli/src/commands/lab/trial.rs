@@ -85,6 +85,7 @@ pub fn run(
         engine: release.id.to_owned(),
         dose: method.dose.id().to_owned(),
         takes: cause.takes,
+        treatment: server.scene.testbed().treatment(),
     };
     Ok(LabRun::judge(subject, with, &without, pairs, method.window.as_secs_f64()))
 }
