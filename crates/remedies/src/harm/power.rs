@@ -1,13 +1,17 @@
 //! What keeps CPUs awake or fast is for the databases' own CPUs, never looser than somebody asked for, and
 //! never more than what the kernel's documentation names.
 
-use super::number;
 use crate::own_cpus;
 use std::collections::BTreeSet;
 use untax_core::Snapshot;
 use untax_core::host::cpus;
 use untax_core::idle::HALT_POLL_NS;
 use untax_core::plan::{Plan, Step, Target};
+
+/// The number that a value of the kernel is.
+fn number(value: Option<&String>) -> Option<u64> {
+    value?.trim().parse().ok()
+}
 
 const CPUS: &str = "/sys/devices/system/cpu/";
 
