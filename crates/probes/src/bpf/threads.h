@@ -233,7 +233,7 @@ struct range {
 #define KERNEL_ENDS (KERNEL_READS + 3)
 #define KERNEL_UNLOCKS (KERNEL_ENDS + 2)
 #define KERNEL_WAKES (KERNEL_UNLOCKS + 1)
-#define RANGES (MAX_DATABASES + 11)
+#define RANGES (MAX_DATABASES + 15)
 
 /* A function of the kernel: its name, where it is and what that address is called, with its size. */
 struct function {

@@ -64,14 +64,23 @@ const ENDS: [&str; 2] = ["blk_done_softirq", "blk_mq_end_request_batch"];
 /// The function that lets interrupts in again: a sample that came while they were off falls on it.
 const UNLOCKS: &str = "_raw_spin_unlock_irqrestore";
 
-/// The functions that wake threads with interrupts off: any of them, those that wait for an event of a
-/// socket, say, and the same where there is one at most.
-const WAKES: [&str; 3] = ["try_to_wake_up", "__wake_up", "__wake_up_sync_key"];
+/// The functions that wake threads with interrupts off: any of them, and those that wait for an event. Where
+/// letting interrupts in is the last that one of these does, compilers make a jump of it, and the stack
+/// shows its caller instead: of sockets, of pipes, of futexes.
+const WAKES: [&str; 7] = [
+    "try_to_wake_up",
+    "__wake_up",
+    "__wake_up_sync_key",
+    "sock_def_readable",
+    "sock_def_write_space",
+    "wake_up_q",
+    "anon_pipe_write",
+];
 
 /// Where the kernel does what is to be told apart, in the order of threads.h.
-const FUNCTIONS: [&str; 11] = [
+const FUNCTIONS: [&str; 15] = [
     ENTRY, LOOKS, READS[0], READS[1], READS[2], ENDS[0], ENDS[1], UNLOCKS, WAKES[0], WAKES[1],
-    WAKES[2],
+    WAKES[2], WAKES[3], WAKES[4], WAKES[5], WAKES[6],
 ];
 
 /// What samples can tell apart here.
@@ -128,7 +137,7 @@ pub(super) fn prepare(bpf: &Running) -> libbpf_rs::Result<Places> {
     let faults = has(&found, &[ENTRY]);
     let data = faults && bpf.has(ADDRESSES);
     let [reading, completing] = [has(&found, &READS), has(&found, &ENDS)];
-    let waking = has(&found, &[UNLOCKS]) && WAKES.iter().all(|name| has(&found, &[name]));
+    let waking = has(&found, &[UNLOCKS]) && has(&found, &[WAKES[0]]) && has(&found, &[WAKES[3]]);
     Ok(Places { faults, data, reading, completing, waking })
 }
 

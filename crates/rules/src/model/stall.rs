@@ -45,8 +45,10 @@ pub struct Stall {
     /// Whether the database was hardly active at all.
     idle: bool,
     clients: Clients,
-    /// The share of active time that ends with the cause and is not charged to it.
+    /// The share of active time that ends with the cause and is not charged to it: as expected, and at
+    /// most.
     ends_too: f64,
+    ends_too_most: f64,
     /// Seconds on CPU, of others, that end with the cause.
     freed_s: f64,
     /// Its own seconds on CPU that end with the cause: as expected, and at most.
@@ -97,6 +99,7 @@ impl Stall {
                 idle,
                 clients: Clients::of(window, pair, activity),
                 ends_too: 0.0,
+                ends_too_most: 0.0,
                 freed_s: 0.0,
                 saved_s: 0.0,
                 saved_most_s: 0.0,
@@ -140,7 +143,9 @@ impl Stall {
                 let saved_s = activity.part(Part::OnCpu, model).0 * part.mid;
                 let saved_most_s = saved_s;
                 let freed_s = stall.clients.here_s * part.mid;
-                let stall = Self { share, ends_too, freed_s, saved_s, saved_most_s, ..stall };
+                let ends_too_most = ends_too;
+                let stall = Self { share, ends_too, ends_too_most, ..stall };
+                let stall = Self { freed_s, saved_s, saved_most_s, ..stall };
                 Some(stall.with_clients_part(part.mid))
             })
         })
@@ -162,6 +167,21 @@ impl Stall {
         if self.clients.cpu_s > 0.0 {
             self.idle_without = (self.idle_between - waiting).max(computing.min(self.idle_between));
         }
+        self
+    }
+
+    /// Lets requests take that part (0..1) less of CPUs without the cause, in the database and in its clients
+    /// on this machine. Nothing of it is charged.
+    pub fn with_cheaper_work(mut self, part: Interval) -> Self {
+        let Some(demand) = self.demand.value() else { return self };
+        let own_s = part.scale((demand.on_cpu_s - self.saved_s).max(0.0));
+        let share = demand.share_of(own_s);
+        self.ends_too += share.mid;
+        self.ends_too_most += share.high;
+        self.saved_s += own_s.mid;
+        self.saved_most_s += own_s.high;
+        self.clients.cpu_s *= 1.0 - part.mid;
+        self.clients.here_s *= 1.0 - part.mid;
         self
     }
 
@@ -224,6 +244,7 @@ impl Stall {
     pub fn times(mut self, part: f64) -> Self {
         self.share = self.share.map(|share| share * part);
         self.ends_too *= part;
+        self.ends_too_most *= part;
         self.freed_s *= part;
         self.saved_s *= part;
         self.saved_most_s *= part;
@@ -254,6 +275,7 @@ impl Stall {
     /// Lets that share of active time end with the cause, without charging it.
     pub fn with_ended_share(mut self, share: f64) -> Self {
         self.ends_too += share;
+        self.ends_too_most += share;
         self
     }
 

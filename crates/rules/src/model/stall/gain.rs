@@ -114,14 +114,14 @@ impl Stall {
                 1.0
             }
         };
-        let ends = |share: f64| {
-            let ended = share + self.ends_too;
+        let ends = |share: f64, ends_too: f64| {
+            let ended = share + ends_too;
             let holding = 1.0 - self.queued + self.idle_between;
             ended + if holding > 0.0 { self.queued * (ended / holding).min(1.0) } else { 0.0 }
         };
-        let high = ends(self.share.high) + self.most_cache_saving();
+        let high = ends(self.share.high, self.ends_too_most) + self.most_cache_saving();
         let low = loop_factor(self.share.low, self.added_most).min(least).max(1.0);
-        let ended = ends(self.share.mid);
+        let ended = ends(self.share.mid, self.ends_too);
         let most = self.room_of(|demand| self.wakeup_saving(demand, ended));
         let with_queue = self.demand.value().map_or(1.0, |demand| {
             self.factor_with_queue(demand, ended, |share| loop_factor(share, 0.0))
@@ -131,7 +131,7 @@ impl Stall {
         // A thread waits for the next request of a limit for as long as others ask for requests. So the
         // requests decide the gain, and not how long each thread waits.
         let mid = self.held.map_or(mid, |(factor, waiting)| {
-            loop_factor(ends(waiting), 0.0).min(factor).min(most).max(1.0)
+            loop_factor(ends(waiting, self.ends_too), 0.0).min(factor).min(most).max(1.0)
         });
         Gain::from(Interval::new(low.min(mid), mid, high.max(mid)))
     }
