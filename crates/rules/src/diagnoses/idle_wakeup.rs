@@ -76,7 +76,7 @@ fn evaluate_one(window: &Window, pair: &Pair) -> Reading<Option<Says>> {
                 Interval::new(0.0, share.mid, share.high)
             });
             stall.with_share(waiting).with_cpu_share(sending).map(|stall| {
-                let stall = stall.with_cheaper_work(seen.colder(window)).with_clients_woken(waiting.mid);
+                let stall = stall.with_clients_woken(waiting.mid).with_cheaper_work(seen.colder(window));
                 (stall.share.mid >= WORTH).then(|| finding(&stall, &seen, window))
             })
         })

@@ -67,6 +67,8 @@ pub struct Stall {
     /// By what factor the rate of requests may grow that a limit holds back, and the share of active
     /// time that may end with it at most.
     held: Option<(f64, f64)>,
+    /// The most that the lower bound of the gain may be, where a part of it is not seen but expected.
+    least_gain: f64,
     /// Whether CPUs that fall idle sleep, so that each request then waits for one to wake up.
     cpus_sleep: bool,
 }
@@ -109,6 +111,7 @@ impl Stall {
                 idle_without: idle_between,
                 added_most: 0.0,
                 held: None,
+                least_gain: f64::INFINITY,
                 cpus_sleep: Idle::of(&window.end.host).is_some_and(Idle::sleeps),
             })
         })
@@ -171,8 +174,9 @@ impl Stall {
     }
 
     /// Lets requests take that part (0..1) less of CPUs without the cause, in the database and in its clients
-    /// on this machine. Nothing of it is charged.
+    /// on this machine. Nothing of it is charged, and the lower bound of the gain is without it.
     pub fn with_cheaper_work(mut self, part: Interval) -> Self {
+        self.least_gain = self.gain().low;
         let Some(demand) = self.demand.value() else { return self };
         let own_s = part.scale((demand.on_cpu_s - self.saved_s).max(0.0));
         let share = demand.share_of(own_s);

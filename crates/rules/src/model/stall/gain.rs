@@ -104,7 +104,7 @@ impl Stall {
                 FEWER_WAKEUPS * times(self.own_s(demand, self.saved_most_s)),
             ]
         });
-        let least = least.min(self.clients.room());
+        let least = least.min(self.clients.room()).min(self.least_gain);
         let loop_factor = |share: f64, added: f64| {
             let serving = 1.0 - self.background;
             let left = serving - share.min(serving * MOST_SAVED);
