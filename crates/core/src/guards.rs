@@ -22,6 +22,8 @@ pub enum GuardId {
     ClockJump,
     /// The trial lasted longer or shorter than asked: the longer of both over the shorter.
     TrialLength,
+    /// Programs that have nothing to do with the trial ran: CPUs' worth of their time.
+    OthersBusy,
     /// The result was far from those of the other trials of its cell: the larger of it and their median
     /// over the smaller.
     TrialApart,
@@ -29,7 +31,7 @@ pub enum GuardId {
 
 impl GuardId {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Steal,
         Self::GroupThrottled,
         Self::CpuSaturated,
@@ -37,6 +39,7 @@ impl GuardId {
         Self::DiskSaturated,
         Self::ClockJump,
         Self::TrialLength,
+        Self::OthersBusy,
         Self::TrialApart,
     ];
 
@@ -50,6 +53,7 @@ impl GuardId {
             Self::DiskSaturated => "disk-saturated",
             Self::ClockJump => "clock-jump",
             Self::TrialLength => "trial-length",
+            Self::OthersBusy => "others-busy",
             Self::TrialApart => "trial-apart",
         }
     }

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::iter::Sum;
 use std::ops::{Add, Sub};
+use std::time::Duration;
 
 /// A number of bytes.
 #[derive(
@@ -115,9 +116,35 @@ impl fmt::Display for Seconds {
     }
 }
 
+/// A length of time as people write it, such as `10s`, `500ms` or `1.5m`.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    let wrong = || format!("{text} is not a time such as 10s, 500ms or 2m");
+    let split = text.find(|c: char| c.is_ascii_alphabetic()).ok_or_else(wrong)?;
+    let (number, unit) = text.split_at(split);
+    let seconds_each = match unit {
+        "ms" => 0.001,
+        "s" => 1.0,
+        "m" => 60.0,
+        "h" => 3600.0,
+        _ => return Err(wrong()),
+    };
+    let seconds = number.parse::<f64>().map_err(|_| wrong())? * seconds_each;
+    Duration::try_from_secs_f64(seconds).map_err(|_| wrong())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times_have_units() {
+        assert_eq!(duration("10s"), Ok(Duration::from_secs(10)));
+        assert_eq!(duration("1.5m"), Ok(Duration::from_secs(90)));
+        assert_eq!(duration("0s"), Ok(Duration::ZERO));
+        for wrong in ["10", "s", "-1s", "1y", "", "1e999s"] {
+            assert!(duration(wrong).is_err(), "{wrong}");
+        }
+    }
 
     #[test]
     fn bytes_read_well() {

@@ -125,7 +125,7 @@ pub fn pairs(trials: &[Trial]) -> Vec<(f64, f64)> {
 }
 
 /// What pairs of rates show; `noise` are ratios of the same arm.
-pub(crate) fn conclude(with: &[f64], without: &[f64], noise: &[f64]) -> Option<Verdict> {
+pub fn conclude(with: &[f64], without: &[f64], noise: &[f64]) -> Option<Verdict> {
     let measured = stats::paired_ratio(with, without)?;
     let pairs = with.len();
     let floor = stats::noise_floor_of_median(noise, pairs).unwrap_or(0.0);

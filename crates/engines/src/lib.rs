@@ -31,6 +31,7 @@ mod postgres;
 mod process_table;
 mod recognition;
 mod redis;
+mod running;
 mod settings;
 mod thp;
 
@@ -41,6 +42,7 @@ pub use discover::{Discovered, Selection, discover};
 pub use engine::Engine;
 pub use listeners::listening_ports;
 pub use postgres::title::{is_fed_by_peers, serves_client};
+pub use running::{Running, running};
 
 // The parsers of files and titles that others write, for tests and fuzzing from outside.
 pub mod parsers {

@@ -12,8 +12,10 @@ mod list;
 mod machine;
 mod memory;
 pub mod pages;
+pub mod platform;
 pub mod progress;
 mod smaps;
+mod text_table;
 
 pub use bench::Bench;
 pub use calibrate::{Budget, calibrate, calibrate_in_child};

@@ -4,16 +4,24 @@
 use crate::format;
 use maud::{Markup, html};
 use untax_core::Tax;
+use untax_core::bench::Estimate;
 use untax_core::io::Bucket;
 
 /// A bar with its interval, for a share of `scale`; as wide as its place on the page.
 pub fn bar(tax: &Tax, scale: f64, class: &str) -> Markup {
-    let at = |share: f64| format!("{:.2}%", (share / scale).clamp(0.0, 1.0) * 100.0);
-    let (low, high) = (at(tax.low), at(tax.high));
+    let estimate = Estimate { median: tax.share, low: tax.low, high: tax.high };
+    interval_bar(estimate, scale, class, &format::tax(tax))
+}
+
+/// A bar with its interval, for any value of which `scale` is the most; `said` is its text for those who
+/// do not see it.
+pub fn interval_bar(value: Estimate, scale: f64, class: &str, said: &str) -> Markup {
+    let at = |value: f64| format!("{:.2}%", (value / scale).clamp(0.0, 1.0) * 100.0);
+    let (low, high) = (at(value.low), at(value.high));
     html! {
-        svg.bar width="100%" height="24" role="img" aria-label=(format::tax(tax)) {
+        svg.bar width="100%" height="24" role="img" aria-label=(said) {
             rect.track width="100%" height="14" y="5" rx="2" {}
-            rect class={ "fill " (class) } width=(at(tax.share)) height="14" y="5" rx="2" {}
+            rect class={ "fill " (class) } width=(at(value.median)) height="14" y="5" rx="2" {}
             line.whisker x1=(low) x2=(high) y1="12" y2="12" {}
             line.whisker x1=(low) x2=(low) y1="8" y2="16" {}
             line.whisker x1=(high) x2=(high) y1="8" y2="16" {}

@@ -40,11 +40,13 @@ pub struct Watch {
     pub groups: Vec<String>,
     /// What must not be used up, because it is not what is measured.
     pub spare: Vec<Resource>,
+    /// The most CPUs that programs may use which this process did not start; any number where `None`.
+    pub most_others: Option<f64>,
 }
 
 impl Default for Watch {
     fn default() -> Self {
-        Self { most_steal: MOST_STEAL, groups: Vec::new(), spare: Vec::new() }
+        Self { most_steal: MOST_STEAL, groups: Vec::new(), spare: Vec::new(), most_others: None }
     }
 }
 

@@ -3,6 +3,7 @@
 //! The thresholds are far above what a quiet machine shows, so that a guard marks trials that mean
 //! nothing, and does not choose among those that do.
 
+use crate::others::Others;
 use crate::{Resource, Watch};
 use std::time::{Duration, Instant, SystemTime};
 use untax_core::Reading::{self, Absent};
@@ -51,6 +52,8 @@ pub(crate) struct Readings {
     /// Of each watched link, by direction: seconds that its bits so far take at its speed.
     /// Of each watched disk: seconds in which it had requests.
     used_s: Vec<Reading<[f64; 2]>>,
+    /// What programs of others used so far, where that is watched.
+    others: Option<Reading<Others>>,
 }
 
 impl Readings {
@@ -67,6 +70,7 @@ impl Readings {
             cpu: facts::machine_cpu_time(host),
             throttled_s: watch.groups.iter().map(|group| throttled_s(host, group)).collect(),
             used_s: watch.spare.iter().map(|spare| used_s(host, spare)).collect(),
+            others: watch.most_others.map(|_| Others::read(host)),
         }
     }
 
@@ -113,6 +117,12 @@ impl Readings {
                 Resource::Link(name) => add(GuardId::LinkSaturated, Some(name), share, MOST_LINK),
                 Resource::Disk(name) => add(GuardId::DiskSaturated, Some(name), share, MOST_DISK),
             }
+        }
+        if let (Some(most), Some(before), Some(after)) =
+            (watch.most_others, &self.others, &later.others)
+        {
+            let cpus = both(before, after, |before, after| after.since(before) / took_s);
+            add(GuardId::OthersBusy, None, cpus, most);
         }
         let jump = (later.wall_s - self.wall_s - took_s).abs() / took_s.max(LEAST_LENGTH_S);
         add(GuardId::ClockJump, None, Reading::Present(jump), MOST_JUMP);

@@ -10,6 +10,7 @@ mod clock;
 mod design;
 mod guards;
 mod interrupt;
+mod others;
 mod pairs;
 mod runner;
 mod saved;

@@ -2,11 +2,14 @@
 
 use super::schema::{Cell, PagesBench, Ratio};
 use super::summary;
-use unicode_width::UnicodeWidthStr;
+use crate::text_table::{Table, column};
 use untax_core::bench::RatioVerdict;
 use untax_report::terminal::Style;
-use untax_report::terminal::screen::{Ink, Screen, pad, pad_left, span};
+use untax_report::terminal::screen::{Ink, Screen, span};
 use untax_report::{facts, format};
+
+/// The widest that a column gets.
+const WIDEST: usize = 28;
 
 /// The result of a page-size bench as two tables.
 pub(super) fn screen(bench: &PagesBench, style: Style) -> String {
@@ -26,42 +29,6 @@ pub(super) fn screen(bench: &PagesBench, style: Style) -> String {
     screen.finish()
 }
 
-/// A table's column: its head, whether it is aligned right, and its cells.
-struct Column {
-    head: &'static str,
-    right: bool,
-    cells: Vec<String>,
-}
-
-fn column(head: &'static str, right: bool, cells: impl Iterator<Item = String>) -> Column {
-    Column { head, right, cells: cells.collect() }
-}
-
-/// Draws a table with a blank line wherever the row width changes.
-fn table(screen: &mut Screen, columns: &[Column], group: &[u64], inks: &[Ink]) {
-    let widths: Vec<usize> = columns
-        .iter()
-        .map(|c| c.cells.iter().map(|x| format::clean(x).width()).max().unwrap_or(0))
-        .zip(columns)
-        .map(|(widest, c)| widest.max(c.head.width()).min(28))
-        .collect();
-    let line = |texts: Vec<&str>, ink: Ink| {
-        let cells = texts.into_iter().zip(columns).zip(&widths).map(|((text, c), width)| {
-            let text = if c.right { pad_left(text, *width) } else { pad(text, *width) };
-            span(ink, format!("  {text}"))
-        });
-        cells.collect::<Vec<_>>()
-    };
-    screen.line(&line(columns.iter().map(|c| c.head).collect(), Ink::Dim));
-    for (i, ink) in inks.iter().enumerate() {
-        if i > 0 && group[i] != group[i - 1] {
-            screen.blank();
-        }
-        screen.line(&line(columns.iter().map(|c| c.cells[i].as_str()).collect(), *ink));
-    }
-    screen.blank();
-}
-
 fn cells(screen: &mut Screen, cells: &[Cell]) {
     if cells.is_empty() {
         screen.line(&[span(Ink::Yellow, "  No trial was completed.")]);
@@ -75,7 +42,8 @@ fn cells(screen: &mut Screen, cells: &[Cell]) {
         column("page tables", true, cells.iter().map(|c| format::bytes(c.page_table_bytes))),
     ];
     let group: Vec<u64> = cells.iter().map(|c| c.row_bytes.0).collect();
-    table(screen, &columns, &group, &vec![Ink::Plain; cells.len()]);
+    let inks = vec![Ink::Plain; cells.len()];
+    Table { columns: &columns, groups: &group, inks: &inks, widest: WIDEST }.draw(screen);
 }
 
 fn ratios(screen: &mut Screen, ratios: &[Ratio]) {
@@ -95,7 +63,7 @@ fn ratios(screen: &mut Screen, ratios: &[Ratio]) {
     ];
     let group: Vec<u64> = ratios.iter().map(|r| r.row_bytes.0).collect();
     let inks: Vec<Ink> = ratios.iter().map(|r| verdict_ink(r.verdict)).collect();
-    table(screen, &columns, &group, &inks);
+    Table { columns: &columns, groups: &group, inks: &inks, widest: WIDEST }.draw(screen);
 }
 
 fn verdict_ink(verdict: RatioVerdict) -> Ink {
