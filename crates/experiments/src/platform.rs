@@ -46,6 +46,7 @@ mod machine;
 mod markdown;
 mod measured;
 mod order;
+mod phrases;
 mod placement;
 mod results;
 mod run;

@@ -12,11 +12,7 @@ pub(crate) struct Column<'a> {
 }
 
 /// A column of these cells.
-pub(crate) fn column<'a>(
-    head: &'a str,
-    right: bool,
-    cells: impl Iterator<Item = String>,
-) -> Column<'a> {
+pub(crate) fn column(head: &str, right: bool, cells: impl Iterator<Item = String>) -> Column<'_> {
     Column { head, right, cells: cells.collect() }
 }
 

@@ -13,6 +13,7 @@ const QUICK: Duration = Duration::from_secs(180);
 
 /// The arguments that all families have.
 #[derive(Debug, Clone, clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 pub struct Arguments {
     /// Take at most 3 minutes: fewer cells, unless named by --workloads, and shorter trials
     #[arg(long)]
@@ -39,7 +40,7 @@ pub struct Arguments {
     /// 'redis-get:runc/host < 0.95'
     #[arg(long, value_name = "GUARD")]
     pub(crate) fail_if: Vec<Guard>,
-    /// Also write the result as JUnit XML
+    /// Also write the result as XML of `JUnit`
     #[arg(long, value_name = "FILE")]
     pub junit: Option<PathBuf>,
     /// What to print

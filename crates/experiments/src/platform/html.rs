@@ -1,7 +1,7 @@
 //! The page of a platform bench: bars with intervals for each cell, as the published figures have them.
 
+use super::phrases;
 use super::schema::{ArmResult, CellResult, CellState, PlatformBench};
-use super::shown;
 use maud::{Markup, html};
 use untax_core::bench::RatioVerdict;
 use untax_report::html::part::{Part, head, line, moment};
@@ -9,8 +9,8 @@ use untax_report::{facts, format, svg};
 
 /// What the page says.
 pub(super) fn part(bench: &PlatformBench) -> Part {
-    let title = shown::headline(bench);
-    let kind = format!("untax bench {}", shown::family(bench));
+    let title = phrases::headline(bench);
+    let kind = format!("untax bench {}", phrases::family(bench));
     let conditions = [
         moment(&bench.taken_at.to_string()),
         facts::short_model(&bench.cpu_model),
@@ -20,7 +20,7 @@ pub(super) fn part(bench: &PlatformBench) -> Part {
     let explaining: Vec<_> = bench.cells.iter().filter(|c| is_shown(c) && c.explains).collect();
     let body = html! {
         (head(&kind, &title, &conditions))
-        (line(&shown::conditions(bench)))
+        (line(&phrases::conditions(bench)))
         @if !bench.complete { p.warning { "Interrupted: the trials done so far are shown." } }
         @for guard in &bench.guards {
             p.warning[guard.failed] {
@@ -79,19 +79,19 @@ fn figure(cell: &CellResult) -> Markup {
         article {
             h3 {
                 (cell.workload) " "
-                span.severity { (shown::unit(cell)) ", " (cell.placement.id()) }
+                span.severity { (phrases::unit(cell)) ", " (cell.placement.id()) }
             }
-            p.quiet { (cell.summary) ". " (cell.blocks) " blocks, " (shown::noise(cell)) "." }
+            p.quiet { (cell.summary) ". " (cell.blocks) " blocks, " (phrases::noise(cell)) "." }
             div.bars {
                 @for arm in &cell.arms {
                     div.rule.total { (arm.arm) }
                     @match arm.value {
                         Some(value) if highest > 0.0 => {
-                            (svg::interval_bar(value, highest, class(arm), &shown::value(arm)))
+                            (svg::interval_bar(value, highest, class(arm), &phrases::value(arm)))
                         },
                         _ => div.empty {},
                     }
-                    div.value { (shown::value(arm)) " " (shown::ratio(arm)) " " (shown::verdict(arm)) }
+                    div.value { (phrases::value(arm)) " " (phrases::ratio(arm)) " " (phrases::verdict(arm)) }
                 }
             }
             (published(cell))
@@ -105,7 +105,7 @@ fn figure(cell: &CellResult) -> Markup {
                         dt { (arm.arm) }
                         dd {
                             @if let Some(why) = &arm.why { (why) ". " }
-                            (shown::extras(arm))
+                            (phrases::extras(arm))
                         }
                     }
                 }
@@ -116,7 +116,7 @@ fn figure(cell: &CellResult) -> Markup {
 
 /// What others published of the same work.
 fn published(cell: &CellResult) -> Markup {
-    let mine = |arm: &str| cell.arm(arm).map(shown::ratio).filter(|ratio| !ratio.is_empty());
+    let mine = |arm: &str| cell.arm(arm).map(phrases::ratio).filter(|ratio| !ratio.is_empty());
     html! {
         @for theirs in &cell.published {
             p.quiet {

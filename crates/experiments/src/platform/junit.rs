@@ -1,4 +1,4 @@
-//! The result as JUnit XML, which build servers show.
+//! The result as XML of `JUnit`, which build servers show.
 
 use super::schema::{CellState, PlatformBench};
 use untax_report::format::clean;

@@ -1,15 +1,15 @@
 //! The result as Markdown, for a pull request.
 
+use super::phrases;
 use super::schema::{CellResult, CellState, PlatformBench};
-use super::shown;
 use untax_report::format::clean;
 
 /// The whole result.
 pub(super) fn text(bench: &PlatformBench) -> String {
     let mut text = format!(
         "### untax bench {}\n\n{}.\n\n",
-        shown::family(bench),
-        cell_of(&shown::headline(bench))
+        phrases::family(bench),
+        cell_of(&phrases::headline(bench))
     );
     for guard in &bench.guards {
         let mark = if guard.failed { "failed" } else { "passed" };
@@ -37,7 +37,7 @@ pub(super) fn text(bench: &PlatformBench) -> String {
         "\n{} · kernel {} · {} · run `{}`\n",
         cell_of(&bench.cpu_model),
         cell_of(&bench.kernel_release),
-        shown::conditions(bench).join(" · "),
+        phrases::conditions(bench).join(" · "),
         bench.run
     );
     text
@@ -46,16 +46,16 @@ pub(super) fn text(bench: &PlatformBench) -> String {
 fn rows(cell: &CellResult) -> String {
     let row = |(place, arm): (usize, &super::ArmResult)| {
         let name = match place {
-            0 => format!("{}, {}", cell.name(), shown::unit(cell)),
+            0 => format!("{}, {}", cell.name(), phrases::unit(cell)),
             _ => String::new(),
         };
         let fields = [
             name,
             arm.arm.clone(),
-            shown::value(arm),
-            shown::ratio(arm),
-            shown::verdict(arm).to_owned(),
-            arm.why.clone().unwrap_or_else(|| shown::extras(arm)),
+            phrases::value(arm),
+            phrases::ratio(arm),
+            phrases::verdict(arm).to_owned(),
+            arm.why.clone().unwrap_or_else(|| phrases::extras(arm)),
         ];
         format!("| {} |\n", fields.map(|field| cell_of(&field)).join(" | "))
     };

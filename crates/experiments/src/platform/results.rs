@@ -72,9 +72,9 @@ impl Tally<'_> {
     /// What was used up in most of the trials that count.
     fn saturation(&self, cell: usize, arm: usize) -> Option<String> {
         let counting: Vec<_> = self.of(cell, arm).filter(|trial| trial.counts()).collect();
-        let saturated = counting.iter().filter_map(|trial| trial.outcome.saturated.as_ref());
+        let mut saturated = counting.iter().filter_map(|trial| trial.outcome.saturated.as_ref());
         let all = saturated.clone().count();
-        (2 * all > counting.len()).then(|| saturated.last().cloned()).flatten()
+        (2 * all > counting.len()).then(|| saturated.next_back().cloned()).flatten()
     }
 
     /// The widest interval of the ratios that decide nothing yet, bound over bound.

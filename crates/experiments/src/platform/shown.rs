@@ -1,11 +1,8 @@
-//! How a result is shown: what all forms have in common, and the choice between them.
+//! A result in the form that was asked for.
 
-use super::cell::Better;
-use super::schema::{ArmResult, CellResult, CellState, PlatformBench};
+use super::schema::PlatformBench;
 use super::{html, markdown, terminal};
 use crate::experiment::{BenchResult, Ending};
-use untax_core::bench::RatioVerdict;
-use untax_report::format;
 use untax_report::html::part::Part;
 use untax_report::terminal::Style;
 
@@ -41,106 +38,4 @@ impl BenchResult for Shown {
             Ending::Clean
         }
     }
-}
-
-/// The family's name: `runtime`.
-pub(super) fn family(bench: &PlatformBench) -> &str {
-    let name = bench.schema.strip_prefix("untax.bench.").unwrap_or(&bench.schema);
-    name.split('/').next().unwrap_or(name)
-}
-
-/// What stands above all: the largest loss that is sure, and the largest gain.
-pub(super) fn headline(bench: &PlatformBench) -> String {
-    let ratios = bench
-        .measured()
-        .flat_map(|cell| cell.arms.iter().filter_map(move |arm| Some((cell, arm, arm.ratio?))));
-    let ratios: Vec<_> = ratios.collect();
-    let sure = |verdict| ratios.iter().filter(move |(.., ratio)| ratio.verdict == verdict);
-    let by_factor = |a: &&(&CellResult, &ArmResult, super::Ratio), b: &&(_, _, super::Ratio)| {
-        a.2.factor.total_cmp(&b.2.factor)
-    };
-    let say = |(cell, arm, ratio): &(&CellResult, &ArmResult, super::Ratio)| {
-        let factor = format::ratio(ratio.factor, ratio.low, ratio.high);
-        format!("{} of {} is {factor} that of {}", cell.workload, arm.arm, bench.baseline)
-    };
-    let slower = sure(RatioVerdict::Slower).min_by(by_factor).map(say);
-    let faster = sure(RatioVerdict::Faster).max_by(by_factor).map(say);
-    match (slower, faster, ratios.is_empty()) {
-        (Some(slower), Some(faster), _) => format!("{slower}; {faster}"),
-        (Some(one), None, _) | (None, Some(one), _) => one,
-        (None, None, true) => "nothing was compared".to_owned(),
-        (None, None, false) => format!("no arm differs from {} by more than noise", bench.baseline),
-    }
-}
-
-/// The unit of a cell's values, and which of them are the good ones.
-pub(super) fn unit(cell: &CellResult) -> String {
-    let better = if cell.better == Better::Lower { ", less is better" } else { "" };
-    format!("{}{better}", cell.unit)
-}
-
-/// A value, or the word for none.
-pub(super) fn value(arm: &ArmResult) -> String {
-    arm.value.map_or_else(|| arm.state.id().to_owned(), format::estimate)
-}
-
-/// A ratio, or the reason why there is none.
-pub(super) fn ratio(arm: &ArmResult) -> String {
-    arm.ratio.map_or_else(String::new, |r| format::ratio(r.factor, r.low, r.high))
-}
-
-/// A verdict in a word; a saturated arm has none.
-pub(super) fn verdict(arm: &ArmResult) -> &'static str {
-    match (arm.state, &arm.ratio) {
-        (CellState::Saturated, _) => "saturated",
-        (_, Some(ratio)) => ratio.verdict.id(),
-        (_, None) => "",
-    }
-}
-
-/// What else was measured, in one line.
-pub(super) fn extras(arm: &ArmResult) -> String {
-    let extra = |extra: &super::Extra| {
-        format!("{} {} {}", extra.id, format::number(extra.value), extra.unit)
-    };
-    arm.extras.iter().map(extra).collect::<Vec<_>>().join(", ")
-}
-
-/// The noise of a cell, in words.
-pub(super) fn noise(cell: &CellResult) -> String {
-    match (&cell.noise, &cell.aa) {
-        (Some(noise), Some(aa)) => format!(
-            "noise floor {}, baseline over itself {}",
-            format::percent(noise.floor),
-            format::ratio(aa.median, aa.low, aa.high)
-        ),
-        _ => "no noise floor: no pair of the baseline".to_owned(),
-    }
-}
-
-/// How it was measured, in short segments.
-pub(super) fn conditions(bench: &PlatformBench) -> Vec<String> {
-    let blocks = bench.cells.iter().map(|cell| cell.blocks);
-    let measured = || blocks.clone().filter(|blocks| *blocks > 0);
-    let (least, most) = (measured().min().unwrap_or(0), measured().max().unwrap_or(0));
-    let mut conditions = vec![
-        format!("{least}–{most} blocks a cell, arms in random order, restarted for each trial"),
-        format!("seed {}", bench.seed),
-        format!(
-            "{} of {} s spent",
-            format::number(bench.spent_s.round()),
-            format::number(bench.budget_s)
-        ),
-        format!("idle CPUs: {}", bench.idle),
-    ];
-    if bench.aa.cells > 0 {
-        conditions.push(format!(
-            "baseline differs from itself in {} of {} cells",
-            bench.aa.differ, bench.aa.cells
-        ));
-    }
-    if !bench.beside.is_empty() {
-        conditions.push(format!("beside {}, as --beside allowed", bench.beside.join(", ")));
-    }
-    conditions
 }

@@ -1,7 +1,7 @@
 //! The screen of a platform bench.
 
+use super::phrases;
 use super::schema::{ArmResult, CellResult, CellState, PlatformBench};
-use super::shown;
 use crate::text_table::{Table, column};
 use untax_core::bench::RatioVerdict;
 use untax_report::terminal::Style;
@@ -18,7 +18,7 @@ const WIDE: usize = 100;
 /// The whole result.
 pub(super) fn screen(bench: &PlatformBench, style: Style) -> String {
     let mut screen = Screen::new(style);
-    screen.line(&[span(Ink::Bold, format!("{}.", shown::headline(bench)))]);
+    screen.line(&[span(Ink::Bold, format!("{}.", phrases::headline(bench)))]);
     if !bench.complete {
         let note = "Interrupted: the trials done so far are shown.";
         screen.labelled("", 2, Ink::Yellow, note, 1);
@@ -47,15 +47,12 @@ fn is_shown(cell: &CellResult) -> bool {
 
 fn arms(screen: &mut Screen, bench: &PlatformBench) {
     for arm in &bench.arms {
-        let (ink, text) = match &arm.cannot {
-            Some(why) => (Ink::Dim, format!("cannot run here: {why}")),
-            None => {
-                let emulated = if arm.is_emulated { " (emulated: not to be compared)" } else { "" };
-                let line = arm.configuration_line();
-                let gap = if line.is_empty() { "" } else { ": " };
-                (Ink::Plain, format!("{}{emulated}{gap}{line}", arm.summary))
-            }
-        };
+        let emulated = if arm.is_emulated { " (emulated: not to be compared)" } else { "" };
+        let line = arm.configuration_line();
+        let gap = if line.is_empty() { "" } else { ": " };
+        let runs = || (Ink::Plain, format!("{}{emulated}{gap}{line}", arm.summary));
+        let cannot = |why: &String| (Ink::Dim, format!("cannot run here: {why}"));
+        let (ink, text) = arm.cannot.as_ref().map_or_else(runs, cannot);
         screen.labelled(&arm.id, COLUMN + 6, ink, &text, 2);
     }
     screen.blank();
@@ -74,7 +71,7 @@ fn cells(screen: &mut Screen, bench: &PlatformBench, cells: &[&CellResult], is_w
         .collect();
     let name = |(_, cell, place, _): &(usize, &CellResult, usize, &ArmResult)| match place {
         0 => cell.workload.clone(),
-        1 => format!("  {}", shown::unit(cell)),
+        1 => format!("  {}", phrases::unit(cell)),
         2 => format!("  {}", cell.placement.id()),
         _ => String::new(),
     };
@@ -82,9 +79,9 @@ fn cells(screen: &mut Screen, bench: &PlatformBench, cells: &[&CellResult], is_w
     let mut columns = vec![
         column("cell", false, rows.iter().map(name)),
         column("arm", false, rows.iter().map(|row| row.3.arm.clone())),
-        column("value (95 %)", true, rows.iter().map(|row| shown::value(row.3))),
-        column(over, true, rows.iter().map(|row| shown::ratio(row.3))),
-        column("verdict", false, rows.iter().map(|row| shown::verdict(row.3).to_owned())),
+        column("value (95 %)", true, rows.iter().map(|row| phrases::value(row.3))),
+        column(over, true, rows.iter().map(|row| phrases::ratio(row.3))),
+        column("verdict", false, rows.iter().map(|row| phrases::verdict(row.3).to_owned())),
     ];
     if is_wide {
         let extra = |id| rows.iter().map(move |row| extra(row.3, id));
@@ -131,11 +128,11 @@ fn closing(screen: &mut Screen, bench: &PlatformBench) {
             label,
             COLUMN,
             Ink::Dim,
-            &format!("{}: {}", cell.name(), shown::noise(cell)),
+            &format!("{}: {}", cell.name(), phrases::noise(cell)),
             2,
         );
     }
-    screen.segments("Trials", COLUMN, Ink::Plain, &shown::conditions(bench));
+    screen.segments("Trials", COLUMN, Ink::Plain, &phrases::conditions(bench));
     let host = [
         facts::short_model(&bench.cpu_model),
         format!("kernel{}{}", format::THIN, bench.kernel_release),
