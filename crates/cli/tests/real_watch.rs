@@ -23,7 +23,8 @@ use untax_scenes::{Load, Pgbench, Postgres, Runtime, SceneError};
 
 /// Whatever pool of huge pages this machine has, something is found.
 const BUFFERS: [(&str, &str); 2] = [("shared_buffers", "256MB"), ("huge_pages", "off")];
-const LOAD: Pgbench = Pgbench { clients: 4, seconds: 180, writes: false, reconnect: false };
+const LOAD: Pgbench =
+    Pgbench { clients: 4, seconds: 180, writes: false, without_hot_rows: false, reconnect: false };
 
 /// Watches one process, window by short window.
 fn quick(pid: &str) -> [&str; 6] {

@@ -50,6 +50,7 @@ impl Testbed {
             disk: disk.as_ref().map(Disk::path),
             network: network.as_ref(),
             durable: environment.durable,
+            ..Setup::default()
         };
         let idle = environment.idle_cpus.then(IdleCpus::awake).transpose()?;
         let server = untax_scenes::start(release, &setup)?;

@@ -6,7 +6,7 @@
 use crate::account::Account;
 use crate::program::words;
 use crate::scratch::Scratch;
-use crate::setup::Runtime;
+use crate::setup::{Runtime, Setup};
 use crate::shell::Shell;
 use crate::{SceneError, error::at, program};
 use serde_json::{Value, json};
@@ -31,6 +31,28 @@ while "$@" state "$id" >/dev/null 2>&1 && [ "$ticks" -gt 0 ]; do
 done
 "#;
 
+/// Where a container is put, and what it sees besides the usual.
+#[derive(Debug, Default)]
+pub(crate) struct Place {
+    /// The group below which its own one is made; where the runtime likes if there is none.
+    pub(crate) group: Option<String>,
+    /// Files and directories of this machine.
+    pub(crate) shown: Vec<PathBuf>,
+}
+
+impl Place {
+    pub(crate) fn of(setup: &Setup) -> Self {
+        Self {
+            group: setup.group.map(|group| group.path().to_owned()),
+            shown: setup.shown.iter().map(|path| path.to_path_buf()).collect(),
+        }
+    }
+
+    fn cgroups_path(&self, id: &str) -> Option<String> {
+        self.group.as_ref().map(|group| format!("{group}/{id}"))
+    }
+}
+
 /// A container, deleted with this value.
 pub(crate) struct Container {
     _guard: Shell,
@@ -45,6 +67,7 @@ impl Container {
         runtime: Runtime,
         scratch: &Scratch,
         account: &Account,
+        place: &Place,
         words: &[String],
     ) -> Result<Self, SceneError> {
         let command = runtime_command(runtime, scratch)?;
@@ -55,7 +78,7 @@ impl Container {
         std::fs::create_dir_all(&temporary).map_err(at(&temporary))?;
         let anybody = Permissions::from_mode(0o1777);
         std::fs::set_permissions(&temporary, anybody).map_err(at(&temporary))?;
-        let mut config = configuration(scratch, account, words);
+        let mut config = configuration(scratch, account, place, words);
         if runtime != Runtime::Clone {
             mount_own_machine_id(&bundle, &mut config)?;
         }
@@ -106,7 +129,13 @@ fn runtime_command(runtime: Runtime, scratch: &Scratch) -> Result<Vec<String>, S
             let state = format!("--root={}", scratch.private("runsc").display());
             Ok(words([&find("runsc")?, &state, "--network=host", "--ignore-cgroups"]))
         }
-        Runtime::Host | Runtime::Runc | Runtime::Clone => Ok(vec![find("runc")?]),
+        Runtime::Oci(oci) => {
+            let state = format!("--root={}", scratch.private("state").display());
+            Ok([oci.words, &[state]].concat())
+        }
+        Runtime::Host | Runtime::Runc | Runtime::Clone | Runtime::Bubblewrap => {
+            Ok(vec![find("runc")?])
+        }
     }
 }
 
@@ -127,8 +156,63 @@ fn mount_own_machine_id(bundle: &Path, config: &mut Value) -> Result<(), SceneEr
     Ok(())
 }
 
+/// Passes the signals that this shell gets on to the program that `$2…` runs, as signal `$1`: bubblewrap would
+/// end without it, and the program be killed.
+const FORWARD: &str = r#"
+signal=$1
+shift
+"$@" &
+outer=$!
+trap 'read -r inner <"/proc/$outer/task/$outer/children" && kill -s "$signal" $inner' INT TERM
+while :; do
+    wait "$outer"
+    status=$?
+    kill -0 "$outer" 2>/dev/null || exit "$status"
+done
+"#;
+
+/// The words before bubblewrap with which its program gets this signal when it is told to end.
+pub(crate) fn forwarding_words(signal: &str) -> Vec<String> {
+    words(["/bin/sh", "-c", FORWARD, "untax-lab", signal])
+}
+
+/// The words that run a program in namespaces of its own, which end with it; it sees what a container sees.
+/// It may become the server's user, as a container's first process does.
+pub(crate) fn bubblewrap_words(
+    scratch: &Scratch,
+    shown: &[PathBuf],
+) -> Result<Vec<String>, SceneError> {
+    let program = program::find("bwrap", "bubblewrap")?;
+    let mut line = vec![program.to_string_lossy().into_owned()];
+    line.extend(words([
+        "--unshare-pid",
+        "--unshare-ipc",
+        "--unshare-uts",
+        "--die-with-parent",
+        "--as-pid-1",
+        "--proc",
+        "/proc",
+        "--dev",
+        "/dev",
+        "--perms",
+        "1777",
+        "--tmpfs",
+        "/tmp",
+    ]));
+    line.extend(["CAP_SETUID", "CAP_SETGID"].iter().flat_map(|cap| words(["--cap-add", cap])));
+    let own = scratch.path().to_path_buf();
+    let machine = MACHINE_PATHS.iter().map(PathBuf::from).chain(shown.iter().cloned());
+    for path in machine {
+        let path = path.to_string_lossy();
+        line.extend(words(["--ro-bind", &path, &path]));
+    }
+    let own = own.to_string_lossy();
+    line.extend(words(["--bind", &own, &own, "--chdir", &own, "--"]));
+    Ok(line)
+}
+
 /// `config.json` of the OCI runtime specification.
-fn configuration(scratch: &Scratch, account: &Account, words: &[String]) -> Value {
+fn configuration(scratch: &Scratch, account: &Account, place: &Place, words: &[String]) -> Value {
     let plain = [
         ("/proc", "proc"),
         ("/dev", "tmpfs"),
@@ -139,7 +223,8 @@ fn configuration(scratch: &Scratch, account: &Account, words: &[String]) -> Valu
     let mounts = plain.map(|(at, kind)| json!({"destination": at, "type": kind, "source": kind}));
     let bound = MACHINE_PATHS.map(|path| bind(path, "ro"));
     let own = bind(&scratch.word(""), "rw");
-    let mounts: Vec<Value> = mounts.into_iter().chain(bound).chain([own]).collect();
+    let shown = place.shown.iter().map(|path| bind(&path.to_string_lossy(), "ro"));
+    let mounts: Vec<Value> = mounts.into_iter().chain(bound).chain(shown).chain([own]).collect();
     let namespaces = ["pid", "mount", "ipc", "uts"].map(|kind| json!({"type": kind}));
     json!({
         "ociVersion": "1.0.2",
@@ -152,7 +237,7 @@ fn configuration(scratch: &Scratch, account: &Account, words: &[String]) -> Valu
         "root": {"path": "root"},
         "mounts": mounts,
         // The network is the machine's, so that the server's loopback port is ours too.
-        "linux": {"namespaces": namespaces},
+        "linux": {"namespaces": namespaces, "cgroupsPath": place.cgroups_path(scratch.name())},
     })
 }
 

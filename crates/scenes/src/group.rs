@@ -53,6 +53,7 @@ exec "$@"
 pub struct Group {
     _guard: Shell,
     members: Vec<Member>,
+    path: String,
 }
 
 /// The group in one hierarchy.
@@ -108,7 +109,18 @@ impl Group {
             let why = format!("no control group {name} could be made");
             return Err(SceneError::Host { why });
         }
-        Ok(Self { _guard: guard, members })
+        let path = format!("{}/{name}", above.map_or("", |above| above.path.as_str()));
+        Ok(Self { _guard: guard, members, path })
+    }
+
+    /// Its path in every hierarchy.
+    pub(crate) fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// Its directory in every hierarchy that it is in.
+    pub fn directories(&self) -> Vec<String> {
+        self.members.iter().map(|member| member.directory.clone()).collect()
     }
 
     /// The words that go before a command so that it runs in this group.

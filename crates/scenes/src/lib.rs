@@ -28,6 +28,7 @@ mod engine;
 mod error;
 mod group;
 mod idle_cpus;
+mod job;
 mod load;
 mod mariadb;
 mod neighbour;
@@ -52,6 +53,7 @@ pub use engine::Engine;
 pub use error::SceneError;
 pub use group::{Group, Version};
 pub use idle_cpus::IdleCpus;
+pub use job::Job;
 pub use load::{Load, Pgbench, RedisBenchmark, Sysbench};
 pub use mariadb::MariaDb;
 pub use neighbour::Neighbour;
@@ -65,6 +67,6 @@ pub use release::{
     VALKEY,
 };
 pub use setting::{DirtyLimits, HugePages, Override, Setting, Thp, Turn};
-pub use setup::{Runtime, Settings, Setup};
+pub use setup::{OciRuntime, Runtime, Settings, Setup};
 pub use start::start;
 pub use work::{Database, Kind, Work};

@@ -56,6 +56,8 @@ pub struct Pgbench {
     pub seconds: u32,
     /// Whether to update rows too (the TPC-B-like script) rather than only to read them.
     pub writes: bool,
+    /// With `writes`: whether to leave out the few rows that all clients update (`-N`).
+    pub without_hot_rows: bool,
     /// Whether each transaction makes a connection of its own (`-C`).
     pub reconnect: bool,
 }
@@ -67,7 +69,7 @@ const MANY_CLIENTS: u32 = 75;
 
 impl Default for Pgbench {
     fn default() -> Self {
-        Self { clients: 8, seconds: 10, writes: false, reconnect: false }
+        Self { clients: 8, seconds: 10, writes: false, without_hot_rows: false, reconnect: false }
     }
 }
 
@@ -82,6 +84,8 @@ impl Pgbench {
         words.push("--progress=1".to_owned());
         if !self.writes {
             words.push("-S".to_owned());
+        } else if self.without_hot_rows {
+            words.push("-N".to_owned());
         }
         if self.reconnect {
             words.push("-C".to_owned());

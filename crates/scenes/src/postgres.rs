@@ -74,6 +74,19 @@ impl Postgres {
         self.launch(settings)
     }
 
+    /// The same, in the runtime, the group, the network and on the CPUs of this setup.
+    pub fn restart_as(&mut self, setup: &Setup) -> Result<(), SceneError> {
+        self.stop();
+        self.server.place(setup);
+        self.launch(setup.settings)
+    }
+
+    /// Reads the tables of pgbench into memory.
+    pub fn prewarm(&self) -> Result<(), SceneError> {
+        self.sql("SELECT pg_prewarm('pgbench_accounts'), pg_prewarm('pgbench_accounts_pkey')")?;
+        Ok(())
+    }
+
     /// Stops the server in good order; its files stay until this value is dropped.
     pub fn stop(&mut self) {
         self.server.stop();
@@ -100,7 +113,12 @@ impl Postgres {
     fn open(&mut self) -> Result<(), SceneError> {
         let (data, socket, port) =
             (self.data_directory(), self.socket_directory(), self.port.to_string());
-        let ready = words([&self.program("pg_isready")?, "-q", "-h", &socket, "-p", &port]);
+        let ready = if self.server.hides_sockets() {
+            let ready = words([&self.program("pg_isready")?, "-q", "-h", "127.0.0.1", "-p", &port]);
+            self.server.client_command(&ready)
+        } else {
+            words([&self.program("pg_isready")?, "-q", "-h", &socket, "-p", &port])
+        };
         self.server.start(&words([&self.server_program("postgres")?, "-D", &data]), &ready)
     }
 
@@ -191,8 +209,7 @@ impl Database for Postgres {
     fn restart(&mut self, runtime: Runtime, settings: Settings) -> Result<(), SceneError> {
         self.server.runtime = runtime;
         Self::restart(self, settings)?;
-        self.sql("SELECT pg_prewarm('pgbench_accounts'), pg_prewarm('pgbench_accounts_pkey')")?;
-        Ok(())
+        self.prewarm()
     }
 
     fn fill(&self, mebibytes: u64) -> Result<(), SceneError> {

@@ -49,6 +49,20 @@ impl Redis {
         self.launch(settings)
     }
 
+    /// The same, in the runtime, the group, the network and on the CPUs of this setup.
+    pub fn restart_as(&mut self, setup: &Setup) -> Result<(), SceneError> {
+        self.stop();
+        self.server.place(setup);
+        self.launch(setup.settings)
+    }
+
+    /// Runs redis-benchmark with these options to its end, as a client, and gives what it printed.
+    pub fn measure(&self, options: &[String]) -> Result<String, SceneError> {
+        let command = [words([&find("redis-benchmark")?]), self.address_options()].concat();
+        let command = [&self.server.client_command(&command), options].concat();
+        self.server.scratch.run(&command)
+    }
+
     /// Stops the server; its files stay until this value is dropped.
     pub fn stop(&mut self) {
         self.server.stop();
@@ -143,12 +157,12 @@ impl Redis {
     /// The client that answers with a status: `-e` makes an error one.
     fn client(&self) -> Result<Vec<String>, SceneError> {
         let mut client = words([&find("redis-cli")?, "-e"]);
-        // A server in a network of its own is looked after over its socket.
-        client.extend(if self.server.has_network() {
-            self.by_socket()
-        } else {
-            self.address_options()
-        });
+        // A server in a network of its own is looked after over its socket, where that can be seen.
+        let by_socket = self.server.has_network() && !self.server.hides_sockets();
+        if !by_socket {
+            client = self.server.client_command(&client);
+        }
+        client.extend(if by_socket { self.by_socket() } else { self.address_options() });
         if !self.password.is_empty() {
             client.extend(words(["--no-auth-warning", "-a", &self.password]));
         }

@@ -1,7 +1,7 @@
 //! Starts and stops the servers of all engines, and waits until they answer.
 
 use crate::account::{self, Account};
-use crate::container::Container;
+use crate::container::{Container, Place, bubblewrap_words, forwarding_words};
 use crate::group::Group;
 use crate::network::Network;
 use crate::program;
@@ -38,6 +38,9 @@ pub(crate) struct Server {
     /// The words before its command that enter its group and network, and those before a client's.
     enter_command: Vec<String>,
     clients_enter_command: Vec<String>,
+    has_network: bool,
+    /// Where its container is put.
+    container_place: Place,
     disk: Option<PathBuf>,
     pub(crate) durable: bool,
 }
@@ -69,22 +72,34 @@ impl Server {
                 .map_err(at(disk))?;
         }
         let disk = setup.disk.map(PathBuf::from);
-        let clients_enter_command = setup.network.map(Network::enter_command).unwrap_or_default();
-        let group = setup.group.map(Group::enter_command).unwrap_or_default();
-        let enter_command = [group, clients_enter_command.clone()].concat();
-        let durable = setup.durable;
-        Ok(Self {
+        let mut server = Self {
             process: None,
             scratch,
             account,
             runtime,
             kind,
             root,
-            enter_command,
-            clients_enter_command,
+            enter_command: Vec::new(),
+            clients_enter_command: Vec::new(),
+            has_network: false,
+            container_place: Place::default(),
             disk,
-            durable,
-        })
+            durable: setup.durable,
+        };
+        server.place(setup);
+        Ok(server)
+    }
+
+    /// Puts its next start into the runtime, the group, the network and onto the CPUs of this setup.
+    pub(crate) fn place(&mut self, setup: &Setup) {
+        let network = setup.network.map(Network::enter_command).unwrap_or_default();
+        let group = setup.group.map(Group::enter_command).unwrap_or_default();
+        self.runtime = setup.runtime;
+        self.has_network = setup.network.is_some();
+        self.enter_command = [&group[..], &network, setup.before_server].concat();
+        self.clients_enter_command = [&network[..], setup.before_clients].concat();
+        self.container_place =
+            if setup.runtime.is_placed() { Place::of(setup) } else { Place::default() };
     }
 
     /// A data directory of its own, on another disk if it has one.
@@ -95,12 +110,17 @@ impl Server {
 
     /// Whether clients reach it over TCP only: a socket that a sandbox makes exists in the sandbox alone.
     pub(crate) fn is_tcp_only(&self) -> bool {
-        self.has_network() || self.runtime == Runtime::Gvisor
+        self.has_network() || self.runtime.hides_sockets()
+    }
+
+    /// Whether even those that look after it must use TCP.
+    pub(crate) fn hides_sockets(&self) -> bool {
+        self.runtime.hides_sockets()
     }
 
     /// Whether it and its clients have a network of their own, which no other process uses.
     pub(crate) fn has_network(&self) -> bool {
-        !self.clients_enter_command.is_empty()
+        self.has_network
     }
 
     /// The command line of a client in the network that clients use.
@@ -150,26 +170,38 @@ impl Server {
     pub(crate) fn start(&mut self, words: &[String], ready: &[String]) -> Result<(), SceneError> {
         self.process = None;
         let log = self.scratch.log(words);
-        let container = match self.runtime {
-            Runtime::Host => None,
-            _ if self.root.is_some() => {
-                let why = "a server that is unpacked runs in no container".to_owned();
-                return Err(SceneError::Host { why });
-            }
-            runtime => Some(Container::new(runtime, &self.scratch, &self.account, words)?),
-        };
-        let whole = match &container {
-            None => {
-                let prefix = self.account.prefix(self.kind.signal);
-                [self.enter_command.clone(), self.enter_root(), prefix, words.to_vec()].concat()
-            }
-            Some(container) => container.command(),
-        };
+        if self.runtime != Runtime::Host && self.root.is_some() {
+            let why = "a server that is unpacked runs in no container".to_owned();
+            return Err(SceneError::Host { why });
+        }
+        let (container, inner) = self.vessel(words)?;
+        let enter = if self.runtime.is_placed() { &self.enter_command[..] } else { &[] };
+        let whole = [enter, &inner].concat();
         let shell = Shell::run(&whole, self.kind.signal, &log, self.scratch.path())?;
         let mut process = Process { shell, container, pid: 0, log };
         process.wait_until_ready(ready, &program::name(words))?;
         self.process = Some(process);
         Ok(())
+    }
+
+    /// The words that run a command in its runtime, and the container, where there is one.
+    fn vessel(&self, words: &[String]) -> Result<(Option<Container>, Vec<String>), SceneError> {
+        let prefix = self.account.prefix(self.kind.signal);
+        match self.runtime {
+            Runtime::Host => Ok((None, [self.enter_root(), prefix, words.to_vec()].concat())),
+            Runtime::Bubblewrap => {
+                let enter = bubblewrap_words(&self.scratch, &self.container_place.shown)?;
+                let forward = forwarding_words(self.kind.signal);
+                Ok((None, [forward, enter, prefix, words.to_vec()].concat()))
+            }
+            runtime => {
+                let (scratch, account) = (&self.scratch, &self.account);
+                let place = &self.container_place;
+                let container = Container::new(runtime, scratch, account, place, words)?;
+                let command = container.command();
+                Ok((Some(container), command))
+            }
+        }
     }
 
     /// The main process; `None` when it was stopped.

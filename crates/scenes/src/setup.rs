@@ -5,6 +5,13 @@ use crate::network::Network;
 use crate::release::Release;
 use std::path::Path;
 
+/// A program that starts containers as the OCI specifies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OciRuntime {
+    /// The words before its subcommand: what enters a namespace, the program, and its options.
+    pub words: &'static [String],
+}
+
 /// What runs a scratch server: the host itself or a container runtime.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Runtime {
@@ -16,6 +23,22 @@ pub enum Runtime {
     Clone,
     /// In a sandbox of gVisor that sees the same, in this machine's network.
     Gvisor,
+    /// In a container of any runtime that sees the same, below the group and in the network of its setup.
+    Oci(OciRuntime),
+    /// In plain namespaces, made by bubblewrap, in the group and the network of its setup.
+    Bubblewrap,
+}
+
+impl Runtime {
+    /// Whether it is put into the group and the network that its setup names; the others make their own.
+    pub(crate) fn is_placed(self) -> bool {
+        matches!(self, Self::Host | Self::Oci(_) | Self::Bubblewrap)
+    }
+
+    /// Whether a socket that a server makes may exist in there alone.
+    pub(crate) fn hides_sockets(self) -> bool {
+        matches!(self, Self::Gvisor | Self::Oci(_))
+    }
 }
 
 /// Settings of a server by name, in the server's own words; later ones win.
@@ -36,6 +59,12 @@ pub struct Setup<'a> {
     pub disk: Option<&'a Path>,
     /// The network of the server and its loads.
     pub network: Option<&'a Network>,
+    /// The words that go before the command of the server, such as those of `taskset`.
+    pub before_server: &'a [String],
+    /// The same for each of its clients.
+    pub before_clients: &'a [String],
+    /// Files and directories of this machine that it sees besides the usual ones, where it is in a container.
+    pub shown: &'a [&'a Path],
     /// Whether its data are to survive a crash, as in production: with flushing, a journal and
     /// checkpoints.
     pub durable: bool,
@@ -50,6 +79,9 @@ impl Default for Setup<'_> {
             group: None,
             disk: None,
             network: None,
+            before_server: &[],
+            before_clients: &[],
+            shown: &[],
             durable: false,
         }
     }
