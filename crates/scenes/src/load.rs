@@ -3,34 +3,97 @@
 use crate::SceneError;
 use crate::program;
 use crate::scratch::Scratch;
-use crate::shell::Shell;
+use crate::shell::{Shell, TICK};
 use std::path::PathBuf;
-use std::time::Duration;
+use std::process::ExitStatus;
+use std::time::{Duration, Instant};
 
 /// How much longer than its length a load may run. Connecting and ending take time on a busy machine,
 /// and the kernel gives up a connection without an answer after 127 s (`tcp_syn_retries`, 6).
 const EXTRA_TIME: Duration = Duration::from_secs(180);
 
+/// The longest that the clients of a load may take to connect.
+const CONNECTED: Duration = Duration::from_secs(60);
+
+/// A program that makes load.
+#[derive(Clone, Copy)]
+pub(crate) struct Benchmark {
+    /// Finds transactions (or requests) per second in what it prints at its end.
+    throughput: fn(&str) -> Option<f64>,
+    /// What it prints once all its clients have connected; none where it prints nothing then.
+    at_work: Option<&'static str>,
+}
+
+pub(crate) const PGBENCH: Benchmark = Benchmark { throughput: pgbench_tps, at_work: None };
+pub(crate) const SYSBENCH: Benchmark =
+    Benchmark { throughput: sysbench_tps, at_work: Some("Threads started!") };
+
+impl Benchmark {
+    /// One that prints nothing before its end.
+    pub(crate) fn silent(throughput: fn(&str) -> Option<f64>) -> Self {
+        Self { throughput, at_work: None }
+    }
+}
+
 /// A load that is running; stopped when dropped.
+#[must_use]
 pub struct Load {
     shell: Shell,
     program: String,
     log: PathBuf,
     deadline: Duration,
-    parse: fn(&str) -> Option<f64>,
+    benchmark: Benchmark,
 }
 
 impl Load {
+    /// Starts it, and waits until its clients have connected where it says so.
     pub(crate) fn start(
         scratch: &Scratch,
         words: &[String],
         seconds: u32,
-        parse: fn(&str) -> Option<f64>,
+        benchmark: Benchmark,
     ) -> Result<Self, SceneError> {
         let log = scratch.log(words);
         let shell = Shell::run(words, "KILL", &log, &scratch.private(""))?;
         let deadline = Duration::from_secs(seconds.into()) + EXTRA_TIME;
-        Ok(Self { shell, program: program::name(words), log, deadline, parse })
+        let mut load = Self { shell, program: program::name(words), log, deadline, benchmark };
+        load.wait_until_at_work()?;
+        Ok(load)
+    }
+
+    fn wait_until_at_work(&mut self) -> Result<(), SceneError> {
+        let Some(sign) = self.benchmark.at_work else { return Ok(()) };
+        let since = Instant::now();
+        while !program::text(&self.log).contains(sign) {
+            self.check()?;
+            if since.elapsed() >= CONNECTED {
+                return Err(SceneError::Late {
+                    program: self.program.clone(),
+                    what: "at work",
+                    seconds: CONNECTED.as_secs(),
+                    output_end: program::tail(&self.log),
+                });
+            }
+            std::thread::sleep(TICK);
+        }
+        Ok(())
+    }
+
+    /// Fails when the load has failed: what was measured meanwhile means nothing.
+    pub fn check(&mut self) -> Result<(), SceneError> {
+        match self.failure() {
+            Some(status) => Err(SceneError::Failed {
+                program: self.program.clone(),
+                status: status.to_string(),
+                output_end: program::tail(&self.log),
+            }),
+            None => Ok(()),
+        }
+    }
+
+    /// How it ended, where that was a failure.
+    fn failure(&mut self) -> Option<ExitStatus> {
+        self.shell.exit_status().filter(|status| !status.success())
     }
 
     /// Transactions in each second so far; empty for all programs but pgbench.
@@ -40,9 +103,9 @@ impl Load {
 
     /// Waits for the end of the load. Gives transactions (or requests) per second.
     pub fn finish(self) -> Result<f64, SceneError> {
-        let Self { shell, program, log, deadline, parse } = self;
+        let Self { shell, program, log, deadline, benchmark } = self;
         let output = program::finish(shell, &program, &log, deadline)?;
-        parse(&output)
+        (benchmark.throughput)(&output)
             .ok_or_else(|| SceneError::NoThroughput { program, output_end: program::tail(&log) })
     }
 }
@@ -147,6 +210,7 @@ pub(crate) fn redis_rps(output: &str) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::account::Account;
 
     #[test]
     fn each_throughput_is_found_in_the_words_of_its_program() {
@@ -161,6 +225,31 @@ mod tests {
         assert_eq!(sysbench_tps(sysbench), Some(1001.94));
         let redis = "\"test\",\"rps\",\"avg_latency_ms\"\n\"GET\",\"90909.09\",\"0.1\"\n";
         assert_eq!(redis_rps(redis), Some(90909.09));
+    }
+
+    /// A load of a shell's: what it prints stands for a benchmark's.
+    fn load(scratch: &Scratch, script: &str) -> Result<Load, SceneError> {
+        Load::start(scratch, &program::words(["/bin/sh", "-c", script]), 1, SYSBENCH)
+    }
+
+    #[test]
+    fn a_load_whose_clients_do_not_connect_is_an_error_with_its_words() {
+        let scratch = Scratch::new(&Account::own().unwrap()).unwrap();
+        let script = "sleep 0.1; echo 'FATAL: error 1156'; exit 1";
+        let refused = load(&scratch, script).err().unwrap();
+        assert!(matches!(refused, SceneError::Failed { .. }), "{refused:?}");
+        assert!(refused.to_string().contains("FATAL: error 1156"), "{refused}");
+    }
+
+    #[test]
+    fn a_load_that_fails_later_fails_when_it_is_looked_at() {
+        let scratch = Scratch::new(&Account::own().unwrap()).unwrap();
+        let mut load = load(&scratch, "echo 'Threads started!'; sleep 0.1; exit 3").unwrap();
+        while load.check().is_ok() {
+            std::thread::sleep(TICK);
+        }
+        assert!(load.check().unwrap_err().to_string().contains("Threads started!"));
+        assert!(matches!(load.finish(), Err(SceneError::Failed { .. })));
     }
 
     #[test]

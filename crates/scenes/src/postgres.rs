@@ -1,6 +1,6 @@
 //! A scratch PostgreSQL cluster.
 
-use crate::load::{Load, Pgbench, pgbench_tps};
+use crate::load::{Load, PGBENCH, Pgbench};
 use crate::program::words;
 use crate::release::POSTGRES;
 use crate::scratch::free_port;
@@ -173,7 +173,7 @@ impl Postgres {
     /// Starts pgbench.
     pub fn pgbench(&self, load: &Pgbench) -> Result<Load, SceneError> {
         let command = self.client("pgbench", load.words())?;
-        Load::start(&self.server.scratch, &command, load.seconds, pgbench_tps)
+        Load::start(&self.server.scratch, &command, load.seconds, PGBENCH)
     }
 
     fn client(&self, program: &str, options: Vec<String>) -> Result<Vec<String>, SceneError> {
@@ -246,7 +246,7 @@ impl Database for Postgres {
         }
         options.push(format!("--file={file}"));
         let command = self.client("pgbench", options)?;
-        Load::start(&self.server.scratch, &command, seconds, pgbench_tps)
+        Load::start(&self.server.scratch, &command, seconds, PGBENCH)
     }
 }
 

@@ -1,6 +1,6 @@
 //! A scratch Redis or Valkey server.
 
-use crate::load::{Load, RedisBenchmark, redis_rps};
+use crate::load::{Benchmark, Load, RedisBenchmark, redis_rps};
 use crate::program::{DIRECTORIES, words};
 use crate::release::{REDIS, Release};
 use crate::scratch::free_port;
@@ -130,7 +130,8 @@ impl Redis {
             ("-P", "16".to_owned()),
         ];
         command.extend(options.into_iter().flat_map(|(flag, value)| [flag.to_owned(), value]));
-        Load::start(&self.server.scratch, &self.server.client_command(&command), 0, redis_rps)
+        let command = self.server.client_command(&command);
+        Load::start(&self.server.scratch, &command, 0, Benchmark::silent(redis_rps))
     }
 
     /// The words of redis-benchmark that are the same for every work.
@@ -224,7 +225,7 @@ impl Database for Redis {
         counted.extend(asking);
         counted.extend(command);
         let counted = self.server.client_command(&counted);
-        Load::start(&self.server.scratch, &counted, seconds, counted_rps)
+        Load::start(&self.server.scratch, &counted, seconds, Benchmark::silent(counted_rps))
     }
 }
 

@@ -210,9 +210,11 @@ fn tried(scene: &Injection, method: Method, state: &State) -> anyhow::Result<Opt
 
 /// A check under load.
 fn checked(scene: &Injection, method: Method, state: &State) -> anyhow::Result<Seen> {
-    let _load = scene.load(UNTIL_STOPPED_S)?;
+    let mut load = scene.load(UNTIL_STOPPED_S)?;
     std::thread::sleep(scene.settling());
-    seen(scene, method, state)
+    let seen = seen(scene, method, state)?;
+    load.as_mut().map_or(Ok(()), untax_scenes::Load::check)?;
+    Ok(seen)
 }
 
 /// What a check sees of the server.
