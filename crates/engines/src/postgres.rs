@@ -17,6 +17,10 @@ use untax_core::database::{DataPlace, HugePageUse, Model, PoolUse, ThpWish, Trai
 use untax_core::io::Role as FileRole;
 use untax_core::{Bytes, Interval};
 
+/// `PGSTAT_MIN_INTERVAL` of src/backend/utils/activity/pgstat.c: a busy process hands its counts over once a
+/// second. Up to version 14 every half second (`PGSTAT_STAT_INTERVAL`), to a collector that wrote them as often.
+const COUNTS_LATE_MS: u32 = 1000;
+
 /// The entry for PostgreSQL.
 pub(crate) const ENGINE: Engine = Engine {
     id: "postgres",
@@ -28,6 +32,7 @@ pub(crate) const ENGINE: Engine = Engine {
     traits: || Traits {
         pool: PoolUse::Setting("huge_pages = on".to_owned()),
         requests_counter: Some("transactions".to_owned()),
+        counts_late_ms: COUNTS_LATE_MS,
         logs_whole_pages: true,
         thp: ThpWish::of_all("madvise", false),
         ..Traits::default()

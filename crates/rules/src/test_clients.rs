@@ -18,7 +18,7 @@ pub fn connection(cookie: u64, rtt_us: u32, requests: u32) -> ClientConnection {
     }
 }
 
-/// Connects these at both ends of the test window, in which the database did so many requests.
+/// Connects these at both ends of the test window, in which the database did so many requests, counted at once.
 pub fn connect(
     window: &mut Window,
     start: &[ClientConnection],
@@ -30,6 +30,7 @@ pub fn connect(
         let database = &mut snapshot.databases[0];
         let told = [("transactions".to_owned(), 77 + count)];
         database.counters.told = Reading::Present(told.into());
+        database.traits.counts_late_ms = 0;
         if let Reading::Present(network) = &mut database.network {
             network.clients = Reading::Present(clients.to_vec());
             continue;

@@ -10,6 +10,10 @@ pub struct Traits {
     pub pool: PoolUse,
     /// What it calls its count of requests; none where it tells no such count.
     pub requests_counter: Option<String>,
+    /// By how much a count that it tells may be late, ms: each of its processes adds up its own and hands
+    /// them over from time to time.
+    #[serde(default)]
+    pub counts_late_ms: u32,
     /// The same of its count of connections so far.
     pub connections_counter: Option<String>,
     /// The setting that sizes its memory, where what it maps beside that comes and goes.

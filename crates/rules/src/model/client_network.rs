@@ -171,8 +171,8 @@ impl Clients {
     pub fn per_request(&self, pair: &Pair) -> Reading<(Interval, Interval)> {
         requests(pair).and_then(|requests| {
             self.round_trips().and_then(|trips| {
-                let on_the_way_s = self.on_the_way_s();
-                on_the_way_s.map(|all| (trips.scale(1.0 / requests), all.scale(1e6 / requests)))
+                let each = one_over(requests, pair);
+                self.on_the_way_s().map(|all| (trips.times(each), all.times(each).scale(1e6)))
             })
         })
     }
@@ -223,6 +223,13 @@ fn requests(pair: &Pair) -> Reading<f64> {
             Absent("no request was done in the window".to_owned())
         }
     })
+}
+
+/// One over the requests of a window. Of what came late at its start the window has too many, of what comes
+/// late after its end too few: at a steady rate, both are at most as much as came in that time.
+fn one_over(requests: f64, pair: &Pair) -> Interval {
+    let late = f64::from(pair.end.traits.counts_late_ms) / 1e3 / pair.seconds;
+    Interval::new((1.0 - late).max(0.0), 1.0, 1.0 + late).scale(1.0 / requests)
 }
 
 /// For how long the threads that serve clients waited for these, for each request, µs.
@@ -310,6 +317,20 @@ mod tests {
         assert_eq!(network.idle_per_request_us, Present(10_000.0));
         about(&network.network_per_request_us, [2700.0, 2850.0, 6000.0]);
         about(&network.client_per_request_us, [4000.0, 7150.0, 7300.0]);
+    }
+
+    #[test]
+    fn counts_that_come_late_widen_what_a_request_has() {
+        let mut window = window(900, 2000, 2700);
+        let late = |window: &mut Window, ms| {
+            window.end.databases[0].traits.counts_late_ms = ms;
+            network(window)
+        };
+        // Ten seconds, of which the requests of one may be of another window.
+        let second = late(&mut window, 1000);
+        about(&second.round_trips_per_request, [0.9 * 2.7, 2.85, 1.1 * 3.0]);
+        about(&second.network_per_request_us, [0.9 * 2700.0, 2850.0, 1.1 * 6000.0]);
+        about(&late(&mut window, 20_000).round_trips_per_request, [0.0, 2.85, 9.0]);
     }
 
     #[test]
