@@ -151,8 +151,11 @@ fn think_time_of_postgresql_is_the_clients_and_a_unix_socket_has_no_round_trip()
             postgres.pgbench(&Pgbench { clients: 4, seconds: 120, ..Pgbench::default() })?;
         std::thread::sleep(Duration::from_secs(1));
         let closed = agrees(pid, port, 1.0);
-        let trips = closed["round_trips_per_request"]["mid"].as_f64().unwrap();
-        assert!((0.9..1.1).contains(&trips), "one statement each: {closed:#}");
+        // One statement each. The server's processes hand over what they counted once a second.
+        let trips = &closed["round_trips_per_request"];
+        let bound = |name: &str| trips[name].as_f64().unwrap();
+        assert!(bound("low") <= 1.0 && 1.0 <= bound("high"), "{closed:#}");
+        assert!(bound("high") < 3.0 * bound("low"), "in three seconds: {closed:#}");
         Ok(())
     });
 }

@@ -14,7 +14,7 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use support::numbers::part;
-use support::{Bystander, Untax, database, rules, unmeasured};
+use support::{Bystander, Untax, database, demand, one_of, rules, unmeasured};
 use untax_lab::{Cause, Dose, Injection};
 use untax_scenes::{
     Disk, Group, MariaDb, POSTGRES, Pgbench, Postgres, Redis, RedisBenchmark, Runtime, SceneError,
@@ -74,7 +74,7 @@ fn waiting_for_a_synchronous_standby_is_no_lock() {
         std::thread::sleep(std::time::Duration::from_secs(2));
         let pid = postgres.pid().unwrap();
         // Of few processes one may be met that waits for the standby, or none.
-        support::one_of(5, || {
+        one_of(5, || {
             let check = Untax::new().check(pid);
             let found = database(&check, pid);
             let waited = part(found, "lock_s") / part(found, "active_s");
@@ -82,7 +82,7 @@ fn waiting_for_a_synchronous_standby_is_no_lock() {
             let findings = found["findings"].as_array().unwrap();
             let lock = findings.iter().find(|finding| finding["rule"] == "lock-contended");
             let share = lock.map_or(0.0, |finding| finding["tax"]["share"].as_f64().unwrap());
-            support::demand(share < 0.4 * waited, || format!("{share} of {waited}: {findings:#?}"))
+            demand(share < 0.4 * waited, || format!("{share} of {waited}: {findings:#?}"))
         });
         Ok(())
     });
@@ -268,24 +268,31 @@ fn what_another_server_in_its_network_loses_is_not_its() {
         let mut injection = Injection::prepare(cause, POSTGRES, Dose::Strong)?;
         let setup = Setup { network: Some(injection.testbed().network()?), ..Setup::default() };
         let beside = Redis::start_as(&setup)?;
-        let pid = beside.pid().unwrap();
-        // Its own clients are where it is.
-        let mut reads = Command::new("nsenter");
-        reads.arg(format!("--net=/proc/{pid}/ns/net")).args(["--", "redis-benchmark"]);
-        reads.args(["-p", &beside.port().to_string(), "-c", "2", "-t", "get", "-l"]);
+        // Its own clients come over its socket: of what they ask and get the network can lose nothing.
+        let mut reads = Command::new("setpriv");
+        reads.args(["--pdeathsig=KILL", "--", "redis-benchmark", "-s", &beside.socket()]);
+        reads.args(["-c", "2", "-t", "get", "-l"]);
         let _reads = Bystander::start(reads);
         injection.switch(true)?;
         let _load = injection.load(MINUTES)?;
-        let loses = |pid| {
+        let (loser, bystander) = (injection.pid().unwrap(), beside.pid().unwrap());
+        let finding = |pid| {
             let check = Untax::new().check(pid);
             let gaps = unmeasured(&check);
             assert!(!gaps.iter().any(|(rule, _)| *rule == "tcp-retransmit"), "{gaps:?}");
             let findings = database(&check, pid)["findings"].as_array().unwrap().clone();
-            let found = findings.into_iter().find(|f| f["rule"] == "tcp-retransmit").unwrap();
-            (found["tax"].is_object(), found["severity"] != "info")
+            let found = findings.into_iter().find(|f| f["rule"] == "tcp-retransmit");
+            found.ok_or_else(|| format!("nothing was lost: {}", check["databases"]))
         };
-        assert_eq!(loses(injection.pid().unwrap()), (true, true));
-        assert_eq!(loses(pid), (false, false), "worth knowing: others lose");
+        // How much is lost in a few seconds is up to the machine; whose it is, is not.
+        one_of(3, || {
+            let found = finding(loser)?;
+            let is_charged = found["tax"].is_object() && found["severity"] != "info";
+            demand(is_charged, || format!("{found:#}"))
+        });
+        let worth_knowing = one_of(3, || finding(bystander));
+        assert!(worth_knowing["tax"].is_null(), "others lose: {worth_knowing:#}");
+        assert_eq!(worth_knowing["severity"], "info", "{worth_knowing:#}");
         Ok(())
     });
 }
