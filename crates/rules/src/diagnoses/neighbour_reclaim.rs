@@ -6,7 +6,7 @@ use crate::model::memory_limits::Neighbours;
 use crate::model::memory_limits::neighbours;
 use crate::model::memory_shortage;
 use crate::model::stall::{self, Stall, WORTH, Words, percent};
-use crate::model::thrashing::Thrashing;
+use crate::model::thrashing::{Thrashing, uncounted_reads};
 use crate::rule::{Rule, Scope, TaxBase};
 use untax_core::finding::Says;
 use untax_core::window::Pair;
@@ -66,8 +66,8 @@ fn below_a_shared_limit(window: &Window) -> Vec<Diagnosis> {
             let Some(stall) = stall.filter(|stall| stall.share.mid >= WORTH) else {
                 return Reading::Present(None);
             };
-            window.groups.as_ref().map(|_| {
-                let neighbours = neighbours(window, pair)?;
+            window.groups.as_ref().and_then(|_| neighbours(window, pair)).map(|neighbours| {
+                let neighbours = neighbours?;
                 let stall = stall
                     .times(neighbours.part)
                     .with_neighbours_cpu_time(neighbours_cpu_s(window, pair, &neighbours));
@@ -79,9 +79,14 @@ fn below_a_shared_limit(window: &Window) -> Vec<Diagnosis> {
 
 /// A neighbour that reads again and again what its own limit evicts.
 fn beside_a_thrashing_group(window: &Window, pair: &Pair) -> Vec<Diagnosis> {
-    let Some(thrashing) = Thrashing::of(window, pair) else { return Vec::new() };
-    let says = [thrashing_finding(&thrashing, window, pair), Says::Unmeasured(locks_gap())];
-    says.map(|says| Diagnosis { database: Some(pair.end.id.clone()), says }).into()
+    let gap = |why: String| Says::Unmeasured(Unmeasured::new(RULE.id, why));
+    let mut says: Vec<Says> = uncounted_reads(window, pair).map(gap).into_iter().collect();
+    if let Some(thrashing) = Thrashing::of(window, pair) {
+        says.push(thrashing_finding(&thrashing, window, pair));
+        says.push(Says::Unmeasured(locks_gap()));
+    }
+    let of_pair = |says| Diagnosis { database: Some(pair.end.id.clone()), says };
+    says.into_iter().map(of_pair).collect()
 }
 
 fn locks_gap() -> Unmeasured {
@@ -291,6 +296,20 @@ mod tests {
         window.others = vec![computes(50, "/pod/backup"), computes(51, "/elsewhere")];
         // It had half of the CPUs that the database waited for, and is there no more to wait for.
         assert!((gain(&window) - 2.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn pages_read_again_that_nobody_counted_are_a_gap_and_not_zero() {
+        let mut groups =
+            vec![mib("/pod/backup", 0, 300), mib("/pod/db", 0, 100), mib("/pod", 5, 0)];
+        groups[1].read_again_pages = Reading::Denied("/pod/db/memory.stat".to_owned());
+        let window = window(groups, 0);
+        for rule in ["neighbour-reclaim", "reclaim-stall"] {
+            let diagnoses = (crate::catalogue::find(rule).unwrap().evaluate)(&window);
+            let gaps = test_window::gaps(diagnoses.clone());
+            assert!(found(diagnoses).is_empty(), "{rule}");
+            assert!(gaps.iter().any(|why| why.contains("/pod/db/memory.stat")), "{gaps:?}");
+        }
     }
 
     #[test]

@@ -48,11 +48,15 @@ pub const RULE: Rule = Rule {
 
 fn evaluate(window: &Window) -> Vec<Diagnosis> {
     stall::per_database(window, RULE.id, |pair| {
-        memory_shortage::shortage_stall(window, pair).map(|stall| {
+        memory_shortage::shortage_stall(window, pair).and_then(|stall| {
+            let Some(stall) = stall.filter(|stall| stall.share.mid >= WORTH) else {
+                return Reading::Present(None);
+            };
             // What others made it free is charged to them.
-            let own = neighbours(window, pair).map_or(1.0, |others| 1.0 - others.part);
-            let stall = stall?.times(own);
-            (stall.share.mid >= WORTH).then(|| finding(window, &stall, pair))
+            neighbours(window, pair).map(|others| {
+                let stall = stall.times(1.0 - others.map_or(0.0, |others| others.part));
+                (stall.share.mid >= WORTH).then(|| finding(window, &stall, pair))
+            })
         })
     })
 }

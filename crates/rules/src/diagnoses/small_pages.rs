@@ -3,7 +3,7 @@
 use crate::evidence;
 use crate::model::base_pages::{Cost, Data};
 use crate::model::huge_pages::{pool, size_for, switch_on, unreserved_pages};
-use crate::model::hugetlb_limits::is_limited;
+use crate::model::hugetlb_limits::{Harm, harm_of_limit, is_limited};
 use crate::model::stall::IDLE_SHARE;
 use crate::rule::{Rule, Scope, TaxBase};
 use untax_core::finding::Says;
@@ -94,7 +94,13 @@ fn finding(cost: &Cost, window: &Window, pair: &Pair, data: &Data) -> Finding {
     let mut evidence: Vec<Evidence> = cost.parts().flat_map(|part| part.evidence.clone()).collect();
     evidence.extend(memory_evidence(pair, bytes, page));
     evidence.extend(reach(window, page));
-    let severity = if idle { Severity::Info } else { severity(tax.as_ref(), bytes) };
+    // The group of every pod that asks for no huge pages has a limit of none.
+    let is_default = harm_of_limit(&window.end.host, pair.end) == Some(Harm::None);
+    let severity = match &tax {
+        _ if idle => Severity::Info,
+        None if is_default => Severity::Info,
+        tax => severity(tax.as_ref(), bytes),
+    };
     Finding {
         evidence,
         tax,
@@ -261,6 +267,20 @@ mod tests {
         window.end.host.hugepages = Reading::Present(vec![test_window::pool(3200, 3200, 0)]);
         let fix = found(evaluate(&window)).remove(0).fix;
         assert!(fix.starts_with("let it use the 3200 free huge pages of 2 MiB"), "{fix}");
+    }
+
+    #[test]
+    fn a_pod_without_a_pool_on_its_node_is_healthy_until_a_tax_is_measured() {
+        let mut window = postgres();
+        window.end.host.hugepages = Reading::Present(vec![test_window::pool(0, 0, 0)]);
+        let limit = test_window::limit("/pod", Bytes(0), Bytes(0));
+        window.end.databases[0].cgroup = test_window::cgroup(vec![limit]);
+        let severity = |window: &Window| found(evaluate(window))[0].severity;
+        assert_ne!(severity(&window), Severity::Info, "what was measured counts");
+        window.calibration = Reading::absent("not calibrated");
+        assert_eq!(severity(&window), Severity::Info);
+        window.end.host.hugepages = Reading::Present(vec![test_window::pool(4000, 4000, 0)]);
+        assert_eq!(severity(&window), Severity::Low, "somebody reserved pages for it");
     }
 
     #[test]

@@ -131,14 +131,16 @@ impl Need {
     }
 }
 
+/// What comes of the limit that keeps a database from the huge pages that it needs; none where no limit does.
+pub fn harm_of_limit(host: &HostFacts, database: &Database) -> Option<Harm> {
+    let need = Need::of(host, database)?;
+    let limits = database.cgroup.value()?.hugetlb.value()?;
+    Some(need.harm(host, database, &need.broken(limits)?))
+}
+
 /// Whether a limit keeps a database from huge pages that this host has for it.
 pub fn is_limited(host: &HostFacts, database: &Database) -> bool {
-    let harm = || {
-        let need = Need::of(host, database)?;
-        let limits = database.cgroup.value()?.hugetlb.value()?;
-        Some(need.harm(host, database, &need.broken(limits)?))
-    };
-    harm().is_some_and(|harm| harm != Harm::None)
+    harm_of_limit(host, database).is_some_and(|harm| harm != Harm::None)
 }
 
 fn mapped(host: &HostFacts, database: &Database) -> Option<Need> {

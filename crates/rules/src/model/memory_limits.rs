@@ -15,11 +15,18 @@ pub fn reread_bytes(window: &Window, pair: &Pair) -> Reading<f64> {
         };
         let page = window.end.host.base_page_bytes.value().copied().unwrap_or(Bytes::KIB_4);
         let mine = groups.iter().filter(|g| g.cgroup == own || is_below(&g.cgroup, own));
-        mine.fold(Reading::Present(0.0), |sum, group| {
-            let pages = group.read_again_pages.as_ref();
-            sum.and_then(|sum| pages.map(|pages| sum + *pages as f64 * page.0 as f64))
-        })
+        read_again_pages(mine).map(|pages| pages * page.0 as f64)
     })
+}
+
+/// How many pages these groups read again soon after they had been evicted; a gap where one does not count.
+fn read_again_pages<'a>(mut groups: impl Iterator<Item = &'a GroupMemory>) -> Reading<f64> {
+    groups
+        .try_fold(0.0, |sum, group| match group.read_again_pages.as_ref() {
+            Reading::Present(pages) => Ok(sum + *pages as f64),
+            gap => Err(gap.map(|_| 0.0)),
+        })
+        .map_or_else(|gap| gap, Reading::Present)
 }
 
 /// The nearest group whose limit was in a database's way; none where it was the machine that was short.
@@ -44,13 +51,15 @@ pub struct Neighbours<'a> {
     pub part: f64,
 }
 
-/// The neighbours that made a database reclaim; none where its own limit was in the way.
-pub fn neighbours<'a>(window: &'a Window, pair: &Pair) -> Option<Neighbours<'a>> {
-    let groups = window.groups.value()?;
-    let own = own_group(pair)?;
+/// The neighbours that made a database reclaim; none where its own limit was in the way. A gap where it is not
+/// known what the database read again: what was evicted for others it did not take anew.
+pub fn neighbours<'a>(window: &'a Window, pair: &Pair) -> Reading<Option<Neighbours<'a>>> {
+    let (Some(groups), Some(own)) = (window.groups.value(), own_group(pair)) else {
+        return Reading::Present(None);
+    };
     let limited = nearest_met_limit(groups, own);
     if limited == Some(own) || (limited.is_none() && !machine_stalled(window)) {
-        return None;
+        return Reading::Present(None);
     }
     let scope = limited.unwrap_or_default();
     let shares = |group: &&GroupMemory| is_below(&group.cgroup, scope);
@@ -62,14 +71,18 @@ pub fn neighbours<'a>(window: &'a Window, pair: &Pair) -> Option<Neighbours<'a>>
     let others = others.into_iter().filter(|group| !is_below(own, &group.cgroup));
     let mut others: Vec<&GroupMemory> = others.filter(|group| group.taken_pages > 0).collect();
     others.sort_by_key(|group| std::cmp::Reverse(group.taken_pages));
-    let pages = |groups: &[&GroupMemory], count: fn(&GroupMemory) -> u64| {
-        groups.iter().map(|group| count(group) as f64).sum::<f64>()
+    let pages = |groups: &[&GroupMemory]| -> f64 {
+        groups.iter().map(|group| group.taken_pages as f64).sum()
     };
-    let taken = pages(&others, |group| group.taken_pages);
-    let again = pages(&mine, |group| group.read_again_pages.value().copied().unwrap_or(0));
-    // A page that others take evicts one at most, and what is read again for that was not taken anew.
-    let mine = (pages(&mine, |group| group.taken_pages) - again.min(taken)).max(0.0);
-    (taken > 0.0).then(|| Neighbours { groups: others, limited, part: taken / (taken + mine) })
+    let (taken, mine_taken) = (pages(&others), pages(&mine));
+    if taken <= 0.0 {
+        return Reading::Present(None);
+    }
+    read_again_pages(mine.into_iter()).map(|again| {
+        // A page that others take evicts one at most, and what is read again for that was not taken anew.
+        let mine = (mine_taken - again.min(taken)).max(0.0);
+        Some(Neighbours { groups: others, limited, part: taken / (taken + mine) })
+    })
 }
 
 /// The group that the database's memory counts in; none for the root, which shares with all.

@@ -11,6 +11,7 @@ use crate::model::disk_neighbours;
 use crate::model::memory_limits::{is_below, nearest_met_limit, own_group};
 use crate::model::stall::{Stall, WORTH};
 use std::collections::BTreeMap;
+use untax_core::pressure::GroupMemory;
 use untax_core::window::{Other, Pair};
 use untax_core::{Bytes, Interval, Window};
 
@@ -41,15 +42,10 @@ pub struct Thrashing<'a> {
 
 /// The neighbours of a database that read again what their own limits evict. A limit that the database is
 /// under too is not theirs alone: `neighbour-reclaim` and `reclaim-stall` have that.
-pub fn thrashers<'a>(window: &'a Window, pair: &Pair) -> Vec<Thrasher<'a>> {
-    let Some(groups) = window.groups.value() else { return Vec::new() };
-    let own = own_group(pair).unwrap_or("/");
-    let covers = |group: &str, path: &str| group == path || is_below(path, group);
+pub fn thrashers<'a>(window: &'a Window, pair: &Pair<'a>) -> Vec<Thrasher<'a>> {
     let mut found: BTreeMap<&str, Thrasher> = BTreeMap::new();
-    for group in groups.iter().filter(|group| !covers(own, &group.cgroup)) {
-        let again = group.read_again_pages.value().copied().unwrap_or(0);
-        let limited = nearest_met_limit(groups, &group.cgroup);
-        let Some(limited) = limited.filter(|limited| again > 0 && !covers(limited, own)) else {
+    for (group, limited) in limited_neighbours(window, pair) {
+        let Some(again) = group.read_again_pages.value().copied().filter(|again| *again > 0) else {
             continue;
         };
         let none = Thrasher { limited, read_again_pages: 0, taken_pages: 0 };
@@ -62,9 +58,33 @@ pub fn thrashers<'a>(window: &'a Window, pair: &Pair) -> Vec<Thrasher<'a>> {
     found
 }
 
+/// The groups that met a limit which the database is not under, each with the one of that limit.
+fn limited_neighbours<'a>(
+    window: &'a Window,
+    pair: &Pair<'a>,
+) -> impl Iterator<Item = (&'a GroupMemory, &'a str)> {
+    let groups = window.groups.value().map(Vec::as_slice).unwrap_or_default();
+    let own = own_group(pair).unwrap_or("/");
+    let covers = |group: &str, path: &str| group == path || is_below(path, group);
+    let limited = move |group: &'a GroupMemory| {
+        let limited = nearest_met_limit(groups, &group.cgroup);
+        Some((group, limited.filter(|limited| !covers(limited, own))?))
+    };
+    groups.iter().filter(move |group| !covers(own, &group.cgroup)).filter_map(limited)
+}
+
+/// Why it is not known whether a neighbour that met its own limit reads again what that evicts; `None` where it
+/// is known of all of them.
+pub fn uncounted_reads(window: &Window, pair: &Pair) -> Option<String> {
+    limited_neighbours(window, pair).find_map(|(group, limited)| {
+        let why = group.read_again_pages.why()?;
+        Some(format!("whether {limited} reads again what its limit evicts is not known: {why}"))
+    })
+}
+
 impl<'a> Thrashing<'a> {
     /// What it comes to, if it is worth a finding.
-    pub fn of(window: &'a Window, pair: &Pair) -> Option<Self> {
+    pub fn of(window: &'a Window, pair: &Pair<'a>) -> Option<Self> {
         let groups = thrashers(window, pair);
         if groups.is_empty() {
             return None;
@@ -144,7 +164,6 @@ mod tests {
     use crate::test_window;
     use untax_core::activity::Doing;
     use untax_core::io::{Direction, Role};
-    use untax_core::pressure::GroupMemory;
     use untax_core::{Finding, Reading, Seconds};
 
     fn group(cgroup: &str, at_limit: u64, again: u64, taken: u64) -> GroupMemory {
@@ -248,6 +267,22 @@ mod tests {
         for window in [window(4000, 0), window(0, 90)] {
             assert!(share(&taxes(&window), "neighbour-reclaim") <= 0.0);
         }
+    }
+
+    #[test]
+    fn pages_read_again_that_nobody_counted_are_a_gap_and_not_zero() {
+        let gaps = |at_limit| {
+            let mut window = window(4000, at_limit);
+            let Reading::Present(groups) = &mut window.groups else { panic!("they were read") };
+            groups[1].read_again_pages = Reading::absent("this kernel does not count it");
+            let rule = catalogue::find("neighbour-reclaim").unwrap();
+            assert!(share(&taxes(&window), "neighbour-reclaim") <= 0.0);
+            test_window::gaps((rule.evaluate)(&window))
+        };
+        let why = "whether /thrash reads again what its limit evicts is not known: this kernel \
+                   does not count it";
+        assert!(gaps(90).iter().any(|gap| gap.contains(why)), "{:?}", gaps(90));
+        assert!(!gaps(0).iter().any(|gap| gap.contains("/thrash")), "it met no limit");
     }
 
     #[test]
