@@ -1,7 +1,8 @@
 //! The command line. Help, completions, the man page and docs/command-line.md come from here.
 
 use crate::commands::{
-    apply, bench, capture, check, compare, explain, lab, plan, report, undo, verify, watch,
+    apply, bench, capture, check, compare, completions, explain, lab, man, plan, report, runs,
+    undo, verify, watch,
 };
 use clap::{Parser, Subcommand};
 use std::path::PathBuf;
@@ -95,6 +96,15 @@ pub enum Command {
     /// Cause a problem on a scratch database, and see it found
     #[command(subcommand)]
     Lab(Lab),
+    /// List saved runs, or say what one found
+    ///
+    /// The latest first. Wherever a run is wanted, its name may be cut as long as it is still one run's;
+    /// @last is the latest one, and @-1 the one before it.
+    Runs(runs::Args),
+    /// Print a script that completes untax's options in a shell
+    Completions(completions::Args),
+    /// Print the manual page, or write the pages of all commands into a directory
+    Man(man::Args),
 }
 
 /// Problems made on purpose, on a scratch database that is started for it.

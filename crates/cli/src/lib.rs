@@ -8,6 +8,7 @@ mod job_control;
 mod outcome;
 mod page_costs;
 mod progress;
+mod run_names;
 mod screen;
 mod state;
 mod watching;
@@ -64,6 +65,9 @@ fn run(args: Args) -> anyhow::Result<Outcome> {
         Command::Report(args) => commands::report::run(&args, &state),
         Command::Bench(bench) => commands::bench::run(&bench, &state),
         Command::Capture(args) => commands::capture::run(&args, &state),
+        Command::Runs(args) => commands::runs::run(&args, &state),
+        Command::Completions(args) => commands::completions::run(&args, command()),
+        Command::Man(args) => commands::man::run(&args, command()),
         Command::Lab(Lab::List(args)) => commands::lab::list::run(&args),
         Command::Lab(Lab::Run(args)) => commands::lab::run::run(&args, &state),
         Command::Lab(Lab::Matrix(args)) => commands::lab::matrix::run(&args, &state),

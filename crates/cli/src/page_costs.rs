@@ -67,6 +67,6 @@ mod tests {
         assert_eq!(costs.replace(&of(1.0)).unwrap(), None);
         let older = costs.replace(&of(2.0)).unwrap().unwrap();
         assert_eq!(costs.kept(), Some(of(2.0)));
-        assert_eq!(state.load_run::<Calibration>(older.to_str().unwrap()).unwrap(), of(1.0));
+        assert_eq!(state.load_run::<Calibration>(older.to_str().unwrap(), None).unwrap(), of(1.0));
     }
 }

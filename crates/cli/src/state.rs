@@ -1,6 +1,7 @@
 //! The state directory: saved runs and calibrations.
 
-use anyhow::Context;
+use crate::run_names::{self, Named};
+use anyhow::{Context, bail};
 use jiff::Timestamp;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -55,24 +56,45 @@ impl State {
         Ok(path)
     }
 
-    /// Finds a saved run by its id or by the path of its file, and reads it.
-    pub fn load_run<T: DeserializeOwned>(&self, run: &str) -> anyhow::Result<T> {
-        let named = self.directory.join("runs").join(format!("{run}.json"));
-        let path = if named.is_file() { named } else { PathBuf::from(run) };
-        load(&path).with_context(|| {
-            format!("{run} is neither a saved run, nor a file of one, nor a capture")
+    /// Reads a saved run by its name, or the file of one. A name is the whole id, the beginning of one, `@last`
+    /// or `@-1`; of the latter two, the run is of that kind, where one is given.
+    pub fn load_run<T: DeserializeOwned>(
+        &self,
+        run: &str,
+        kind: Option<&str>,
+    ) -> anyhow::Result<T> {
+        load(&self.find_run(run, kind)?).with_context(|| {
+            format!(
+                "{run} is neither a saved run, nor a file of one, nor a capture; see untax runs"
+            )
         })
     }
 
-    /// The id of the last saved run of a kind.
+    /// The file of a saved run.
+    pub fn find_run(&self, run: &str, kind: Option<&str>) -> anyhow::Result<PathBuf> {
+        let runs = self.runs();
+        match run_names::find(&runs, run, kind) {
+            Named::Run(id) => Ok(self.directory.join("runs").join(format!("{id}.json"))),
+            Named::None => Ok(PathBuf::from(run)),
+            Named::Several(ids) => bail!("{run} may be {}; write more of it", ids.join(" or ")),
+            Named::TooFew(0) => {
+                let kind = kind.unwrap_or("check");
+                let command = kind.replace('-', " ");
+                bail!("no {kind} is saved in {}; run untax {command}", self.directory.display())
+            }
+            Named::TooFew(saved) => bail!("{run}: only {saved} are saved; see untax runs"),
+        }
+    }
+
+    /// The ids of all saved runs, the latest first.
     #[expect(clippy::disallowed_methods, reason = "lists our own saved state, not the host")]
-    pub fn latest(&self, kind: &str) -> anyhow::Result<String> {
+    pub fn runs(&self) -> Vec<String> {
         let entries = fs::read_dir(self.directory.join("runs")).into_iter().flatten().flatten();
         let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
-        let runs = names.filter(|name| name.starts_with(&format!("{kind}-")));
-        let last =
-            runs.max().with_context(|| format!("no {kind} is saved here; run untax {kind}"))?;
-        Ok(last.trim_end_matches(".json").to_owned())
+        let mut ids: Vec<String> =
+            names.filter_map(|name| Some(name.strip_suffix(".json")?.to_owned())).collect();
+        run_names::sort(&mut ids);
+        ids
     }
 
     /// Where receipts are kept; made if need be.
@@ -147,9 +169,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let state = State::new(Some(folder.path().to_owned()));
         let path = state.save_run("check-1", &vec![1, 2]).unwrap();
-        assert_eq!(state.load_run::<Vec<u8>>("check-1").unwrap(), [1, 2]);
-        assert_eq!(state.load_run::<Vec<u8>>(path.to_str().unwrap()).unwrap(), [1, 2]);
-        assert!(state.load_run::<Vec<u8>>("check-2").is_err());
+        assert_eq!(state.load_run::<Vec<u8>>("check-1", None).unwrap(), [1, 2]);
+        assert_eq!(state.load_run::<Vec<u8>>(path.to_str().unwrap(), None).unwrap(), [1, 2]);
+        assert!(state.load_run::<Vec<u8>>("check-2", None).is_err());
     }
 
     #[test]

@@ -4,6 +4,7 @@ use crate::Outcome;
 use crate::screen::{print, print_json, say, say_all, style, write_file};
 use crate::state::State;
 use crate::watching::{Watching, observe};
+use anyhow::Context;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use untax_core::{Check, Reading, Severity, Window};
@@ -81,7 +82,7 @@ fn replayed(run: &str, state: &State) -> anyhow::Result<Check> {
 /// A saved run by its id or its file, or a capture, whose check is made now.
 pub fn load(run: &str, state: &State) -> anyhow::Result<Saved> {
     if !Capture::is_capture(Path::new(run)) {
-        let mut saved: Saved = state.load_run(run)?;
+        let mut saved: Saved = read(run, state)?;
         untax_engines::complete(&mut saved.window.start.databases);
         untax_engines::complete(&mut saved.window.end.databases);
         return Ok(saved);
@@ -91,6 +92,20 @@ pub fn load(run: &str, state: &State) -> anyhow::Result<Saved> {
     say_all(&notes);
     let own = Reading::Absent("replayed".to_owned());
     Ok(Saved { check: untax_rules::check(&window, State::new_run("replay"), own), window })
+}
+
+/// A saved check. Of one that was printed, the saved one has what the rules saw.
+fn read(run: &str, state: &State) -> anyhow::Result<Saved> {
+    let value: serde_json::Value = state.load_run(run, Some("check"))?;
+    let value = match value["run"].as_str() {
+        Some(id) if value["schema"] == untax_core::check::SCHEMA => {
+            let why =
+                || format!("{run} is what a check printed, and its run is no longer saved here");
+            state.load_run(id, None).with_context(why)?
+        }
+        _ => value,
+    };
+    serde_json::from_value(value).with_context(|| format!("{run} is no check of this version"))
 }
 
 /// Whether there is anything that matters.

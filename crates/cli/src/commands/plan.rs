@@ -45,11 +45,8 @@ const FILE: &str = "plan.json";
 
 /// Runs the command.
 pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
-    let from = match &args.from {
-        Some(run) => run.clone(),
-        None => state.latest("check")?,
-    };
-    let Saved { check, window } = check::load(&from, state)?;
+    let from = args.from.as_deref().unwrap_or("@last");
+    let Saved { check, window } = check::load(from, state)?;
     let (only, page) = (args.only.clone(), args.page.clone());
     let wish = Wish { only, configure: args.configure, page };
     let id = State::new_run("plan");
@@ -94,7 +91,7 @@ fn hand_over(plan: &Plan, folder: &Path) -> anyhow::Result<()> {
 pub fn load(plan: &str, state: &State) -> anyhow::Result<Plan> {
     let within = Path::new(plan).join(FILE);
     if within.is_file() {
-        return state.load_run(&within.to_string_lossy());
+        return state.load_run(&within.to_string_lossy(), None);
     }
-    state.load_run(plan)
+    state.load_run(plan, Some("plan"))
 }

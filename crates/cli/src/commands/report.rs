@@ -35,7 +35,7 @@ pub struct Args {
 /// Runs the command.
 pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
     let runs = args.runs.iter().map(|run| {
-        let saved: Value = state.load_run(run)?;
+        let saved: Value = state.load_run(run, None)?;
         page(saved).with_context(|| run.clone())
     });
     let runs: Vec<Run> = runs.collect::<anyhow::Result<_>>()?;

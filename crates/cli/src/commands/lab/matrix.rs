@@ -73,7 +73,7 @@ pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
     };
     let method = Method { window: args.window, pairs: args.pairs, dose: args.dose };
     let path = args.output.join("matrix.json");
-    let saved: Option<LabMatrix> = state.load_run(&path.to_string_lossy()).ok();
+    let saved: Option<LabMatrix> = state.load_run(&path.to_string_lossy(), None).ok();
     (matrix.runs, matrix.failed) = earlier(saved, &matrix, method);
     let is_asked =
         |(cause, release): &Task, failed: &Failed| (cause.id, release.id) == failed.key();

@@ -229,7 +229,7 @@ impl Observer<f64, anyhow::Error> for Screen<'_> {
 /// What the check predicted for the findings that the plan answers: the largest, as removing one
 /// cause often removes a part of another.
 fn predicted(plan: &Plan, state: &State) -> Option<Gain> {
-    let saved: super::check::Saved = state.load_run(&plan.snapshot.run).ok()?;
+    let saved: super::check::Saved = state.load_run(&plan.snapshot.run, None).ok()?;
     let Check { databases, .. } = saved.check;
     let answers = |remedy: &Option<String>| {
         let id = remedy.as_deref().unwrap_or_default();
