@@ -1,8 +1,8 @@
 //! The command line. Help, completions, the man page and docs/command-line.md come from here.
 
 use crate::commands::{
-    apply, bench, capture, check, compare, completions, explain, lab, man, plan, report, runs,
-    undo, verify, watch,
+    apply, bench, capture, check, compare, completions, doctor, explain, lab, man, plan, report,
+    runs, undo, verify, watch,
 };
 use clap::{Parser, Subcommand};
 use std::path::PathBuf;
@@ -101,6 +101,10 @@ pub enum Command {
     /// The latest first. Wherever a run is wanted, its name may be cut as long as it is still one run's;
     /// @last is the latest one, and @-1 the one before it.
     Runs(runs::Args),
+    /// Say what this host and this user let untax see and change
+    ///
+    /// What each thing is for, what is lost without it, and how to get it. Nothing is changed.
+    Doctor(doctor::Args),
     /// Print a script that completes untax's options in a shell
     Completions(completions::Args),
     /// Print the manual page, or write the pages of all commands into a directory

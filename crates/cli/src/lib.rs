@@ -5,6 +5,7 @@ mod child_commands;
 mod commands;
 mod duration;
 mod job_control;
+mod needs;
 mod outcome;
 mod page_costs;
 mod progress;
@@ -65,6 +66,7 @@ fn run(args: Args) -> anyhow::Result<Outcome> {
         Command::Report(args) => commands::report::run(&args, &state),
         Command::Bench(bench) => commands::bench::run(&bench, &state),
         Command::Capture(args) => commands::capture::run(&args, &state),
+        Command::Doctor(args) => commands::doctor::run(&args),
         Command::Runs(args) => commands::runs::run(&args, &state),
         Command::Completions(args) => commands::completions::run(&args, command()),
         Command::Man(args) => commands::man::run(&args, command()),

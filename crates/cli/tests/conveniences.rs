@@ -1,5 +1,7 @@
 //! Commands that need neither a database nor privilege.
 
+#![expect(clippy::unwrap_used, clippy::disallowed_methods, reason = "a test")]
+
 use std::fs;
 use std::process::{Command, Output};
 
@@ -54,6 +56,19 @@ fn saved_runs_are_listed_and_named_in_short() {
     let unknown = untax(&["runs", "@-7"], state.path());
     assert_eq!(unknown.status.code(), Some(2));
     assert!(String::from_utf8(unknown.stderr).unwrap().contains("only 2 are saved"));
+}
+
+#[test]
+fn the_doctor_says_of_each_need_whether_it_is_there() {
+    let state = tempfile::tempdir().unwrap();
+    let output = untax(&["doctor", "--json"], state.path());
+    let seen: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(seen["schema"], "untax.doctor/1");
+    let needs = seen["needs"].as_array().unwrap();
+    let lacks = needs.iter().any(|need| need["state"].is_object());
+    assert_eq!(output.status.code(), Some(i32::from(lacks)), "{seen}");
+    let text = out(&untax(&["doctor"], state.path()));
+    assert!(needs.iter().all(|need| text.contains(need["id"].as_str().unwrap())), "{text}");
 }
 
 #[test]

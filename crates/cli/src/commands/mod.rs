@@ -6,6 +6,7 @@ pub mod capture;
 pub mod check;
 pub mod compare;
 pub mod completions;
+pub mod doctor;
 pub mod explain;
 pub mod lab;
 pub mod man;

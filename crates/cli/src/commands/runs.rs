@@ -76,7 +76,9 @@ fn listed(database: Option<&str>, state: &State) -> Vec<Listed> {
     let Some(database) = database else { return all.collect() };
     let is_it = |found: &Found| found.database.as_ref().is_some_and(|id| id.starts_with(database));
     let mut some: Vec<Listed> = all.collect();
-    some.iter_mut().for_each(|run| run.found.retain(is_it));
+    for run in &mut some {
+        run.found.retain(is_it);
+    }
     some.retain(|run| !run.found.is_empty());
     some
 }
