@@ -20,7 +20,7 @@ pub fn quantile(values: &[f64], q: f64) -> Option<f64> {
 }
 
 /// Several of them.
-fn quantiles<const N: usize>(values: &[f64], each: [f64; N]) -> Option<[f64; N]> {
+pub fn quantiles<const N: usize>(values: &[f64], each: [f64; N]) -> Option<[f64; N]> {
     let sorted = sorted(values);
     let last = sorted.len().checked_sub(1)?;
     Some(each.map(|q| {

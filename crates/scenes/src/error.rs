@@ -77,6 +77,14 @@ pub enum SceneError {
         /// Which, and why.
         why: String,
     },
+    /// The kernel of this machine, or a program, lacks something.
+    #[error("this machine has no {what}: {why}")]
+    Lacking {
+        /// What it lacks.
+        what: String,
+        /// How it said so.
+        why: String,
+    },
     /// No port of the loopback interface could be had.
     #[error("no free port on 127.0.0.1; is the loopback interface up?")]
     Port {

@@ -88,19 +88,51 @@ impl Group {
         Self::make("pod", END_TIMEOUT, None)
     }
 
+    /// A group of version 2 alone for clients, which are killed at once: no controller of version 1 tells
+    /// them from programs outside.
+    pub(crate) fn for_clients() -> Result<Self, SceneError> {
+        let is_unified = |mount: &CgroupMount| mount.controllers == ["unified"];
+        let mounts: Vec<CgroupMount> = mounts()?.into_iter().filter(is_unified).collect();
+        if mounts.is_empty() {
+            let (what, why) = ("control groups of version 2", "none are mounted");
+            return Err(SceneError::Lacking { what: what.to_owned(), why: why.to_owned() });
+        }
+        let directory = |mount: &CgroupMount, name: &str| Member {
+            controllers: mount.controllers.clone(),
+            directory: format!("{}/{name}", mount.path.trim_end_matches('/')),
+        };
+        Self::make_in("clients", "0", |name| {
+            Ok(mounts.iter().map(|mount| directory(mount, name)).collect())
+        })
+    }
+
+    /// Its directory in the hierarchy of version 2.
+    pub(crate) fn unified(&self) -> Result<&str, SceneError> {
+        let mut members = self.members.iter();
+        let member = members.find(|member| member.controllers == ["unified"]);
+        let why = || "no control groups of version 2 are mounted here".to_owned();
+        member.map(|m| m.directory.as_str()).ok_or_else(|| SceneError::Host { why: why() })
+    }
+
     fn make(role: &str, patience: &str, above: Option<&Self>) -> Result<Self, SceneError> {
+        Self::make_in(role, patience, |name| match above {
+            None => members(&mounts()?, name),
+            Some(above) => above.members.iter().map(|member| member.below(name)).collect(),
+        })
+    }
+
+    fn make_in(
+        role: &str,
+        patience: &str,
+        members: impl FnOnce(&str) -> Result<Vec<Member>, SceneError>,
+    ) -> Result<Self, SceneError> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         if !crate::account::is_root() {
             return Err(SceneError::NeedsRoot { what: "a control group" });
         }
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let name = format!("untax-lab-{}-{number}-{role}", std::process::id());
-        let members = match above {
-            None => members(&mounts()?, &name)?,
-            Some(above) => {
-                above.members.iter().map(|m| m.below(&name)).collect::<Result<_, _>>()?
-            }
-        };
+        let members = members(&name)?;
         let directories = members.iter().map(|member| member.directory.clone());
         let arguments: Vec<String> =
             std::iter::once(patience.to_owned()).chain(directories).collect();

@@ -1,22 +1,20 @@
 //! A network namespace with a loopback interface that can be made slow.
 
+use crate::group::Group;
+use crate::namespace::Namespace;
 use crate::program::words;
 use crate::setting::Setting;
 use crate::shell::Shell;
 use crate::{SceneError, program};
 use std::path::Path;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The MTU is that of a real network: a packet of the default loopback MTU is longer than any queue
 /// made here.
-const MAKE: &str =
-    r#"ip netns add "$1" && ip -n "$1" link set lo mtu 1500 up && echo made || echo"#;
-const REMOVE: &str = r#"ip netns delete "$1" 2>/dev/null"#;
+const MTU: &str = "link set lo mtu 1500\n";
 
 /// A short queue drops packets of a burst, and TCP retransmits them.
-const SHORTEN_QUEUE: &str = r#"tc -n "$1" qdisc replace dev lo root tbf rate "$2" burst 16kb limit "$3" && echo made || echo"#;
-const LENGTHEN_QUEUE: &str =
-    r#"tc -n "$1" qdisc replace dev lo root tbf rate "$2" burst 16kb limit "$4" 2>/dev/null"#;
+const SHORTEN_QUEUE: &str = r#"nsenter --net="$1" -- tc qdisc replace dev lo root tbf rate "$2" burst 16kb limit "$3" && echo made || echo"#;
+const LENGTHEN_QUEUE: &str = r#"nsenter --net="$1" -- tc qdisc replace dev lo root tbf rate "$2" burst 16kb limit "$4" 2>/dev/null"#;
 
 /// More than all clients request at once.
 const LONG_QUEUE_BYTES: u64 = 16 << 20;
@@ -26,21 +24,22 @@ const LONG_QUEUE_BYTES: u64 = 16 << 20;
 /// sweeps the table, a minute apart at worst, or somebody lists it.
 const TRACK: &str = r#"
 waits=/proc/sys/net/netfilter/nf_conntrack_tcp_timeout_time_wait
-ip netns exec "$1" sh -c "echo 1 >$waits" && ip netns exec "$1" nft '
+nsenter --net="$1" -- sh -c "echo 1 >$waits" && nsenter --net="$1" -- nft '
     add table inet untax
     add chain inet untax input { type filter hook input priority 0; }
     add rule inet untax input ct state new accept' && echo made || echo"#;
 /// Lists the table each second, as a monitor may.
 const LIST: &str = "while :; do cat /proc/net/nf_conntrack >/dev/null; sleep 1; done";
-const FORGET: &str = r#"ip netns exec "$1" nft delete table inet untax 2>/dev/null"#;
+const FORGET: &str = r#"nsenter --net="$1" -- nft delete table inet untax 2>/dev/null"#;
 
 const MOST_CONNECTIONS: &str = "/proc/sys/net/netfilter/nf_conntrack_max";
 const CONNECTIONS: &str = "/proc/sys/net/netfilter/nf_conntrack_count";
 
-/// A network namespace; removed when dropped.
+/// A network namespace; gone when this is dropped and the last process in it has ended.
 pub struct Network {
-    _guard: Shell,
-    name: String,
+    namespace: Namespace,
+    /// The control group of what runs here, where programs of the kernel belong to one.
+    group: Option<Group>,
 }
 
 /// A table of connections, until this is dropped.
@@ -58,24 +57,36 @@ pub struct SlowLink {
 impl Network {
     /// Makes one.
     pub fn make() -> Result<Self, SceneError> {
-        static COUNT: AtomicU32 = AtomicU32::new(0);
-        if !crate::account::is_root() {
-            return Err(SceneError::NeedsRoot { what: "a network of its own" });
-        }
-        program::find("ip", "iproute2")?;
-        let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("untax-lab-{}-{number}", std::process::id());
-        let guard = Shell::guard(MAKE, REMOVE, &[&name])?;
-        if guard.first_line != "made" {
-            return Err(SceneError::Host { why: "no network namespace could be made".to_owned() });
-        }
-        Ok(Self { _guard: guard, name })
+        let namespace = Namespace::make()?;
+        namespace.ip(MTU)?;
+        Ok(Self { namespace, group: None })
+    }
+
+    /// One end of a path.
+    pub(crate) fn of(namespace: Namespace, group: Option<Group>) -> Self {
+        Self { namespace, group }
     }
 
     /// The words that go before a command so that it runs in this network.
-    pub(crate) fn enter_command(&self) -> Vec<String> {
-        let namespace = format!("--net=/run/netns/{}", self.name);
-        ["nsenter", &namespace, "--"].map(str::to_owned).to_vec()
+    pub fn enter_command(&self) -> Vec<String> {
+        let group = self.group.as_ref().map(Group::enter_command).unwrap_or_default();
+        [group, self.namespace.enter_command()].concat()
+    }
+
+    /// The file of its namespace, for `setns(2)`: there while this value is.
+    pub fn namespace_path(&self) -> String {
+        self.namespace.path()
+    }
+
+    /// The directory of the control group (version 2) that clients belong to, if any.
+    pub fn group_directory(&self) -> Option<&str> {
+        self.group.as_ref().and_then(|group| group.unified().ok())
+    }
+
+    /// Calls a function in it, on a thread of its own.
+    #[cfg(test)]
+    pub(crate) fn within<T: Send>(&self, call: impl FnOnce() -> T + Send) -> Result<T, SceneError> {
+        self.namespace.within(call)
     }
 
     /// Has the kernel remember the connections of this network, so many at most. The limit is one
@@ -86,7 +97,7 @@ impl Network {
             let why = "this machine tracks connections of its own, which a low limit would break";
             return Err(SceneError::Host { why: why.to_owned() });
         }
-        let guard = Shell::guard(TRACK, FORGET, &[&self.name])?;
+        let guard = Shell::guard(TRACK, FORGET, &[self.namespace.path()])?;
         if guard.first_line != "made" {
             let why =
                 "nft could not make a rule; has this kernel nf_tables and connection tracking?";
@@ -110,7 +121,7 @@ impl Network {
         program::find("tc", "iproute2")?;
         let queues = [queued_bytes, LONG_QUEUE_BYTES].map(|bytes| bytes.to_string());
         let [short, long] = queues;
-        let arguments = [self.name.clone(), format!("{bits_per_s}bit"), short, long];
+        let arguments = [self.namespace.path(), format!("{bits_per_s}bit"), short, long];
         let guard = Shell::guard(SHORTEN_QUEUE, LENGTHEN_QUEUE, &arguments)?;
         if guard.first_line != "made" {
             let why = "tc could not limit the interface; has this kernel the tbf queue?";

@@ -3,7 +3,7 @@
 use crate::load::{Load, PGBENCH, Pgbench};
 use crate::program::words;
 use crate::release::POSTGRES;
-use crate::scratch::free_port;
+use crate::scratch::free_port_or;
 use crate::server::{Kind, Server, lines};
 use crate::setup::{Runtime, Settings, Setup};
 use crate::work::{self, Database, Work};
@@ -21,6 +21,10 @@ const VERSIONS: &str = "/usr/lib/postgresql";
 /// No vacuuming in the middle of a measurement.
 const SCRATCH: Settings =
     &[("listen_addresses", "127.0.0.1"), ("autovacuum", "off"), ("max_connections", "400")];
+
+/// For clients elsewhere, which only a network of its own has.
+const OPEN: Settings = &[("listen_addresses", "*")];
+const OPEN_ACCESS: &str = "local all all trust\nhost all all 0.0.0.0/0 trust\n";
 
 /// Without flushing and checkpoints: the data may be lost in a crash.
 const NOT_DURABLE: Settings = &[
@@ -54,7 +58,7 @@ impl Postgres {
     pub fn start_as(setup: &Setup) -> Result<Self, SceneError> {
         let server = Server::new(setup, &KIND, &setup.release.unwrap_or(POSTGRES))?;
         let programs = program_directories(VERSIONS.as_ref());
-        let mut postgres = Self { server, port: free_port()?, programs };
+        let mut postgres = Self { server, port: free_port_or(setup.port)?, programs };
         let initdb = postgres.server_program("initdb")?;
         let data = postgres.data_directory();
         let user = format!("--username={}", postgres.user());
@@ -63,8 +67,16 @@ impl Postgres {
         let access = words(["--auth-local=trust", &format!("--auth-host={host}")]);
         let command = words([&initdb, "-D", &data, &user, "-N", "--locale=C", "-E", "UTF8"]);
         postgres.server.prepare(&[command, access].concat())?;
-        postgres.launch(setup.settings)?;
+        if setup.port.is_some() {
+            let file = format!("{}/pg_hba.conf", postgres.data_directory());
+            postgres.server.scratch.write(&file, OPEN_ACCESS, &postgres.server.account)?;
+        }
+        postgres.launch(&[Self::open_settings(setup), setup.settings].concat())?;
         Ok(postgres)
+    }
+
+    fn open_settings(setup: &Setup) -> Settings<'static> {
+        if setup.port.is_some() { OPEN } else { &[] }
     }
 
     /// Stops the server in good order and starts it with `settings` instead of the earlier ones.
@@ -78,7 +90,7 @@ impl Postgres {
     pub fn restart_as(&mut self, setup: &Setup) -> Result<(), SceneError> {
         self.stop();
         self.server.place(setup);
-        self.launch(setup.settings)
+        self.launch(&[Self::open_settings(setup), setup.settings].concat())
     }
 
     /// Reads the tables of pgbench into memory.

@@ -3,7 +3,7 @@
 use crate::load::{Benchmark, Load, RedisBenchmark, redis_rps};
 use crate::program::{DIRECTORIES, words};
 use crate::release::{REDIS, Release};
-use crate::scratch::free_port;
+use crate::scratch::free_port_or;
 use crate::server::{Kind, Server, lines};
 use crate::setup::{Runtime, Settings, Setup};
 use crate::work::{self, Database, Work};
@@ -18,6 +18,9 @@ pub const PIPELINED: u32 = 16;
 /// For data that may be lost.
 const SCRATCH: Settings =
     &[("bind", "127.0.0.1"), ("daemonize", "no"), ("save", "\"\""), ("appendonly", "no")];
+
+/// For clients elsewhere, which only a network of its own has.
+const OPEN: Settings = &[("bind", "0.0.0.0"), ("protected-mode", "no")];
 
 /// A running Redis or Valkey; stopped and removed when dropped.
 pub struct Redis {
@@ -37,9 +40,11 @@ impl Redis {
     pub fn start_as(setup: &Setup) -> Result<Self, SceneError> {
         let release = setup.release.unwrap_or(REDIS);
         let server = Server::new(setup, &KIND, &release)?;
-        let mut redis = Self { server, port: free_port()?, password: String::new(), release };
+        let mut redis =
+            Self { server, port: free_port_or(setup.port)?, password: String::new(), release };
         redis.server.prepare(&words(["mkdir", &redis.data_directory()]))?;
-        redis.launch(setup.settings)?;
+        let open = if setup.port.is_some() { OPEN } else { &[] };
+        redis.launch(&[open, setup.settings].concat())?;
         Ok(redis)
     }
 

@@ -122,6 +122,11 @@ pub(crate) fn free_port() -> Result<u16, SceneError> {
         .map_err(|source| SceneError::Port { source })
 }
 
+/// This port, or else one that is free.
+pub(crate) fn free_port_or(port: Option<u16>) -> Result<u16, SceneError> {
+    port.map_or_else(free_port, Ok)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -65,6 +65,9 @@ pub struct Setup<'a> {
     pub before_clients: &'a [String],
     /// Files and directories of this machine that it sees besides the usual ones, where it is in a container.
     pub shown: &'a [&'a Path],
+    /// The port of the server, where clients elsewhere must know it; any that is free otherwise. It then
+    /// listens on all addresses of its own network, and lets everybody in.
+    pub port: Option<u16>,
     /// Whether its data are to survive a crash, as in production: with flushing, a journal and
     /// checkpoints.
     pub durable: bool,
@@ -82,6 +85,7 @@ impl Default for Setup<'_> {
             before_server: &[],
             before_clients: &[],
             shown: &[],
+            port: None,
             durable: false,
         }
     }
