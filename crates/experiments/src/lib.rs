@@ -11,6 +11,7 @@ mod hidden;
 mod list;
 mod machine;
 mod memory;
+pub mod network;
 pub mod pages;
 pub mod platform;
 pub mod progress;

@@ -115,10 +115,12 @@ impl Group {
     }
 
     fn make(role: &str, patience: &str, above: Option<&Self>) -> Result<Self, SceneError> {
-        Self::make_in(role, patience, |name| match above {
+        let group = Self::make_in(role, patience, |name| match above {
             None => members(&mounts()?, name),
             Some(above) => above.members.iter().map(|member| member.below(name)).collect(),
-        })
+        })?;
+        let path = format!("{}{}", above.map_or("", |above| above.path.as_str()), group.path);
+        Ok(Self { path, ..group })
     }
 
     fn make_in(
@@ -141,8 +143,7 @@ impl Group {
             let why = format!("no control group {name} could be made");
             return Err(SceneError::Host { why });
         }
-        let path = format!("{}/{name}", above.map_or("", |above| above.path.as_str()));
-        Ok(Self { _guard: guard, members, path })
+        Ok(Self { _guard: guard, members, path: format!("/{name}") })
     }
 
     /// Its path in every hierarchy.

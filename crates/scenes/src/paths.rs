@@ -19,7 +19,7 @@ mod netkit;
 mod nodes_ebpf;
 mod nodes_geneve;
 mod nodes_routed;
-mod nodes_services_iptables;
+mod nodes_services;
 mod nodes_vxlan;
 mod parts;
 mod policies;
@@ -28,8 +28,8 @@ mod routed;
 mod services;
 mod services_ebpf;
 mod services_iptables;
-mod services_iptables_legacy;
 mod services_ipvs;
+mod services_legacy;
 mod services_nft;
 mod wire;
 
@@ -77,7 +77,7 @@ pub static PATHS: &[PathKind] = &[
     ebpf_routed::PATH,
     conntrack::PATH,
     services_iptables::PATH,
-    services_iptables_legacy::PATH,
+    services_legacy::PATH,
     services_nft::PATH,
     services_ipvs::PATH,
     services_ebpf::PATH,
@@ -85,7 +85,7 @@ pub static PATHS: &[PathKind] = &[
     policies_stateful::PATH,
     nodes_routed::PATH,
     nodes_ebpf::PATH,
-    nodes_services_iptables::PATH,
+    nodes_services::PATH,
     nodes_vxlan::PATH,
     nodes_geneve::PATH,
 ];
@@ -176,7 +176,7 @@ mod tests {
         "nodes-geneve",
         "services-ipvs",
         "services-iptables",
-        "services-iptables-legacy",
+        "services-legacy",
         "policies",
         "policies-stateful",
     ];

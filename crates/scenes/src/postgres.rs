@@ -126,10 +126,11 @@ impl Postgres {
         let (data, socket, port) =
             (self.data_directory(), self.socket_directory(), self.port.to_string());
         let ready = if self.server.hides_sockets() {
-            let ready = words([&self.program("pg_isready")?, "-q", "-h", "127.0.0.1", "-p", &port]);
+            let ready =
+                words([&self.client_program("pg_isready")?, "-q", "-h", "127.0.0.1", "-p", &port]);
             self.server.client_command(&ready)
         } else {
-            words([&self.program("pg_isready")?, "-q", "-h", &socket, "-p", &port])
+            words([&self.client_program("pg_isready")?, "-q", "-h", &socket, "-p", &port])
         };
         self.server.start(&words([&self.server_program("postgres")?, "-D", &data]), &ready)
     }
@@ -189,7 +190,7 @@ impl Postgres {
     }
 
     fn client(&self, program: &str, options: Vec<String>) -> Result<Vec<String>, SceneError> {
-        let (program, port) = (self.program(program)?, self.port.to_string());
+        let (program, port) = (self.client_program(program)?, self.port.to_string());
         let host = if self.server.has_network() {
             "127.0.0.1".to_owned()
         } else {
@@ -207,7 +208,8 @@ impl Postgres {
         self.server.program(&directories, name, PACKAGE)
     }
 
-    fn program(&self, name: &str) -> Result<String, SceneError> {
+    /// The path of a client's program, such as `pgbench`.
+    pub fn client_program(&self, name: &str) -> Result<String, SceneError> {
         let directories = self.programs.iter().cloned();
         program::find_in(directories, name, PACKAGE).map(|path| path.to_string_lossy().into_owned())
     }

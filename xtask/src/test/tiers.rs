@@ -136,6 +136,7 @@ const KILLS: &[Kills] = &[
     },
     Kills { program: "guard", what: "kills of a guard, and of whom it guards", short: 1, long: 1 },
     Kills { program: "kill", what: "kills of `untax bench pages`", short: 5, long: 50 },
+    Kills { program: "kill_network", what: "kills of `untax bench network`", short: 2, long: 10 },
     Kills { program: "kill_lab", what: "kills of `untax lab run`", short: 1, long: 50 },
     Kills {
         program: "exact_counts",

@@ -1,5 +1,6 @@
 //! One of the alternatives.
 
+use super::lines::Step;
 use serde::{Deserialize, Serialize};
 
 /// The arm that is the baseline measured once more.
@@ -21,6 +22,9 @@ pub struct Arm {
     /// Whether it imitates what it is named after, so that its figures stand apart from the others.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_emulated: bool,
+    /// Where it stands in a series of arms that differ by a number alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<Step>,
     /// Why it cannot run here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cannot: Option<String>,

@@ -9,7 +9,7 @@ use super::placement::{Placement, cores};
 use super::run::{self, Audience, Outcome, Plan};
 use super::schema::{AaCount, CellResult, CellState, PlatformBench};
 use super::shown::Shown;
-use super::{beside, junit, machine, warnings};
+use super::{beside, junit, lines, machine, warnings};
 use crate::experiment::{BenchResult, Context, ExperimentError, Listener, RunResult};
 use crate::machine::Machine;
 use crate::progress::Progress;
@@ -209,6 +209,7 @@ impl Setting<'_> {
             arms: choice.arms.clone(),
             guards: if self.arguments.list { Vec::new() } else { guards.collect() },
             warnings: if self.arguments.list { Vec::new() } else { warnings::of(&cells, aa) },
+            lines: lines::of(&choice.arms, &cells),
             cells,
             aa,
             complete,

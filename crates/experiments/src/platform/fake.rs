@@ -171,6 +171,7 @@ pub(crate) fn result() -> PlatformBench {
         arms: [&plan.arms[..], &[Arm::new("absent", "made up").cannot("no such program")]].concat(),
         warnings: warnings::of(&cells, super::schema::AaCount::default()),
         guards: guard.judge(&tally),
+        lines: Vec::new(),
         cells,
         aa: super::schema::AaCount { differ: 0, cells: 1 },
         complete: true,

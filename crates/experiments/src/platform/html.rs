@@ -34,6 +34,12 @@ pub(super) fn part(bench: &PlatformBench) -> Part {
             h2 { "How fast each is" }
             @for cell in compared { (figure(cell)) }
         }
+        @if !bench.lines.is_empty() {
+            section {
+                h2 { "How costs grow" }
+                ul { @for growth in &bench.lines { li { (phrases::line(growth)) } } }
+            }
+        }
         @if !explaining.is_empty() {
             section {
                 h2 { "What explains it" }

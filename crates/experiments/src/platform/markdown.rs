@@ -26,6 +26,9 @@ pub(super) fn text(bench: &PlatformBench) -> String {
         text += &rows(cell);
     }
     text.push('\n');
+    for line in &bench.lines {
+        text += &format!("- {}\n", cell_of(&phrases::line(line)));
+    }
     for arm in bench.arms.iter().filter(|arm| arm.cannot.is_some()) {
         let why = arm.cannot.as_deref().unwrap_or_default();
         text += &format!("- {} cannot run here: {}\n", arm.id, cell_of(why));

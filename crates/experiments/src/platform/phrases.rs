@@ -1,6 +1,7 @@
 //! What all forms of a result say in the same words.
 
 use super::cell::Better;
+use super::lines::Line;
 use super::measured::Extra;
 use super::schema::{ArmResult, CellResult, CellState, PlatformBench, Ratio};
 use untax_core::bench::RatioVerdict;
@@ -105,4 +106,22 @@ pub(super) fn conditions(bench: &PlatformBench) -> Vec<String> {
         conditions.push(format!("beside {}, as --beside allowed", bench.beside.join(", ")));
     }
     conditions
+}
+
+/// How a cost grows.
+pub(super) fn line(line: &Line) -> String {
+    let Line { workload, placement, series, counts, unit, at_none, per_thousand, .. } = line;
+    let [least, most] = line.numbers;
+    let number = format::number;
+    format!(
+        "{series}, {workload} @ {}: {} {unit}, and {} {unit} ({} to {}) for each 1000 {counts} \
+         ({least} to {most}, {} blocks; values lie up to {} from this line)",
+        placement.id(),
+        number(at_none.median),
+        number(per_thousand.median),
+        number(per_thousand.low),
+        number(per_thousand.high),
+        line.blocks,
+        format::percent(line.most_apart),
+    )
 }

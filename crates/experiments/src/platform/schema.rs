@@ -2,6 +2,7 @@
 
 use super::arm::Arm;
 use super::cell::{Better, Published};
+use super::lines::Line;
 use super::measured::{Extra, Measured};
 use super::placement::{Cpus, Placement};
 use jiff::Timestamp;
@@ -39,6 +40,9 @@ pub struct PlatformBench {
     pub arms: Vec<Arm>,
     /// Every cell, those that were not measured with the reason.
     pub cells: Vec<CellResult>,
+    /// How times grow along series of arms, where there are such series.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lines: Vec<Line>,
     /// Cells whose baseline differs from itself, which is noise: of those that were measured.
     pub aa: AaCount,
     /// What `--fail-if` asked for.

@@ -36,6 +36,10 @@ pub(super) fn screen(bench: &PlatformBench, style: Style) -> String {
     }
     cells(&mut screen, bench, &compared, is_wide);
     cells(&mut screen, bench, &explaining, is_wide);
+    for (i, line) in bench.lines.iter().enumerate() {
+        let label = if i == 0 { "Growth" } else { "" };
+        screen.labelled(label, COLUMN, Ink::Plain, &phrases::line(line), 2);
+    }
     guards(&mut screen, bench);
     closing(&mut screen, bench);
     screen.finish()
@@ -46,6 +50,7 @@ fn is_shown(cell: &CellResult) -> bool {
 }
 
 fn arms(screen: &mut Screen, bench: &PlatformBench) {
+    let widest = bench.arms.iter().map(|arm| arm.id.len()).max().unwrap_or(0);
     for arm in &bench.arms {
         let emulated = if arm.is_emulated { " (emulated: not to be compared)" } else { "" };
         let line = arm.configuration_line();
@@ -53,7 +58,7 @@ fn arms(screen: &mut Screen, bench: &PlatformBench) {
         let runs = || (Ink::Plain, format!("{}{emulated}{gap}{line}", arm.summary));
         let cannot = |why: &String| (Ink::Dim, format!("cannot run here: {why}"));
         let (ink, text) = arm.cannot.as_ref().map_or_else(runs, cannot);
-        screen.labelled(&arm.id, COLUMN + 6, ink, &text, 2);
+        screen.labelled(&arm.id, (COLUMN + 6).max(widest + 2), ink, &text, 2);
     }
     screen.blank();
 }

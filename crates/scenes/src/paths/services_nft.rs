@@ -4,7 +4,6 @@ use super::parts::{Ends, SERVER, backend, pod_address, pods_on_one_node};
 use super::services::{NOBODY, SERVICE, others};
 use super::{Counts, PORT, PathKind};
 use crate::{SceneError, program};
-use std::net::Ipv4Addr;
 
 pub(super) const PATH: PathKind = PathKind {
     id: "services-nft",
@@ -12,7 +11,10 @@ pub(super) const PATH: PathKind = PathKind {
     configuration: &[
         ("links", "veth"),
         ("ip_forward", "1"),
-        ("rules", "a verdict map and chains as kube-proxy writes them in mode nftables"),
+        (
+            "rules",
+            "a verdict map as kube-proxy writes it in mode nftables; unused services share a chain",
+        ),
     ],
     counts: Some(Counts::Services),
     build,
@@ -25,32 +27,30 @@ fn build(services: u32) -> Result<Ends, SceneError> {
     Ok(Ends::new(client, server, SERVICE, vec![node]))
 }
 
+/// A map of all services, and chains for the one that clients use as kube-proxy writes them. The others share
+/// one chain: the kernel looks at every chain of a map when it loads it, which takes 15 s for ten thousand.
 fn rules(services: u32) -> String {
     let server = pod_address(SERVER);
-    let (mut elements, mut chains) = (String::new(), String::new());
-    let mut add = |number: usize, service: Ipv4Addr, protocol: &str, pod: Ipv4Addr, to: &str| {
-        let name = format!("{number}-{protocol}");
-        elements += &format!("{service} . {protocol} . {PORT} : goto service-{name},\n");
-        chains += &format!(
-            "chain endpoint-{name} {{\n\
-             ip saddr {pod} jump mark-for-masquerade\n\
-             meta l4proto {protocol} dnat to {to}\n}}\n\
-             chain service-{name} {{\n\
-             numgen random mod 1 vmap {{ 0 : goto endpoint-{name} }}\n}}\n"
-        );
-    };
-    for (number, service) in others(services).enumerate() {
-        add(number + 1, service, "tcp", NOBODY, &format!("{NOBODY}:{PORT}"));
-    }
-    for protocol in ["tcp", "udp"] {
-        add(0, SERVICE, protocol, server, &backend());
-    }
+    let unused = others(services).map(|service| format!("{service} . tcp . {PORT} : goto nobody"));
+    let used = ["tcp", "udp"].map(|p| format!("{SERVICE} . {p} . {PORT} : goto service-{p}"));
+    let elements: Vec<String> = unused.chain(used).collect();
+    let chains = ["tcp", "udp"].map(|protocol| {
+        format!(
+            "chain endpoint-{protocol} {{\n\
+             ip saddr {server} jump mark-for-masquerade\n\
+             meta l4proto {protocol} dnat to {}\n}}\n\
+             chain service-{protocol} {{\n\
+             numgen random mod 1 vmap {{ 0 : goto endpoint-{protocol} }}\n}}\n",
+            backend()
+        )
+    });
     format!(
         "table ip kube-proxy {{\n\
          chain mark-for-masquerade {{ meta mark set meta mark or 0x4000\n}}\n\
-         {chains}\
+         chain nobody {{ meta l4proto tcp dnat to {NOBODY}:{PORT}\n}}\n\
+         {}\
          map service-ips {{ type ipv4_addr . inet_proto . inet_service : verdict\n\
-         elements = {{ {elements} }}\n}}\n\
+         elements = {{ {} }}\n}}\n\
          chain services {{ ip daddr . meta l4proto . th dport vmap @service-ips\n}}\n\
          chain nat-prerouting {{ type nat hook prerouting priority dstnat; policy accept;\n\
          jump services\n}}\n\
@@ -58,6 +58,8 @@ fn rules(services: u32) -> String {
          meta mark & 0x4000 == 0 return\n\
          masquerade fully-random\n}}\n\
          chain filter-forward {{ type filter hook forward priority filter; policy accept;\n\
-         ct state invalid drop\n}}\n}}\n"
+         ct state invalid drop\n}}\n}}\n",
+        chains.concat(),
+        elements.join(",\n")
     )
 }

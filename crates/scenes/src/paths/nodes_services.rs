@@ -6,7 +6,7 @@ use super::{Counts, PathKind};
 use crate::SceneError;
 
 pub(super) const PATH: PathKind = PathKind {
-    id: "nodes-services-iptables",
+    id: "nodes-services",
     summary: "pods on two nodes, routed; the client uses the last of so many services in chains of \
               iptables-nft",
     configuration: &[

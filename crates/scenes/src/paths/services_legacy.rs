@@ -6,7 +6,7 @@ use super::{Counts, PathKind};
 use crate::SceneError;
 
 pub(super) const PATH: PathKind = PathKind {
-    id: "services-iptables-legacy",
+    id: "services-legacy",
     summary: "two pods, routed; the client uses the last of so many services in chains of iptables-legacy",
     configuration: &[
         ("links", "veth"),

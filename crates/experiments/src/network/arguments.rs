@@ -1,0 +1,27 @@
+//! The arguments of `bench network` alone.
+
+use crate::platform;
+use clap::Parser;
+
+/// Benchmark network paths: veth, bridge, routing, services, policies, overlays, eBPF
+///
+/// Builds paths between a client and a server in network namespaces of its own and measures round trips,
+/// connections and databases' loads over each, paired and in random order. Nothing on the host's own network
+/// changes.
+#[derive(Debug, Clone, Parser)]
+#[command(
+    name = "network",
+    after_help = "Takes root, and iptables, nft and redis-server for some arms."
+)]
+pub(super) struct NetworkArguments {
+    #[command(flatten)]
+    pub common: platform::Arguments,
+    /// Numbers of services that paths with services are built with
+    #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "1,100,1000,10000")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=50_000))]
+    pub services: Vec<u32>,
+    /// Numbers of rules that paths with network policies are built with
+    #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "100,1000")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=50_000))]
+    pub rules: Vec<u32>,
+}
