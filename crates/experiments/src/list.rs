@@ -32,7 +32,9 @@ mod tests {
             assert!(experiment.schema.starts_with(&format!("untax.bench.{id}/")), "{id}");
             let command = (experiment.command)();
             assert!(command.get_about().is_some(), "{id} has no help");
-            command.debug_assert();
+            // The command line adds this one to all of them.
+            let json = clap::Arg::new("json").long("json").action(clap::ArgAction::SetTrue);
+            command.arg(json).debug_assert();
         }
     }
 }

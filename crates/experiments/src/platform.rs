@@ -60,13 +60,12 @@ mod warnings;
 mod fake;
 
 pub use arguments::Arguments;
-pub use arm::{AGAIN, Arm, Setting};
+pub use arm::{AGAIN, Arm, Setting, Step};
 pub use cell::{Better, Cell, Published, Workload};
 pub use entry::About;
 pub use error::{PlatformError, Trouble};
 pub use family::{Family, Needs, Running};
-pub use lines::{Line, Step};
 pub use measured::{Extra, Measured};
 pub use placement::{Cpus, Placement};
-pub use schema::{ArmResult, CellResult, CellState, PlatformBench, Ratio};
+pub use schema::{ArmResult, CellResult, CellState, Line, PlatformBench, Ratio};
 pub use warnings::KINDS as WARNINGS;

@@ -12,7 +12,9 @@ mod bpf;
 mod bridge;
 mod conntrack;
 mod ebpf_routed;
+mod ends;
 mod ipvlan;
+mod kind;
 mod loopback;
 mod macvlan;
 mod netkit;
@@ -33,37 +35,7 @@ mod services_legacy;
 mod services_nft;
 mod wire;
 
-use crate::SceneError;
-use crate::network::Network;
-use parts::Ends;
-use std::net::Ipv4Addr;
-
-/// The port of every server on a path: each path has namespaces of its own, so it is always free.
-pub const PORT: u16 = 7000;
-
-/// A kind of path.
-#[derive(Clone, Copy)]
-pub struct PathKind {
-    /// Its name, kebab-case; also that of its file.
-    pub id: &'static str,
-    /// What packets pass, in one line.
-    pub summary: &'static str,
-    /// What is in force in it, as names and values.
-    pub configuration: &'static [(&'static str, &'static str)],
-    /// What its number counts, where it has one: services or rules.
-    pub counts: Option<Counts>,
-    /// Builds it, with so many services or rules.
-    build: fn(u32) -> Result<Ends, SceneError>,
-}
-
-/// What the number of a path counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Counts {
-    /// Services of a cluster; the one that clients use comes last.
-    Services,
-    /// Rules that each packet passes before the one that accepts it.
-    Rules,
-}
+pub use kind::{Counts, NetworkPath, PORT, PathKind};
 
 /// All of them, the shortest first.
 pub static PATHS: &[PathKind] = &[
@@ -90,32 +62,10 @@ pub static PATHS: &[PathKind] = &[
     nodes_geneve::PATH,
 ];
 
-/// A path that is there; gone when dropped.
-pub struct NetworkPath {
-    /// Where clients run.
-    pub client: Network,
-    /// Where servers run, on [`PORT`].
-    pub server: Network,
-    /// The address that clients connect to.
-    pub address: Ipv4Addr,
-    _rest: parts::Rest,
-}
-
 impl PathKind {
     /// The kind of an id.
     pub fn find(id: &str) -> Option<&'static Self> {
         PATHS.iter().find(|path| path.id == id)
-    }
-
-    /// Builds one; `count` is that of its services or rules, and means nothing to others.
-    pub fn build(&self, count: u32) -> Result<NetworkPath, SceneError> {
-        let Ends { client, server, address, group, rest } = (self.build)(count)?;
-        Ok(NetworkPath {
-            client: Network::of(client, group),
-            server: Network::of(server, None),
-            address,
-            _rest: rest,
-        })
     }
 }
 
@@ -123,6 +73,7 @@ impl PathKind {
 mod tests {
     use super::*;
     use std::io::Write;
+    use std::net::Ipv4Addr;
     use std::net::TcpListener;
     use std::process::Command;
     use std::thread;

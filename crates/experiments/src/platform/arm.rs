@@ -1,6 +1,5 @@
 //! One of the alternatives.
 
-use super::lines::Step;
 use serde::{Deserialize, Serialize};
 
 /// The arm that is the baseline measured once more.
@@ -28,6 +27,17 @@ pub struct Arm {
     /// Why it cannot run here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cannot: Option<String>,
+}
+
+/// Where an arm stands in its series.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Step {
+    /// The series' id, such as `services-iptables`.
+    pub series: String,
+    /// What the number counts, such as `services`.
+    pub counts: String,
+    /// The number.
+    pub number: u32,
 }
 
 /// A name and a value.

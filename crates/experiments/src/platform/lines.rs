@@ -4,50 +4,11 @@
 //! squares; the median over the blocks is the slope, with its interval. So what all arms of a block share,
 //! such as a slow second of the machine, moves the line and not its slope.
 
-use super::arm::Arm;
+use super::arm::{Arm, Step};
 use super::cell::Better;
-use super::placement::Placement;
-use super::schema::{ArmResult, CellResult};
-use serde::{Deserialize, Serialize};
+use super::schema::{ArmResult, CellResult, Line};
 use std::collections::BTreeMap;
-use untax_core::bench::Estimate;
 use untax_core::stats;
-
-/// Where an arm stands in its series.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Step {
-    /// The series' id, such as `services-iptables`.
-    pub series: String,
-    /// What the number counts, such as `services`.
-    pub counts: String,
-    /// The number.
-    pub number: u32,
-}
-
-/// How the time of one operation grows along a series.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Line {
-    /// The workload's id.
-    pub workload: String,
-    /// Where servers and clients ran.
-    pub placement: Placement,
-    /// The series' id.
-    pub series: String,
-    /// What its number counts.
-    pub counts: String,
-    /// The unit of both values: that of the workload.
-    pub unit: String,
-    /// The value at none.
-    pub at_none: Estimate,
-    /// What a thousand more add.
-    pub per_thousand: Estimate,
-    /// Blocks that it stands on.
-    pub blocks: u32,
-    /// The smallest and the largest number.
-    pub numbers: [u32; 2],
-    /// How far the median of an arm lies from the line at most, as a share of that median.
-    pub most_apart: f64,
-}
 
 /// The lines of all cells whose values are times.
 pub(crate) fn of(arms: &[Arm], cells: &[CellResult]) -> Vec<Line> {

@@ -1,6 +1,6 @@
 use super::*;
 use crate::platform::measured::Measured;
-use crate::platform::placement::Cpus;
+use crate::platform::placement::{Cpus, Placement};
 use crate::platform::schema::{CellState, TrialResult};
 
 /// Two arms of a series and one of none; blocks differ by what they add to all arms alike.

@@ -1,9 +1,8 @@
 //! What all forms of a result say in the same words.
 
 use super::cell::Better;
-use super::lines::Line;
 use super::measured::Extra;
-use super::schema::{ArmResult, CellResult, CellState, PlatformBench, Ratio};
+use super::schema::{ArmResult, CellResult, CellState, Line, PlatformBench, Ratio};
 use untax_core::bench::RatioVerdict;
 use untax_report::format;
 

@@ -2,7 +2,6 @@
 
 use super::arm::Arm;
 use super::cell::{Better, Published};
-use super::lines::Line;
 use super::measured::{Extra, Measured};
 use super::placement::{Cpus, Placement};
 use jiff::Timestamp;
@@ -53,6 +52,31 @@ pub struct PlatformBench {
     pub warnings: Vec<Warning>,
     /// Whether it came to its end; `false` when it was interrupted.
     pub complete: bool,
+}
+
+/// How the time of one operation grows along a series.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Line {
+    /// The workload's id.
+    pub workload: String,
+    /// Where servers and clients ran.
+    pub placement: Placement,
+    /// The series' id.
+    pub series: String,
+    /// What its number counts.
+    pub counts: String,
+    /// The unit of both values: that of the workload.
+    pub unit: String,
+    /// The value at none.
+    pub at_none: Estimate,
+    /// What a thousand more add.
+    pub per_thousand: Estimate,
+    /// Blocks that it stands on.
+    pub blocks: u32,
+    /// The smallest and the largest number.
+    pub numbers: [u32; 2],
+    /// How far the median of an arm lies from the line at most, as a share of that median.
+    pub most_apart: f64,
 }
 
 /// How often the baseline seems to differ from itself.

@@ -1,7 +1,8 @@
 //! Two pods on a bridge of their node.
 
-use super::PathKind;
-use super::parts::{CLIENT, Ends, SERVER, client, node_address, pod_link};
+use super::ends::Ends;
+use super::kind::PathKind;
+use super::parts::{CLIENT, SERVER, client, node_address, pod_link};
 use crate::SceneError;
 use crate::namespace::Namespace;
 

@@ -1,7 +1,8 @@
 //! Two pods whose node routes between them and keeps a table of connections.
 
-use super::PathKind;
-use super::parts::{Ends, SERVER, pod_address, pods_on_one_node};
+use super::ends::Ends;
+use super::kind::PathKind;
+use super::parts::{SERVER, pod_address, pods_on_one_node};
 use crate::{SceneError, program};
 
 pub(super) const PATH: PathKind = PathKind {

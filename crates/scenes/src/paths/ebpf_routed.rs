@@ -1,8 +1,9 @@
 //! Two pods whose node's eBPF programs hand packets from one to the other.
 
-use super::PathKind;
 use super::bpf::{Hop, Programs};
-use super::parts::{CLIENT, Ends, SERVER, attach, client, pod_address, pod_link};
+use super::ends::Ends;
+use super::kind::PathKind;
+use super::parts::{CLIENT, SERVER, attach, client, pod_address, pod_link};
 use crate::SceneError;
 use crate::namespace::Namespace;
 

@@ -1,7 +1,8 @@
 //! One namespace: packets pass its loopback interface.
 
-use super::PathKind;
-use super::parts::{Ends, client};
+use super::ends::Ends;
+use super::kind::PathKind;
+use super::parts::client;
 use crate::SceneError;
 use std::net::Ipv4Addr;
 

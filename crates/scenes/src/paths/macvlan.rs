@@ -1,7 +1,8 @@
 //! Two macvlan links on one link of a node.
 
-use super::PathKind;
-use super::parts::{Ends, links_on_one};
+use super::ends::Ends;
+use super::kind::PathKind;
+use super::parts::links_on_one;
 use crate::SceneError;
 
 pub(super) const PATH: PathKind = PathKind {

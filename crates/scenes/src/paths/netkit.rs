@@ -1,8 +1,9 @@
 //! Two pods by netkit pairs, which take the place of veth pairs since kernel 6.7.
 
-use super::PathKind;
+use super::ends::Ends;
+use super::kind::PathKind;
 use super::parts::{
-    CLIENT, Ends, SERVER, client, gateway, node, of_kind, pod_address, pod_link, pod_routes,
+    CLIENT, SERVER, client, gateway, node, of_kind, pod_address, pod_link, pod_routes,
 };
 use crate::SceneError;
 use crate::namespace::Namespace;

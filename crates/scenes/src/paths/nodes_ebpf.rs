@@ -1,10 +1,10 @@
 //! Pods on two nodes whose eBPF programs hand packets to the wire and to the pods.
 
-use super::PathKind;
 use super::bpf::{Hop, Programs};
+use super::ends::Ends;
+use super::kind::PathKind;
 use super::parts::{
-    CLIENT, Ends, SERVER, WIRE, attach, client, node_address, pod_address, pod_link, route_between,
-    wire,
+    CLIENT, SERVER, WIRE, attach, client, node_address, pod_address, pod_link, route_between, wire,
 };
 use crate::SceneError;
 use crate::namespace::Namespace;

@@ -1,7 +1,8 @@
 //! Pods on two nodes with Geneve between them.
 
-use super::PathKind;
-use super::parts::{Ends, pods_over};
+use super::ends::Ends;
+use super::kind::PathKind;
+use super::parts::pods_over;
 use crate::SceneError;
 
 pub(super) const PATH: PathKind = PathKind {

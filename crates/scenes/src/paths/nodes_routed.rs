@@ -1,9 +1,8 @@
 //! Pods on two nodes that route between them.
 
-use super::PathKind;
-use super::parts::{
-    Ends, SERVER, WIRE, node_address, pod_address, pods_on_two_nodes, route_between,
-};
+use super::ends::Ends;
+use super::kind::PathKind;
+use super::parts::{SERVER, WIRE, node_address, pod_address, pods_on_two_nodes, route_between};
 use crate::SceneError;
 
 pub(super) const PATH: PathKind = PathKind {

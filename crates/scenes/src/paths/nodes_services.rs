@@ -1,8 +1,9 @@
 //! Pods on two nodes; the client uses a service by chains of iptables on its node.
 
-use super::parts::{Ends, WIRE, node_address, pods_on_two_nodes, route_between};
+use super::ends::Ends;
+use super::kind::{Counts, PathKind};
+use super::parts::{WIRE, node_address, pods_on_two_nodes, route_between};
 use super::services::{SERVICE, load_iptables};
-use super::{Counts, PathKind};
 use crate::SceneError;
 
 pub(super) const PATH: PathKind = PathKind {

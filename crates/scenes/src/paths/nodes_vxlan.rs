@@ -1,7 +1,8 @@
 //! Pods on two nodes with a VXLAN between them.
 
-use super::PathKind;
-use super::parts::{Ends, WIRE, pods_over};
+use super::ends::Ends;
+use super::kind::PathKind;
+use super::parts::{WIRE, pods_over};
 use crate::SceneError;
 
 pub(super) const PATH: PathKind = PathKind {

@@ -1,9 +1,9 @@
 //! What paths are built of: pods, nodes, and a wire between nodes.
 
+use super::ends::Ends;
+use super::kind::PORT;
 use crate::SceneError;
-use crate::group::Group;
 use crate::namespace::Namespace;
-use crate::paths::PORT;
 use std::net::Ipv4Addr;
 
 /// What a machine says whose kernel, or whose `ip`, has no links of a kind.
@@ -15,36 +15,6 @@ pub(super) fn of_kind<T>(kind: &str, made: Result<T, SceneError>) -> Result<T, S
         }
         other => other,
     })
-}
-
-/// The two ends of a path, and all that it needs meanwhile.
-pub(super) struct Ends {
-    pub client: Namespace,
-    pub server: Namespace,
-    pub address: Ipv4Addr,
-    /// The control group of clients, where a program is attached to one.
-    pub group: Option<Group>,
-    pub rest: Rest,
-}
-
-/// What a path needs beside its ends.
-#[derive(Default)]
-pub(super) struct Rest {
-    pub namespaces: Vec<Namespace>,
-    pub programs: Vec<super::bpf::Programs>,
-}
-
-impl Ends {
-    /// Ends without a control group.
-    pub fn new(
-        client: Namespace,
-        server: Namespace,
-        address: Ipv4Addr,
-        namespaces: Vec<Namespace>,
-    ) -> Self {
-        let rest = Rest { namespaces, programs: Vec::new() };
-        Self { client, server, address, group: None, rest }
-    }
 }
 
 /// The pods of a path: the number is a part of its address and of its link's name.

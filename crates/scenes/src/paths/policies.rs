@@ -1,7 +1,8 @@
 //! Rules of a network policy that every packet passes.
 
-use super::parts::{Ends, SERVER, pod_address, pods_on_one_node};
-use super::{Counts, PORT, PathKind};
+use super::ends::Ends;
+use super::kind::{Counts, PORT, PathKind};
+use super::parts::{SERVER, pod_address, pods_on_one_node};
 use crate::namespace::Namespace;
 use crate::{SceneError, program};
 use std::net::Ipv4Addr;

@@ -1,8 +1,9 @@
 //! Rules of a network policy that only the first packet of a connection passes.
 
-use super::parts::{Ends, SERVER, pod_address, pods_on_one_node};
+use super::ends::Ends;
+use super::kind::{Counts, PathKind};
+use super::parts::{SERVER, pod_address, pods_on_one_node};
 use super::policies::load;
-use super::{Counts, PathKind};
 use crate::SceneError;
 
 pub(super) const PATH: PathKind = PathKind {

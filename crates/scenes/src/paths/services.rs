@@ -1,6 +1,6 @@
 //! The services of a cluster: which there are, and rules of iptables for them as kube-proxy writes them.
 
-use super::PORT;
+use super::kind::PORT;
 use super::parts::{SERVER, backend, pod_address};
 use crate::namespace::Namespace;
 use crate::{SceneError, program};

@@ -1,9 +1,10 @@
 //! A service by an eBPF program that gives a connecting socket the address of the server.
 
 use super::bpf::Programs;
-use super::parts::{Ends, SERVER, pod_address, pods_on_one_node};
+use super::ends::Ends;
+use super::kind::{Counts, PORT, PathKind};
+use super::parts::{SERVER, pod_address, pods_on_one_node};
 use super::services::{NOBODY, SERVICE, others};
-use super::{Counts, PORT, PathKind};
 use crate::SceneError;
 use crate::group::Group;
 

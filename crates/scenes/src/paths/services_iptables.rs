@@ -1,8 +1,9 @@
 //! A service by chains of iptables (its nft variant), as kube-proxy makes them in mode `iptables`.
 
-use super::parts::{Ends, pods_on_one_node};
+use super::ends::Ends;
+use super::kind::{Counts, PathKind};
+use super::parts::pods_on_one_node;
 use super::services::{SERVICE, load_iptables};
-use super::{Counts, PathKind};
 use crate::SceneError;
 
 pub(super) const PATH: PathKind = PathKind {

@@ -1,8 +1,9 @@
 //! A service by IPVS, as kube-proxy made it in mode `ipvs`.
 
-use super::parts::{Ends, backend, pods_on_one_node};
+use super::ends::Ends;
+use super::kind::{Counts, PORT, PathKind};
+use super::parts::{backend, pods_on_one_node};
 use super::services::{NOBODY, SERVICE, others};
-use super::{Counts, PORT, PathKind};
 use crate::{SceneError, program};
 
 pub(super) const PATH: PathKind = PathKind {

@@ -1,8 +1,9 @@
 //! A service by a map of nftables, as kube-proxy makes it in mode `nftables`.
 
-use super::parts::{Ends, SERVER, backend, pod_address, pods_on_one_node};
+use super::ends::Ends;
+use super::kind::{Counts, PORT, PathKind};
+use super::parts::{SERVER, backend, pod_address, pods_on_one_node};
 use super::services::{NOBODY, SERVICE, others};
-use super::{Counts, PORT, PathKind};
 use crate::{SceneError, program};
 
 pub(super) const PATH: PathKind = PathKind {

@@ -1,7 +1,8 @@
 //! Two namespaces with a pair of virtual links between them: what the host network is between two nodes.
 
-use super::PathKind;
-use super::parts::{Ends, SERVER, client, node_address, wire};
+use super::ends::Ends;
+use super::kind::PathKind;
+use super::parts::{SERVER, client, node_address, wire};
 use crate::SceneError;
 use crate::namespace::Namespace;
 
