@@ -14,6 +14,8 @@ cargo run --release --package untax-host --example synthetic_tree -- "$tree/host
 cargo xtask bench prediction
 cargo xtask bench causes
 cargo xtask bench causes --dose mild
+scripts/engines.sh "$UNTAX_CACHE"
+cargo xtask bench engines
 cargo xtask bench overhead
 cargo xtask bench verdicts
 cargo xtask bench snapshot --tree "$tree/host"

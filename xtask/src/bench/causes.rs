@@ -20,24 +20,24 @@ pub struct Options {
     /// Checks of each cause on each engine, and of two healthy servers of each engine; 0 for the
     /// gains alone
     #[arg(long, default_value_t = 5)]
-    repeats: u32,
+    pub(super) repeats: u32,
     /// Pairs of trials with each cause that can be removed and without it; 0 for the checks alone
     #[arg(long, default_value_t = 7)]
-    pairs: u32,
+    pub(super) pairs: u32,
     /// How much of each cause: strong, or mild for those that have such a dose
     #[arg(long, default_value = "strong")]
-    dose: String,
+    pub(super) dose: String,
     /// The seed of the order
     #[arg(long, default_value_t = 1)]
-    seed: u64,
+    pub(super) seed: u64,
     /// Only these causes
     #[arg(long, value_name = "CAUSE,…")]
-    causes: Option<String>,
+    pub(super) causes: Option<String>,
     /// Only these engines
     #[arg(long, value_name = "ENGINE,…")]
-    engines: Option<String>,
+    pub(super) engines: Option<String>,
     #[command(flatten)]
-    output: Output,
+    pub(super) output: Output,
 }
 
 /// Runs two matrices, one to find causes again and again, one to remove each, and writes the table
@@ -72,7 +72,12 @@ fn write(options: &Options, name: &str, table: &str, runs: &str) -> anyhow::Resu
 
 /// `untax lab matrix`, which goes on with one of the same name that was interrupted; one that is whole
 /// stands until another folder, seed, number of repeats or pairs or program is asked for, or a part of it.
-fn matrix(options: &Options, name: &str, repeats: u32, pairs: u32) -> anyhow::Result<LabMatrix> {
+pub(super) fn matrix(
+    options: &Options,
+    name: &str,
+    repeats: u32,
+    pairs: u32,
+) -> anyhow::Result<LabMatrix> {
     let folder = options.output.out.join(format!("{name}-{}", options.dose));
     let saved = folder.join("matrix.json");
     let untax = Untax::find()?;
@@ -178,12 +183,12 @@ fn gains_table(matrix: &LabMatrix, options: &Options) -> String {
     )
 }
 
-fn made() -> String {
+pub(super) fn made() -> String {
     format!("Machine: {}. Command: `{}`.", machine(), command())
 }
 
 /// The runs that failed, each with the reason.
-fn failures(matrix: &LabMatrix) -> String {
+pub(super) fn failures(matrix: &LabMatrix) -> String {
     let line = |Failed { cause, engine, repeat, why }: &Failed| {
         format!("- `{cause}` on {engine}, run {repeat}: {why}\n")
     };
@@ -205,7 +210,7 @@ fn left_out(matrix: &LabMatrix) -> &'static str {
 
 /// Every run in short: without its findings, but for those of healthy servers. They are few, and show
 /// that what was found there is nothing but what a hypervisor stole.
-fn record(matrix: &LabMatrix) -> anyhow::Result<String> {
+pub(super) fn record(matrix: &LabMatrix) -> anyhow::Result<String> {
     let mut runs = matrix.runs.clone();
     for run in runs.iter_mut().filter(|run| !is_none(&run.cause)) {
         run.findings.clear();
@@ -225,7 +230,7 @@ fn row(cell: &LabCell) -> Row {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use serde_json::{Value, json};
 
@@ -234,7 +239,7 @@ mod tests {
         "unaccounted_s": 0}"#;
 
     /// A run with the share that the cause took, and with what was left of it.
-    fn run(cause: &str, found: bool, shares: Option<[f64; 2]>) -> LabRun {
+    pub fn run(cause: &str, found: bool, shares: Option<[f64; 2]>) -> LabRun {
         let time: Value = serde_json::from_str(TIME).unwrap();
         let tax = |share: f64| json!({"share": share, "low": share, "high": share, "method": ""});
         let run = json!({
@@ -260,7 +265,7 @@ mod tests {
         serde_json::from_value(run).unwrap()
     }
 
-    fn matrix(runs: Vec<LabRun>) -> LabMatrix {
+    pub fn matrix(runs: Vec<LabRun>) -> LabMatrix {
         LabMatrix {
             schema: "untax.lab-matrix/1".to_owned(),
             run: "lab-matrix-1".to_owned(),

@@ -5,6 +5,7 @@
 //! when it is started again.
 
 mod causes;
+mod engines;
 mod gains;
 mod output;
 mod overhead;
@@ -24,6 +25,8 @@ pub enum Tool {
     Prediction(prediction::Options),
     /// The predicted against the measured gain of removing each cause that the lab can inject.
     Causes(causes::Options),
+    /// Servers of other versions than the machine's: time unaccounted for, predicted and measured gains.
+    Engines(engines::Options),
     /// The throughput of pgbench and redis-benchmark beside checks, against without.
     Overhead(overhead::Options),
     /// What untax verify says where nothing changed, and how surely it would find a tenth.
@@ -38,6 +41,7 @@ impl Tool {
         match self {
             Self::Prediction(options) => prediction::run(options),
             Self::Causes(options) => causes::run(options),
+            Self::Engines(options) => engines::run(options),
             Self::Overhead(options) => overhead::run(options),
             Self::Verdicts(options) => verdicts::run(options),
             Self::Snapshot(options) => snapshot::run(options),

@@ -5,7 +5,7 @@ use clap::Args;
 use std::path::PathBuf;
 
 /// Where results go.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub struct Output {
     /// Folder of the results: NAME.json with every trial, NAME.md with the table. Those of docs/results/
     /// hold words of ours as well, so nothing writes there by itself
