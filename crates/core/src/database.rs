@@ -2,6 +2,7 @@
 
 mod groups;
 mod places;
+mod process_role;
 mod traits;
 
 use crate::network::DatabaseNetwork;
@@ -9,6 +10,7 @@ use crate::placement::Placement;
 use crate::{Bytes, Interval, Reading, Seconds};
 pub use groups::{Cgroup, CpuLimit, HugetlbLimit, IoLimit, Limited, MemoryGroup, wanted_cpus};
 pub use places::DataPlace;
+pub use process_role::ProcessRole;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 pub use traits::{PoolUse, ThpWish, Traits};
@@ -43,6 +45,9 @@ pub struct Database {
     pub model: Model,
     /// Its processes.
     pub pids: Vec<u32>,
+    /// What those of them are for that say so in their titles; nothing in runs of older versions.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub roles: BTreeMap<u32, ProcessRole>,
     /// Number of threads of all processes.
     pub threads: Reading<u32>,
     /// Client connections.
@@ -95,6 +100,7 @@ impl Database {
             namespace_pid: None,
             model: Model::Unknown,
             pids: vec![pid],
+            roles: BTreeMap::new(),
             threads: Reading::absent(why),
             connections: Reading::absent(why),
             container: None,

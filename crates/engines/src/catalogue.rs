@@ -3,7 +3,7 @@
 use crate::engine::Engine;
 use crate::{generic, mongodb, mysql, oracle, postgres, redis};
 use untax_core::Database;
-use untax_core::database::Traits;
+use untax_core::database::{ProcessRole, Traits};
 use untax_core::io::Role;
 
 /// All engines, those that are recognised first; `generic` is for any other program and is only
@@ -25,6 +25,11 @@ pub(crate) fn by_id(id: &str) -> Option<&'static Engine> {
 /// What is known of the engine with this id.
 pub fn traits(id: &str) -> Option<Traits> {
     by_id(id).map(|engine| (engine.traits)())
+}
+
+/// What a process of a database of this engine is for, by its title; `None` where that does not tell.
+pub fn process_role(id: &str, title: &str) -> Option<ProcessRole> {
+    (by_id(id)?.process_role)(title)
 }
 
 /// Gives databases of runs that were saved by an older version what is known of their engines.

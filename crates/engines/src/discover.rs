@@ -5,12 +5,14 @@ use crate::ask::{Asker, Question};
 use crate::database_view::{DatabaseView, Description};
 use crate::engine::Engine;
 use crate::memory::Memory;
-use crate::process_table::Table;
+use crate::process_table::{Process, Table};
 use crate::{catalogue, counters, mappings, network, placement, recognition, settings};
 use serde::{Deserialize, Serialize};
 use untax_core::Reading::{self, Absent, Present};
 use untax_core::Seconds;
-use untax_core::database::{Cgroup, Container, Counters, Database, DatabaseMemory, Pod};
+use untax_core::database::{
+    Cgroup, Container, Counters, Database, DatabaseMemory, Pod, ProcessRole,
+};
 use untax_core::host::HostFacts;
 use untax_core::network::{ClientConnection, DatabaseNetwork};
 use untax_core::placement::Placement;
@@ -265,6 +267,7 @@ fn read(
         namespace_pid: namespaces.get(1..).and_then(<[u32]>::last).copied(),
         model,
         pids: living().map(|p| p.stat.pid).collect(),
+        roles: living().filter_map(|p| Some((p.stat.pid, role_of(found.engine, p)?))).collect(),
         threads: Present(living().map(|p| p.stat.threads).fold(0, u32::saturating_add)),
         connections,
         container: found.container,
@@ -289,6 +292,10 @@ fn read(
         network,
         placement,
     }
+}
+
+fn role_of(engine: &Engine, process: &Process) -> Option<ProcessRole> {
+    (engine.process_role)(process.arguments.value()?.first()?)
 }
 
 /// As the database's container sees it.

@@ -1,8 +1,11 @@
 //! The open way to a server's socket, and what makes the next connection cheaper.
 
 use serde::{Deserialize, Serialize};
+use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, OwnedFd};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpStream, UnixStream};
 
 /// The way to one server, open.
 pub(crate) struct Endpoint {
@@ -27,6 +30,11 @@ pub(crate) struct Hints {
     pub listening: Option<Listening>,
 }
 
+/// An open connection.
+pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+
+impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
+
 /// Where to connect.
 pub(crate) enum Entry {
     /// A Unix socket, opened without connecting.
@@ -36,6 +44,16 @@ pub(crate) enum Entry {
 }
 
 impl Entry {
+    /// Connects.
+    pub async fn connect(&self) -> io::Result<Box<dyn Stream>> {
+        Ok(match self {
+            Self::Unix(_) => {
+                Box::new(UnixStream::connect(self.unix_path().unwrap_or_default()).await?)
+            }
+            Self::Tcp(address) => Box::new(TcpStream::connect(address).await?),
+        })
+    }
+
     /// The path of a Unix socket for `connect`: the descriptor itself, whatever the socket's own
     /// path and whoever may look into its directory.
     pub fn unix_path(&self) -> Option<String> {

@@ -6,7 +6,7 @@ use crate::endpoint::Endpoint;
 use crate::process_table::{Candidate, Role, Table};
 use crate::settings::Values;
 use untax_core::Reading;
-use untax_core::database::{DataPlace, Traits};
+use untax_core::database::{DataPlace, ProcessRole, Traits};
 use untax_core::io::Role as FileRole;
 
 /// A kind of database, and how it is found and read.
@@ -30,6 +30,8 @@ pub struct Engine {
     pub(crate) exports: &'static [&'static str],
     /// What part one process of that program plays.
     pub(crate) role: fn(&Candidate) -> Role,
+    /// What a process of its is for, by its title; `None` where that does not tell.
+    pub(crate) process_role: fn(&str) -> Option<ProcessRole>,
     /// The processes of the database whose main process is given.
     pub(crate) members: fn(&Table, u32) -> Vec<u32>,
     /// Settings from its files and command line.

@@ -20,6 +20,7 @@ pub(crate) const ENGINE: Engine = Engine {
     traits: Traits::default,
     exports: &[],
     role: |_| Role::Other,
+    process_role: |_| None,
     members: Table::descendants,
     settings: |_| Values::none(UNKNOWN),
     places: |_| Vec::new(),

@@ -36,12 +36,11 @@ mod settings;
 mod thp;
 
 pub use ask::Asker;
-pub use catalogue::{ENGINES, complete, file_names, traits};
+pub use catalogue::{ENGINES, complete, file_names, process_role, traits};
 pub use child::answer_main;
 pub use discover::{Discovered, Selection, discover};
 pub use engine::Engine;
 pub use listeners::listening_ports;
-pub use postgres::title::{is_fed_by_peers, serves_client};
 pub use running::{Running, running};
 
 // The parsers of files and titles that others write, for tests and fuzzing from outside.

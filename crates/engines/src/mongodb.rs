@@ -25,13 +25,19 @@ pub(crate) const ENGINE: Engine = Engine {
     traits: || Traits {
         pool: PoolUse::Never,
         thp: vec![
-            ThpWish { since: (0, 0), mode: "never".to_owned(), suffers: true },
-            ThpWish { since: (8, 0), mode: "always".to_owned(), suffers: false },
+            ThpWish::since((0, 0), "never", true),
+            // mongodb.com: tcmalloc performance.
+            ThpWish {
+                defrag: Some("defer+madvise".to_owned()),
+                max_ptes_none: Some(0),
+                ..ThpWish::since((8, 0), "always", false)
+            },
         ],
         ..Traits::default()
     },
     exports: &[],
     role,
+    process_role: |_| None,
     members: Table::descendants,
     settings,
     places: |_| vec![DataPlace::own("journal", FileRole::Log)],

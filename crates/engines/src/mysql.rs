@@ -38,6 +38,7 @@ pub(crate) const ENGINE: Engine = Engine {
     },
     exports: &["_Z11mysqld_mainiPPc"],
     role,
+    process_role: |_| None,
     members: Table::descendants,
     settings: files::settings,
     places: files::places,

@@ -27,6 +27,7 @@ pub(crate) const ENGINE: Engine = Engine {
     },
     exports: &[],
     role,
+    process_role: |_| None,
     members,
     settings: |_| Values::none(UNASKED),
     places: |_| Vec::new(),

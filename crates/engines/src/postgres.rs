@@ -39,6 +39,7 @@ pub(crate) const ENGINE: Engine = Engine {
     },
     exports: &["PostmasterMain"],
     role,
+    process_role: title::role,
     members: Table::descendants,
     settings: files::settings,
     places: |_| {

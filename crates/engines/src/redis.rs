@@ -43,6 +43,7 @@ pub(crate) const ENGINE: Engine = Engine {
     },
     exports: &["serverCron", "loadServerConfig"],
     role,
+    process_role: |_| None,
     members: Table::descendants,
     settings: files::settings,
     places: |_| Vec::new(),

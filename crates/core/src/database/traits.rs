@@ -39,12 +39,23 @@ pub struct ThpWish {
     pub mode: String,
     /// Whether it suffers in the mode always.
     pub suffers: bool,
+    /// What it wants the kernel to do when no huge page is free (`defrag`); none where it does not care.
+    #[serde(default)]
+    pub defrag: Option<String>,
+    /// How many pages that hold nothing it lets khugepaged fill a huge page up with (`max_ptes_none`).
+    #[serde(default)]
+    pub max_ptes_none: Option<u64>,
 }
 
 impl ThpWish {
     /// The wish of every version.
     pub fn of_all(mode: &str, suffers: bool) -> Vec<Self> {
-        vec![Self { since: (0, 0), mode: mode.to_owned(), suffers }]
+        vec![Self::since((0, 0), mode, suffers)]
+    }
+
+    /// The wish from one version on, about the mode alone.
+    pub fn since(since: (u32, u32), mode: &str, suffers: bool) -> Self {
+        Self { since, mode: mode.to_owned(), suffers, defrag: None, max_ptes_none: None }
     }
 }
 

@@ -2,10 +2,9 @@
 
 use super::{version, wire};
 use crate::answer::{Answer, converse};
-use crate::endpoint::{Endpoint, Entry};
+use crate::endpoint::{Endpoint, Stream};
 use std::io::{Error, ErrorKind};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::net::{TcpStream, UnixStream};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use untax_core::Reading::{self, Denied, Failed, Present};
 
 /// `hello` is new in 4.4; servers before it know the other name alone.
@@ -13,18 +12,9 @@ const GREETINGS: [&str; 2] = ["hello", "isMaster"];
 
 pub(super) fn ask(endpoint: &Endpoint) -> Reading<Answer> {
     converse(async {
-        let answer = match &endpoint.entry {
-            Entry::Unix(_) => {
-                let path = endpoint.entry.unix_path().unwrap_or_default();
-                match UnixStream::connect(path).await {
-                    Ok(stream) => talk(stream).await,
-                    Err(error) => Err(error),
-                }
-            }
-            Entry::Tcp(address) => match TcpStream::connect(address).await {
-                Ok(stream) => talk(stream).await,
-                Err(error) => Err(error),
-            },
+        let answer = match endpoint.entry.connect().await {
+            Ok(stream) => talk(stream).await,
+            Err(error) => Err(error),
         };
         answer.map_or_else(|error| words(&error), Present)
     })
@@ -32,7 +22,7 @@ pub(super) fn ask(endpoint: &Endpoint) -> Reading<Answer> {
 
 /// Which version it is of, as it says itself, or as its protocol tells where it says so after a login
 /// alone.
-async fn talk<S: AsyncRead + AsyncWrite + Unpin>(mut server: S) -> Result<Answer, Error> {
+async fn talk(mut server: Box<dyn Stream>) -> Result<Answer, Error> {
     let mut highest = None;
     for greeting in GREETINGS {
         if highest.is_none() {
@@ -51,10 +41,7 @@ async fn talk<S: AsyncRead + AsyncWrite + Unpin>(mut server: S) -> Result<Answer
     })
 }
 
-async fn command<S>(server: &mut S, name: &str) -> Result<Vec<u8>, Error>
-where
-    S: AsyncRead + AsyncWrite + Unpin,
-{
+async fn command(server: &mut Box<dyn Stream>, name: &str) -> Result<Vec<u8>, Error> {
     server.write_all(&wire::command(name)).await?;
     let mut header = [0; wire::HEADER];
     server.read_exact(&mut header).await?;
@@ -77,7 +64,7 @@ fn words(error: &Error) -> Reading<Answer> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::endpoint::Hints;
+    use crate::endpoint::{Entry, Hints};
     use std::io::{Read, Write};
     use std::net::TcpListener;
 

@@ -5,7 +5,6 @@ use crate::answer::{Answer, converse};
 use crate::endpoint::{Endpoint, Entry, Hints};
 use futures_util::future::join_all;
 use std::collections::BTreeMap;
-use tokio::net::{TcpStream, UnixStream};
 use tokio_postgres::error::{DbError, SqlState};
 use tokio_postgres::{Client, Config, Error, NoTls, SimpleQueryMessage};
 use untax_core::Reading::{self, Denied, Failed, Present};
@@ -99,21 +98,7 @@ async fn open(
 ) -> Result<(Client, Option<String>), Refusal> {
     let mut config = Config::new();
     config.user(role).dbname(database).application_name("untax").options(OPTIONS);
-    match entry {
-        Entry::Unix(_) => {
-            let path = entry.unix_path().unwrap_or_default();
-            let stream = UnixStream::connect(path).await?;
-            talk(config, stream).await
-        }
-        Entry::Tcp(address) => talk(config, TcpStream::connect(address).await?).await,
-    }
-}
-
-async fn talk<S>(config: Config, stream: S) -> Result<(Client, Option<String>), Refusal>
-where
-    S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
-{
-    let (client, connection) = config.connect_raw(stream, NoTls).await?;
+    let (client, connection) = config.connect_raw(entry.connect().await?, NoTls).await?;
     let version = connection.parameter("server_version").map(first_word);
     tokio::spawn(connection);
     Ok((client, version))

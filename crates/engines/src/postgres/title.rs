@@ -1,5 +1,7 @@
 //! The titles that PostgreSQL's processes give themselves.
 
+use untax_core::database::ProcessRole;
+
 /// What all titles begin with. A cluster's name may follow, and a colon.
 const PREFIX: &str = "postgres: ";
 
@@ -41,17 +43,20 @@ pub fn kind(title: &str) -> Option<Kind> {
     Some(if sends { Kind::Sender } else { Kind::Client })
 }
 
-/// Whether it waits for other processes of its server to give it work, however long that takes: the one
-/// that applies a primary's log (version 16 and later), and workers that read for others (18).
-pub fn is_fed_by_peers(title: &str) -> bool {
-    let own = title.strip_prefix(PREFIX).filter(|_| kind(title) == Some(Kind::Auxiliary));
-    let named = own.map(|rest| rest.split_once(": ").map_or(rest, |(_cluster, rest)| rest));
-    named.is_some_and(|named| ["startup", "io worker "].iter().any(|work| named.starts_with(work)))
+/// What a process of this title is for. The one that applies a primary's log (version 16 and later) and workers
+/// that read for others (18) wait for other processes.
+pub fn role(title: &str) -> Option<ProcessRole> {
+    Some(match kind(title)? {
+        Kind::Client => ProcessRole::Client,
+        Kind::Auxiliary if is_fed_by_peers(title) => ProcessRole::FedByPeers,
+        Kind::Sender | Kind::Auxiliary => ProcessRole::Other,
+    })
 }
 
-/// Whether it waits for requests of a client, whatever it does now.
-pub fn serves_client(title: &str) -> bool {
-    kind(title) == Some(Kind::Client)
+fn is_fed_by_peers(title: &str) -> bool {
+    let own = title.strip_prefix(PREFIX);
+    let named = own.map(|rest| rest.split_once(": ").map_or(rest, |(_cluster, rest)| rest));
+    named.is_some_and(|named| ["startup", "io worker "].iter().any(|work| named.starts_with(work)))
 }
 
 fn is_address(word: &str) -> bool {
@@ -107,30 +112,23 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_for_its_servers_work_is_told_from_who_waits_for_locks() {
-        for title in ["startup recovering 0000000100000003", "15/main: startup ", "io worker 2"] {
-            assert!(is_fed_by_peers(&format!("postgres: {title}")), "{title}");
-        }
-        for title in ["startup shop [local] idle", "parallel worker for PID 4711 ", "walwriter "] {
-            assert!(!is_fed_by_peers(&format!("postgres: {title}")), "{title}");
-        }
-        assert!(!is_fed_by_peers("startup"));
-    }
-
-    #[test]
-    fn only_clients_ask_and_only_their_processes_are_asked() {
-        let asked = |title: &str| serves_client(&format!("postgres: {title}"));
+    fn a_process_is_for_clients_for_its_peers_or_for_neither() {
+        let role = |title: &str| role(&format!("postgres: {title}"));
         for title in ["startup shop [local] idle", "15/main: ann shop 10.0.0.2(4444) COMMIT"] {
-            assert!(asked(title), "{title}");
+            assert_eq!(role(title), Some(ProcessRole::Client), "{title}");
+        }
+        for title in ["startup recovering 0000000100000003", "15/main: startup ", "io worker 2"] {
+            assert_eq!(role(title), Some(ProcessRole::FedByPeers), "{title}");
         }
         for title in [
-            "startup recovering 0000000100000003",
             "walsender ann 10.0.0.2(4444) streaming 0/3000148",
             "parallel worker for PID 4711 ",
             "checkpointer ",
+            "walwriter ",
         ] {
-            assert!(!asked(title), "{title}");
+            assert_eq!(role(title), Some(ProcessRole::Other), "{title}");
         }
+        assert_eq!(super::role("startup"), None);
     }
 
     proptest! {

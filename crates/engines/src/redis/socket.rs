@@ -2,14 +2,12 @@
 
 use super::conf;
 use crate::answer::{Answer, converse};
-use crate::endpoint::{Endpoint, Entry, Hints};
+use crate::endpoint::{Endpoint, Hints, Stream};
 use redis::aio::MultiplexedConnection;
 use redis::{
     AsyncConnectionConfig, ErrorKind, RedisConnectionInfo, RedisError, RedisResult, ServerErrorKind,
 };
 use std::collections::BTreeMap;
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpStream, UnixStream};
 use untax_core::Reading::{self, Absent, Denied, Failed, Present};
 
 /// The count of accesses to cached data. `keyspace_hits` and `keyspace_misses` leave out writes, and with them half of what
@@ -32,27 +30,14 @@ const COUNTS: [&str; 3] =
 
 pub(super) fn ask(endpoint: &Endpoint) -> Reading<Answer> {
     converse(async {
-        let answer = match &endpoint.entry {
-            Entry::Unix(_) => {
-                let path = endpoint.entry.unix_path().unwrap_or_default();
-                match UnixStream::connect(path).await {
-                    Ok(stream) => talk(stream).await,
-                    Err(error) => return unreachable(&error),
-                }
-            }
-            Entry::Tcp(address) => match TcpStream::connect(address).await {
-                Ok(stream) => talk(stream).await,
-                Err(error) => return unreachable(&error),
-            },
-        };
-        answer.map_or_else(|error| words(&error), Present)
+        match endpoint.entry.connect().await {
+            Ok(stream) => talk(stream).await.map_or_else(|error| words(&error), Present),
+            Err(error) => unreachable(&error),
+        }
     })
 }
 
-async fn talk<S>(stream: S) -> RedisResult<Answer>
-where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-{
+async fn talk(stream: Box<dyn Stream>) -> RedisResult<Answer> {
     let session = RedisConnectionInfo::default().set_skip_set_lib_name();
     // The deadline is kept by whoever started this process.
     let patient = AsyncConnectionConfig::new().set_response_timeout(None);

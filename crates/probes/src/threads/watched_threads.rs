@@ -8,8 +8,8 @@ use super::{samples, syscalls};
 use libbpf_rs::{ErrorExt as _, ErrorKind, MapCore, MapFlags};
 use untax_core::Database;
 use untax_core::activity::Polling;
-use untax_core::database::Model;
-use untax_engines::{is_fed_by_peers, serves_client};
+use untax_core::database::{Model, ProcessRole};
+use untax_engines::process_role;
 
 impl Threads {
     /// Watches these databases and no others.
@@ -91,9 +91,9 @@ impl Threads {
             if known && map.lookup(&pid.to_ne_bytes(), MapFlags::ANY)?.is_some() {
                 continue;
             }
-            let title = (any.model == Model::Process).then(|| self.title(pid)).flatten();
-            let aside = title.as_deref().is_some_and(is_fed_by_peers);
-            let asked = title.as_deref().is_some_and(serves_client);
+            let role = database.roles.get(&pid).copied().or_else(|| self.role(database, pid));
+            let aside = role == Some(ProcessRole::FedByPeers);
+            let asked = role == Some(ProcessRole::Client);
             // A process that ended since has no threads.
             let names = self.host.names(&format!("/proc/{pid}/task"));
             for tid in names.into_value().iter().flatten().filter_map(|name| name.parse().ok()) {
@@ -119,10 +119,13 @@ impl Threads {
         Ok(threads)
     }
 
-    /// What a process calls itself.
-    fn title(&self, pid: u32) -> Option<String> {
+    /// What a process is for of which the snapshot does not tell: it was started since, or had no title yet.
+    fn role(&self, database: &Database, pid: u32) -> Option<ProcessRole> {
+        if database.model != Model::Process {
+            return None;
+        }
         let title = self.host.text(&format!("/proc/{pid}/cmdline")).into_value()?;
-        Some(title.trim_end_matches('\0').to_owned())
+        process_role(&database.engine, title.trim_end_matches('\0'))
     }
 
     /// Whether a thread was not watched yet: it may have been started a moment ago by one that is.

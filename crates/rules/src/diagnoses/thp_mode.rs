@@ -2,6 +2,7 @@
 
 use crate::evidence;
 use crate::rule::{Rule, Scope, TaxBase};
+use untax_core::database::ThpWish;
 use untax_core::finding::Says;
 use untax_core::host::{HostFacts, INHERIT, Thp, ThpSize};
 use untax_core::{Database, Diagnosis, Evidence, Finding, Reading, Severity, Unmeasured, Window};
@@ -43,7 +44,7 @@ pub const RULE: Rule = Rule {
 /// What an engine wants of THP.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Wish {
-    /// `always`, as MongoDB 8.
+    /// `always`.
     Always,
     /// Anything but `always`, which hurts it this much.
     NotAlways(Severity),
@@ -90,35 +91,42 @@ fn evaluate_one(host: &HostFacts, thp: &Thp, database: &Database) -> Option<Diag
     says(Says::Found(by_setter(finding, host)))
 }
 
-/// In what THP differs from what MongoDB 8 wants, which is more than the mode.
+/// In what THP differs from what an engine wants that wants it always, and maybe more than the mode.
 fn unlike_always(thp: &Thp, database: &Database) -> Option<Finding> {
-    let none = thp.khugepaged_max_ptes_none.value().map(u64::to_string);
+    let wish = database.thp_wish().into_value()?;
+    let text = |pages: &u64| pages.to_string();
+    let none = thp.khugepaged_max_ptes_none.value().map(text);
+    let most = wish.max_ptes_none.as_ref().map(text);
+    let defrag = thp.defrag.value().map(String::as_str);
     let settings = [
-        ("THP", Some(thp.mode()), "always", "enabled"),
-        ("defrag", thp.defrag.value().map(String::as_str), DEFRAG, "defrag"),
-        ("max_ptes_none", none.as_deref(), MAX_PTES_NONE, "khugepaged/max_ptes_none"),
+        ("THP", Some(thp.mode()), Some(wish.mode.as_str()), "enabled"),
+        ("defrag", defrag, wish.defrag.as_deref(), "defrag"),
+        ("max_ptes_none", none.as_deref(), most.as_deref(), "khugepaged/max_ptes_none"),
     ];
-    let differ: Vec<_> =
-        settings.iter().filter(|(_, is, wanted, _)| is.is_some_and(|is| is != *wanted)).collect();
-    let is: Vec<String> = differ
-        .iter()
-        .map(|(name, is, ..)| format!("{name} is {}", is.unwrap_or_default()))
-        .collect();
-    let wanted: Vec<&str> = differ.iter().map(|(_, _, wanted, _)| *wanted).collect();
-    let fixes: Vec<String> = differ
-        .iter()
-        .map(|(_, _, wanted, file)| format!("echo {wanted} > {DIRECTORY}/{file}"))
-        .collect();
-    (!differ.is_empty()).then(|| {
+    let (mut is, mut wanted, mut fixes) = (Vec::new(), Vec::new(), Vec::new());
+    for (name, now, wish, file) in settings {
+        if let Some((now, wish)) = now.zip(wish).filter(|(now, wish)| now != wish) {
+            is.push(format!("{name} is {now}"));
+            wanted.push(wish);
+            fixes.push(format!("echo {wish} > {DIRECTORY}/{file}"));
+        }
+    }
+    (!is.is_empty()).then(|| {
         let summary = summary(database, &is.join(", "), &wanted.join(", "));
-        let wanted = "always, with defrag defer+madvise and max_ptes_none 0";
-        finding(thp, database, Severity::Low, summary, wanted, &fixes.join("; "))
+        finding(thp, database, Severity::Low, summary, &whole_wish(wish), &fixes.join("; "))
     })
 }
 
-/// What MongoDB 8 wants beside the mode; source: mongodb.com, tcmalloc performance.
-const DEFRAG: &str = "defer+madvise";
-const MAX_PTES_NONE: &str = "0";
+/// All that is wanted of THP: the mode, and what else.
+fn whole_wish(wish: &ThpWish) -> String {
+    let defrag = wish.defrag.as_ref().map(|defrag| format!("defrag {defrag}"));
+    let none = wish.max_ptes_none.map(|pages| format!("max_ptes_none {pages}"));
+    let more: Vec<String> = defrag.into_iter().chain(none).collect();
+    if more.is_empty() {
+        return wish.mode.clone();
+    }
+    format!("{}, with {}", wish.mode, more.join(" and "))
+}
 
 const DIRECTORY: &str = "/sys/kernel/mm/transparent_hugepage";
 
