@@ -140,6 +140,11 @@ impl Guard {
         self.process.id()
     }
 
+    /// Whether its process ended, though it should not.
+    pub fn has_ended(&mut self) -> bool {
+        matches!(self.process.try_wait(), Ok(Some(_)))
+    }
+
     fn tell(&mut self, words: &[u8]) -> io::Result<()> {
         self.link.write_all(words)
     }

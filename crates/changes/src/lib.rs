@@ -5,6 +5,7 @@
 //! was. A plan is applied until somebody undoes it ([`executor`]). What a bench changes does not stay
 //! ([`temporary`]): a process of its own puts it back ([`guard`]).
 
+pub mod affinity;
 pub mod executor;
 pub mod guard;
 pub mod lock;

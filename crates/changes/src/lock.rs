@@ -11,12 +11,16 @@ use std::io::{self, Read, Seek, Write};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+use untax_host::{Host, process};
 
 /// What the lock of the running machine lies on; gone when that starts anew.
 const HOST: &str = "/run/untax.lock";
 
 /// What the lock of a bench lies on, in the state directory.
 const BENCH: &str = "bench.lock";
+
+/// What the lock of steering lies on, in the state directory.
+const STEER: &str = "steer.lock";
 
 /// How long a process that is ending is waited for.
 const CHANGE_PATIENCE: Duration = Duration::from_secs(2);
@@ -35,6 +39,15 @@ pub enum LockError {
         pid.as_ref().map(|pid| format!(" (pid {pid})")).unwrap_or_default()
     )]
     Benching {
+        /// Its process, when it can be told.
+        pid: Option<String>,
+    },
+    /// Databases are steered already, or the guard of the last steering is at work.
+    #[error(
+        "databases are steered already{}; end that by untax steer stop",
+        pid.as_ref().map(|pid| format!(" by process {pid}")).unwrap_or_default()
+    )]
+    Steering {
         /// Its process, when it can be told.
         pid: Option<String>,
     },
@@ -67,18 +80,48 @@ impl Lock {
 
     /// The right to bench: one at a time per state directory.
     pub fn to_bench(state: &Path) -> Result<Self, LockError> {
+        Self::of_state(state, BENCH, BENCH_PATIENCE, |pid| LockError::Benching { pid })
+    }
+
+    /// The right to steer databases: one process at a time per state directory.
+    pub fn to_steer(state: &Path) -> Result<Self, LockError> {
+        Self::of_state(state, STEER, BENCH_PATIENCE, |pid| LockError::Steering { pid })
+    }
+
+    /// The same, without waiting for a guard that is at work.
+    pub fn to_steer_now(state: &Path) -> Result<Self, LockError> {
+        Self::of_state(state, STEER, Duration::ZERO, |pid| LockError::Steering { pid })
+    }
+
+    fn of_state(
+        state: &Path,
+        name: &str,
+        patience: Duration,
+        refusal: impl FnOnce(Option<String>) -> LockError,
+    ) -> Result<Self, LockError> {
         let failed = |source| LockError::File { path: state.to_owned(), source };
         fs::create_dir_all(state).map_err(failed)?;
-        let mut lock = open(&state.join(BENCH), OFlags::RDWR | OFlags::CREATE)?;
-        if !lock.is_had_within(BENCH_PATIENCE) {
-            let mut pid = String::new();
-            let read = lock.0.read_to_string(&mut pid).is_ok() && !pid.is_empty();
-            return Err(LockError::Benching { pid: read.then_some(pid) });
+        let mut lock = open(&state.join(name), OFlags::RDWR | OFlags::CREATE)?;
+        if !lock.is_had_within(patience) {
+            let mut owner = String::new();
+            let read = lock.0.read_to_string(&mut owner).is_ok();
+            let pid = owner.split(' ').next().filter(|pid| read && !pid.is_empty());
+            return Err(refusal(pid.map(str::to_owned)));
         }
-        // The number is for people; the lock holds without it.
+        // The numbers are for people, and for those who end the owner; the lock holds without them.
         let _ = lock.0.set_len(0).and_then(|()| lock.0.rewind());
-        let _ = write!(lock.0, "{}", std::process::id());
+        let own = std::process::id();
+        let started = process::stat(&Host::live(), own).into_value().map(|stat| stat.started_ticks);
+        let _ = write!(lock.0, "{own} {}", started.unwrap_or_default());
         Ok(lock)
+    }
+
+    /// The process that steers, by its number and by when it started, clock ticks since boot: a number may be
+    /// used again once its owner was killed and only the guard has the lock.
+    pub fn steering_process(state: &Path) -> Option<(u32, u64)> {
+        let text = Tree::live().whole(&state.join(STEER).to_string_lossy()).ok()??;
+        let (pid, started) = text.split_once(' ')?;
+        Some((pid.parse().ok()?, started.trim().parse().ok()?))
     }
 
     fn is_had_within(&self, patience: Duration) -> bool {

@@ -52,6 +52,7 @@ pub fn folder(state: &Path) -> PathBuf {
 pub struct Temporary {
     tree: Tree,
     receipt: Receipt,
+    duty: Duty,
     /// `None` once everything is back.
     guard: Option<Guard>,
 }
@@ -77,7 +78,7 @@ impl Temporary {
             clean: None,
         };
         match Guard::start(program, &duty, lock) {
-            Ok(guard) => Ok(Self { tree: tree.clone(), receipt, guard: Some(guard) }),
+            Ok(guard) => Ok(Self { tree: tree.clone(), receipt, duty, guard: Some(guard) }),
             Err(error) => {
                 receipt.remove()?;
                 Err(error.into())
@@ -106,6 +107,21 @@ impl Temporary {
         let target = target.clone();
         self.receipt.add(Record::Holding { target, prior, surplus, boot: restore::boot_id() })?;
         Ok(())
+    }
+
+    /// Starts another guard when the one there was has ended; whether it had.
+    pub fn renew_guard(
+        &mut self,
+        program: &Program,
+        lock: Option<&Lock>,
+    ) -> Result<bool, TemporaryError> {
+        if !self.guard.as_mut().is_some_and(Guard::has_ended) {
+            return Ok(false);
+        }
+        let mut guard = Guard::start(program, &self.duty, lock)?;
+        guard.changing()?;
+        self.guard = Some(guard);
+        Ok(true)
     }
 
     /// The guard's process.

@@ -2,7 +2,7 @@
 
 use crate::commands::{
     apply, bench, capture, check, compare, completions, doctor, explain, lab, man, plan, report,
-    runs, undo, verify, watch,
+    runs, steer, undo, verify, watch,
 };
 use clap::{Parser, Subcommand};
 use std::path::PathBuf;
@@ -85,6 +85,13 @@ pub enum Command {
     /// Self-contained: checks, verifications, page-size benches and lab matrices, in the order in which
     /// they are named.
     Report(report::Args),
+    /// Keep each database on CPUs of its own, and let it use idle ones while that pays
+    ///
+    /// Soft affinity: each database has CPUs that it prefers, and uses others while its own are full, the
+    /// others idle, and its throughput gains by them. An owner gets its CPUs back within two samples. Only
+    /// the CPUs of threads are set, within their cpuset; threads that chose CPUs themselves are left alone.
+    /// All is put back when it ends, also when it is killed: by its guard, or by the next untax steer stop.
+    Steer(steer::Args),
     /// Measure what the platform is worth on this machine
     #[command(subcommand)]
     Bench(bench::Bench),

@@ -64,6 +64,7 @@ fn run(args: Args) -> anyhow::Result<Outcome> {
         Command::Verify(args) => commands::verify::run(&args, &state),
         Command::Compare(args) => commands::compare::run(&args, &state),
         Command::Report(args) => commands::report::run(&args, &state),
+        Command::Steer(args) => commands::steer::run(&args, &state),
         Command::Bench(bench) => commands::bench::run(&bench, &state),
         Command::Capture(args) => commands::capture::run(&args, &state),
         Command::Doctor(args) => commands::doctor::run(&args),

@@ -9,6 +9,7 @@ pub mod boot;
 pub mod calibration;
 pub mod check;
 pub mod compare;
+pub mod cpus;
 pub mod database;
 pub mod evidence;
 pub mod finding;

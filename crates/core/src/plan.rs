@@ -1,5 +1,6 @@
 //! A plan: what to change on a host, made from a saved check, never altered afterwards.
 
+use crate::cpus::Cpus;
 use crate::finding::Gain;
 use crate::{Bytes, Reading};
 use jiff::Timestamp;
@@ -116,6 +117,30 @@ pub enum Target {
     /// Arguments about huge pages of every kernel that `grubby` knows, such as
     /// `hugepagesz=1G hugepages=16`.
     Grubby,
+    /// The CPUs of the threads of a process and of all processes that descend from it. The value is
+    /// how many of these threads are narrowed to the CPUs: 0 before, and 0 when they were put back.
+    Affinity {
+        /// Whose threads.
+        family: Family,
+        /// The CPUs that they are narrowed to.
+        cpus: Cpus,
+    },
+}
+
+/// A process and all that descend from it, so that they are found again after a crash.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Family {
+    /// The process.
+    pub root: u32,
+    /// When it was started, clock ticks since boot: tells a reused pid apart.
+    pub started_ticks: u64,
+    /// When it was first changed, clock ticks since boot. A process that lost its parent may descend from
+    /// it if it started later, has its user and is in its control groups.
+    pub since_ticks: u64,
+    /// Its real user.
+    pub uid: u32,
+    /// Its `/proc/PID/cgroup`.
+    pub groups: String,
 }
 
 /// When a step has an effect.

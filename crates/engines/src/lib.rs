@@ -34,6 +34,7 @@ mod redis;
 mod running;
 mod settings;
 mod thp;
+mod work;
 
 pub use ask::Asker;
 pub use catalogue::{ENGINES, complete, file_names, process_role, traits};
@@ -42,6 +43,7 @@ pub use discover::{Discovered, Selection, discover};
 pub use engine::Engine;
 pub use listeners::listening_ports;
 pub use running::{Running, running};
+pub use work::count_work;
 
 // The parsers of files and titles that others write, for tests and fuzzing from outside.
 pub mod parsers {

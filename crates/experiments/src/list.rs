@@ -1,10 +1,11 @@
 //! The list of experiments: `untax bench`, its help and its documents are made from it.
 
 use crate::experiment::Experiment;
-use crate::{network, pages};
+use crate::{affinity, network, pages};
 
 /// All experiments, in the order in which help names them.
-pub static EXPERIMENTS: &[Experiment] = &[pages::EXPERIMENT, network::EXPERIMENT];
+pub static EXPERIMENTS: &[Experiment] =
+    &[pages::EXPERIMENT, network::EXPERIMENT, affinity::EXPERIMENT];
 
 impl Experiment {
     /// The experiment of an id.

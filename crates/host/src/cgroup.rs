@@ -2,6 +2,7 @@
 //! and pod it runs.
 
 mod cpu;
+pub mod cpus;
 mod group;
 mod identity;
 mod io;

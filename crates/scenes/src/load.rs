@@ -96,6 +96,11 @@ impl Load {
         self.shell.exit_status().filter(|status| !status.success())
     }
 
+    /// The process that it runs as, or that all of its processes descend from.
+    pub fn pid(&self) -> Option<u32> {
+        self.shell.first_line.parse().ok()
+    }
+
     /// Transactions in each second so far; empty for all programs but pgbench.
     pub fn each_second(&self) -> Vec<f64> {
         program::text(&self.log).lines().filter_map(pgbench_second).collect()

@@ -137,6 +137,12 @@ const KILLS: &[Kills] = &[
     Kills { program: "guard", what: "kills of a guard, and of whom it guards", short: 1, long: 1 },
     Kills { program: "kill", what: "kills of `untax bench pages`", short: 5, long: 50 },
     Kills { program: "kill_network", what: "kills of `untax bench network`", short: 2, long: 10 },
+    Kills {
+        program: "kill_steer",
+        what: "kills of a program that steers threads, of its guard, or of both",
+        short: 10,
+        long: 200,
+    },
     Kills { program: "kill_lab", what: "kills of `untax lab run`", short: 1, long: 50 },
     Kills {
         program: "exact_counts",

@@ -1,6 +1,7 @@
 //! What can be changed: each kind of target has a value, a string or absent, that can be read and
 //! set. A kind is one file here, one variant of `untax_core::plan::Target` and one line in [`of`].
 
+mod affinity;
 mod block;
 mod device_limit;
 mod dirty;
@@ -31,6 +32,7 @@ fn of(target: &Target) -> Box<dyn Kind + '_> {
         Target::Block { file } => Box::new(block::Block(file)),
         Target::Service { unit } => Box::new(service::Service(unit)),
         Target::Grubby => Box::new(grubby::Grubby),
+        Target::Affinity { family, cpus } => Box::new(affinity::Affinity { family, cpus }),
     }
 }
 
@@ -71,5 +73,6 @@ pub fn is_of_kernel(target: &Target) -> bool {
             | Target::Word { .. }
             | Target::Value { .. }
             | Target::DeviceLimit { .. }
+            | Target::Affinity { .. }
     )
 }

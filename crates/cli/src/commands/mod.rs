@@ -13,6 +13,7 @@ pub mod man;
 pub mod plan;
 pub mod report;
 pub mod runs;
+pub mod steer;
 pub mod undo;
 pub mod verify;
 pub mod watch;

@@ -37,6 +37,13 @@ const V1_CONTROLLERS: [&str; 14] = [
 /// How the v2 hierarchy is called among the mounts.
 const UNIFIED: &str = "unified";
 
+/// Where control groups are, alone: for programs that look again and again.
+pub fn layout(host: &Host) -> Reading<CgroupLayout> {
+    let mut facts = HostFacts::unknown("not read");
+    read(host, &mut facts);
+    facts.cgroup
+}
+
 fn read(host: &Host, facts: &mut HostFacts) {
     let keep = |line: &str| parse_line(line).map(|_| line.to_owned());
     let found = host.filter_lines("/proc/self/mountinfo", keep).and_then(|text| parse(&text));

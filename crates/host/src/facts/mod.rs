@@ -30,6 +30,7 @@ mod virtualization;
 mod vm_counts;
 
 use crate::Host;
+pub use cgroup::layout as cgroup_layout;
 pub use cpu_time::of_machine as machine_cpu_time;
 pub use fact::Fact;
 use untax_core::host::HostFacts;

@@ -81,6 +81,9 @@ fn place(target: &Target) -> String {
         Target::Dirty { what } => format!("{what}_bytes, {what}_ratio"),
         Target::Service { unit } => format!("systemd unit {unit}"),
         Target::Grubby => "grubby: the arguments of every kernel".to_owned(),
+        Target::Affinity { family, cpus } => {
+            format!("threads of process {} that are narrowed to CPUs {cpus}", family.root)
+        }
     }
 }
 

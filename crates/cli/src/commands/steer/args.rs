@@ -1,0 +1,72 @@
+//! The arguments of `untax steer`.
+
+use crate::duration::duration;
+use std::time::Duration;
+
+/// Arguments of `untax steer`.
+#[derive(Debug, clap::Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    after_help = "An instance is NAME=CPUS, or NAME=CPUS/PREFERRED:ALLOWED, or NAME=CPUS/hard. NAME is \
+                  ENGINE@PORT, or the pid of any process.\n\n\
+                  An instance may use CPUs beside its own while its own are more than 85 % busy and the \
+                  others idle. With PREFERRED:ALLOWED it may while the busy share of its own CPUs over \
+                  that of all CPUs that it may use is above PREFERRED/ALLOWED: 100:1 is harder than 5:4. \
+                  With /hard it never may.\n\n\
+                  Examples:\n  untax steer --auto --propose       which CPUs each would prefer; changes nothing\n  \
+                  untax steer --instance postgres@5432=0-21 --instance mysql@3306=22-43\n  \
+                  untax steer --auto --json          as a stream, for scripts\n\n\
+                  Exit codes: 0 ended, and all is put back; 2 could not do it; 3 bad usage."
+)]
+pub struct Args {
+    #[command(subcommand)]
+    pub command: Option<Action>,
+    /// A database and the CPUs that it prefers; once for each
+    #[arg(long = "instance", value_name = "NAME=CPUS", required_unless_present = "auto")]
+    pub instances: Vec<String>,
+    /// Every database on this host, on CPUs that are proposed from the machine, from where its memory lies
+    /// and from what it uses in three seconds
+    #[arg(long, conflicts_with = "instances")]
+    pub auto: bool,
+    /// Say which CPUs are proposed, and change nothing
+    #[arg(long, requires = "auto")]
+    pub propose: bool,
+    /// For how long CPUs stay once they changed, unless their owner needs them
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = positive)]
+    pub hold: Duration,
+    /// For how long throughput is measured with more CPUs, and at home, to see whether more CPUs pay
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = positive)]
+    pub judge: Duration,
+    /// The time between two samples; longer where these would take more than 0.3 % of a CPU
+    #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = positive)]
+    pub period: Duration,
+    /// Print each event as JSON on a line of its own
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What else there is to do.
+#[derive(Debug, clap::Subcommand)]
+pub enum Action {
+    /// Say who steers, which CPUs threads were given, and what a killed steering left
+    Status {
+        /// Print the result as JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// End steering and wait until all is put back; also puts back what a killed one left
+    Stop {
+        /// Print the result as JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// A time that is not zero.
+fn positive(text: &str) -> Result<Duration, String> {
+    match duration(text)? {
+        Duration::ZERO => Err(format!("{text} is no time; 100ms is")),
+        time => Ok(time),
+    }
+}

@@ -1,0 +1,85 @@
+//! Which databases are steered, and onto which CPUs.
+
+use super::args::Args;
+use crate::Usage;
+use anyhow::{Context, bail};
+use std::time::Duration;
+use untax_core::cpus::Cpus;
+use untax_host::{Host, facts};
+use untax_steer::Chosen;
+use untax_steer::policy::{Rule, Tunables};
+use untax_steer::resolve::{Candidate, by_name, candidates};
+use untax_steer::{demands, preferred_cpus};
+
+/// For how long demand is watched before CPUs are proposed.
+const WATCHED: Duration = Duration::from_secs(3);
+
+/// The instances that a person named, or all, with proposed CPUs.
+pub fn choose(args: &Args, pass: impl FnOnce(Duration)) -> anyhow::Result<Vec<Chosen>> {
+    let host = Host::live();
+    let facts = facts::read_all(&host);
+    let found = candidates(&host, &facts);
+    let why = found.why();
+    let found = found.into_value().context(why.unwrap_or_default())?;
+    if !args.auto {
+        let named = args.instances.iter().map(|text| named(text, args, &found));
+        return named.collect();
+    }
+    if found.is_empty() {
+        bail!(
+            "no database that untax knows runs here; start one, or name a process by --instance PID=CPUS"
+        );
+    }
+    let demands = demands(&found, || pass(WATCHED));
+    let proposed = preferred_cpus(&host, &facts, &demands)?;
+    let tunables = tunables(args, Rule::Full);
+    let chosen = found.into_iter().zip(proposed);
+    Ok(chosen.map(|(candidate, preferred)| Chosen { candidate, preferred, tunables }).collect())
+}
+
+fn tunables(args: &Args, rule: Rule) -> Tunables {
+    Tunables { rule, hold: args.hold, judge: args.judge }
+}
+
+/// `NAME=CPUS`, `NAME=CPUS/5:4` or `NAME=CPUS/hard`.
+fn named(text: &str, args: &Args, found: &[Candidate]) -> anyhow::Result<Chosen> {
+    let (name, preferred, rule) = parse(text)?;
+    let candidate = by_name(found, name).map_err(|unknown| Usage(unknown.to_string()))?;
+    Ok(Chosen { candidate, preferred, tunables: tunables(args, rule) })
+}
+
+fn parse(text: &str) -> Result<(&str, Cpus, Rule), Usage> {
+    let wrong = |why: String| Usage(format!("--instance {text}: {why}"));
+    let form = || wrong("write NAME=CPUS, such as postgres@5432=0-21".to_owned());
+    let (name, rest) = text.rsplit_once('=').ok_or_else(form)?;
+    let (list, rule) = rest.split_once('/').unwrap_or((rest, ""));
+    let cpus: Cpus = list.parse().map_err(|error| wrong(format!("{error}")))?;
+    if name.is_empty() || cpus.is_empty() {
+        return Err(form());
+    }
+    let rule = match rule {
+        "" => Rule::Full,
+        "hard" => Rule::Never,
+        ratio => Rule::Above(ratio.parse().map_err(|error| wrong(format!("{error}")))?),
+    };
+    Ok((name, cpus, rule))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_instance_has_a_name_cpus_and_a_rule() {
+        let (name, cpus, rule) = parse("postgres@5432=0-3,8").unwrap();
+        assert_eq!(
+            (name, cpus.to_string(), rule),
+            ("postgres@5432", "0-3,8".to_owned(), Rule::Full)
+        );
+        assert_eq!(parse("7=0/hard").unwrap().2, Rule::Never);
+        assert!(matches!(parse("7=0/5:4").unwrap().2, Rule::Above(ratio) if ratio.preferred == 5));
+        for wrong in ["", "a", "a=", "=0", "a=x", "a=0/soft", "a=0/5:0"] {
+            assert!(parse(wrong).is_err(), "{wrong}");
+        }
+    }
+}
