@@ -152,9 +152,22 @@ fn buffer_pool(view: &DatabaseView) -> Option<Bytes> {
     bytes_of(settings.values.get("innodb_buffer_pool_size")?, Bytes(1))
 }
 
+/// Whether the buffer pool is in pages of a pool: MySQL maps nothing else from one. Other private memory of
+/// MySQL 9 is some 250 MiB large in one piece, and so larger than many a buffer pool.
+fn is_pooled(view: &DatabaseView) -> bool {
+    let settings = view.settings.value();
+    let size = settings.and_then(|settings| settings.values.get("innodb_buffer_pool_size"));
+    let size = size.and_then(|size| bytes_of(size, Bytes(1)));
+    let pooled: Bytes = view.memory.pooled.iter().copied().sum();
+    product(view) != "MariaDB" && size.is_some_and(|size| size.0 > 0 && pooled >= size)
+}
+
 /// What the mappings say, but base pages may be transparent huge ones in truth. A process that
 /// has no page of a pool needs no mapping to be looked at.
 fn page_size(view: &DatabaseView, mapped: Reading<Bytes>) -> Reading<Bytes> {
+    if is_pooled(view) {
+        return default_huge_page(view.host);
+    }
     let pooled = view.status.value().and_then(|s| s.hugetlb).is_none_or(|pooled| pooled.0 > 0);
     let huge = mapped.is_present() && mapped != view.facts.base_page_bytes;
     if huge || (pooled && !mapped.is_present()) {

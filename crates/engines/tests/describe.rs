@@ -247,6 +247,26 @@ fn mysql_on_pooled_pages_needs_all_that_it_mapped() {
 }
 
 #[test]
+fn the_buffer_pool_of_mysql_is_told_from_its_other_memory() {
+    // As MySQL 9.7 maps a buffer pool of 32 MiB, beside private memory of its own.
+    let pool = "7f3d53000000-7f3d55200000 rw-p 00000000 00:11 5   /anon_hugepage (deleted)\n";
+    let others = "7f3d78400000-7f3d87600000 rw-p 00000000 00:00 0 \n";
+    let page = |maps: &str| {
+        let database = Made::new().file("/proc/100/maps", maps);
+        let database = database.process(&Process {
+            pid: 100,
+            parent: 1,
+            comm: "mysqld",
+            exe: "/usr/sbin/mysqld",
+            command: "mysqld|--no-defaults|--large-pages|--innodb-buffer-pool-size=32M",
+        });
+        database.only().memory.page_size_bytes
+    };
+    assert_eq!(page(&format!("{others}{pool}")), Present(Bytes::MIB_2));
+    assert_ne!(page(others), Present(Bytes::MIB_2), "it fell back");
+}
+
+#[test]
 fn mysql_reads_no_default_files_when_told_so() {
     let huge = |command: &str| options(mariadb(command)).only();
     let none = huge("mariadbd|--no-defaults|--skip-large-pages");
