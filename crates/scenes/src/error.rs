@@ -23,6 +23,14 @@ pub enum SceneError {
         /// The directory of fetched things.
         cache: String,
     },
+    /// A load is not built.
+    #[error("{program} is not built below {cache}; run 'scripts/loads.sh {cache}'")]
+    NotBuilt {
+        /// The program.
+        program: &'static str,
+        /// The directory of fetched things.
+        cache: String,
+    },
     /// A program could not be started.
     #[error("cannot start {program}; check that it may be run")]
     Start {

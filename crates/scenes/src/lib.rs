@@ -48,6 +48,8 @@ mod setup;
 mod shell;
 mod start;
 mod work;
+mod workload;
+mod workloads;
 
 pub use account::is_root;
 pub use disk::{Disk, FreezeLoop, Limit};
@@ -73,3 +75,5 @@ pub use setting::{DirtyLimits, HugePages, Override, Setting, Thp, Turn};
 pub use setup::{OciRuntime, Runtime, Settings, Setup};
 pub use start::start;
 pub use work::{Database, Kind, Work};
+pub use workload::{Prepared, Watched, Workload};
+pub use workloads::WORKLOADS;

@@ -35,6 +35,18 @@ impl Benchmark {
     }
 }
 
+/// Runs `$3…` again and again for `$1` seconds, and says after each run how many there were in how many
+/// nanoseconds.
+const REPEAT: &str = r#"
+start=$(date +%s%N) length=$(($1 * 1000000000)) runs=0 took=0
+shift 2
+while [ "$took" -lt "$length" ]; do
+    "$@" || exit 1
+    runs=$((runs + 1)) took=$(($(date +%s%N) - start))
+    echo "runs: $runs in $took ns"
+done
+"#;
+
 /// A load that is running; stopped when dropped.
 #[must_use]
 pub struct Load {
@@ -99,6 +111,17 @@ impl Load {
     /// The process that it runs as, or that all of its processes descend from.
     pub fn pid(&self) -> Option<u32> {
         self.shell.first_line.parse().ok()
+    }
+
+    /// Runs a program again and again for so many seconds.
+    pub(crate) fn repeat(
+        scratch: &Scratch,
+        words: &[String],
+        seconds: u32,
+    ) -> Result<Self, SceneError> {
+        let mut line = program::words(["/bin/sh", "-c", REPEAT, "untax-lab"]);
+        line.extend([seconds.to_string(), "--".to_owned()]);
+        Self::start(scratch, &[&line, words].concat(), seconds, Benchmark::silent(runs_per_s))
     }
 
     /// Transactions in each second so far; empty for all programs but pgbench.
@@ -174,7 +197,14 @@ fn pgbench_second(line: &str) -> Option<f64> {
     rates.split_once(" tps")?.0.parse().ok()
 }
 
-/// `sysbench`, reading rows of one table by primary key (`oltp_point_select`).
+/// `runs: 12 in 3456789012 ns`, of which the last counts.
+fn runs_per_s(output: &str) -> Option<f64> {
+    let line = output.lines().rev().find_map(|line| line.strip_prefix("runs: "))?;
+    let (runs, took) = line.strip_suffix(" ns")?.split_once(" in ")?;
+    Some(runs.parse::<f64>().ok()? / took.parse::<f64>().ok()? * 1e9)
+}
+
+/// `sysbench`, on rows of one table that it draws alike.
 #[derive(Debug, Clone, Copy)]
 pub struct Sysbench {
     /// Connections.
@@ -183,6 +213,28 @@ pub struct Sysbench {
     pub seconds: u32,
     /// Rows of the table, as it was filled.
     pub rows: u64,
+}
+
+impl Sysbench {
+    /// What it does, `run` or `prepare`, by one of its scripts or a file, for a database at that address.
+    pub(crate) fn words(
+        &self,
+        script: &str,
+        what: &str,
+        address: Vec<String>,
+    ) -> Result<Vec<String>, SceneError> {
+        let sysbench = program::find("sysbench", "sysbench")?;
+        let own = vec![
+            sysbench.to_string_lossy().into_owned(),
+            script.to_owned(),
+            format!("--table-size={}", self.rows),
+            format!("--threads={}", self.threads),
+            format!("--time={}", self.seconds),
+            "--rand-type=uniform".to_owned(),
+            what.to_owned(),
+        ];
+        Ok([own, address].concat())
+    }
 }
 
 /// `    transactions:     12345  (1234.50 per sec.)`.
@@ -228,6 +280,8 @@ mod tests {
         let sysbench = "SQL statistics:\n    transactions:    10022  (1001.94 per sec.)\n    \
                         queries:   10022  (1001.94 per sec.)\n";
         assert_eq!(sysbench_tps(sysbench), Some(1001.94));
+        let repeat = "runs: 1 in 500000000 ns\nCOPY 5\nruns: 3 in 1500000000 ns\nCOPY 5\n";
+        assert_eq!(runs_per_s(repeat), Some(2.0));
         let redis = "\"test\",\"rps\",\"avg_latency_ms\"\n\"GET\",\"90909.09\",\"0.1\"\n";
         assert_eq!(redis_rps(redis), Some(90909.09));
     }

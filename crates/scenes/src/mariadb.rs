@@ -1,13 +1,14 @@
 //! A scratch MariaDB or MySQL server.
 
 use crate::account::Account;
-use crate::load::{Load, SYSBENCH, Sysbench};
+use crate::load::{Benchmark, Load, SYSBENCH, Sysbench};
 use crate::program::{DIRECTORIES, words};
 use crate::release::{MARIADB, Release};
 use crate::scratch::free_port;
 use crate::server::{Kind, Server, lines};
 use crate::setup::{Runtime, Settings, Setup};
 use crate::work::{self, Database, Work};
+use crate::workload::Watched;
 use crate::{SceneError, program};
 
 const KIND: Kind = Kind { user: "mysql", signal: "TERM" };
@@ -35,6 +36,9 @@ const MYSQL: Settings = &[
     // A second port, with a protocol of its own.
     ("mysqlx", "0"),
 ];
+
+/// The user of loads that connect without a password: see below.
+pub(crate) const VISITOR: &str = "visitor";
 
 /// The user of loads that connect over TCP without a password, where the server has a network of its
 /// own: no other process can connect there.
@@ -204,7 +208,7 @@ impl MariaDb {
     pub fn sysbench_fill(&self, rows: u64) -> Result<(), SceneError> {
         self.sql("CREATE DATABASE IF NOT EXISTS sbtest")?;
         let load = Sysbench { threads: 1, seconds: 0, rows };
-        let command = self.sysbench(&load, "oltp_point_select", "prepare")?;
+        let command = load.words("oltp_point_select", "prepare", self.address_options())?;
         self.server.scratch.run(&self.server.client_command(&command))?;
         // Writes all of it to the disk: or the log is full of it, and what comes next waits.
         self.sql("USE sbtest; FLUSH TABLES sbtest1 FOR EXPORT; UNLOCK TABLES").map(drop)
@@ -215,42 +219,62 @@ impl MariaDb {
         self.sysbench_script(load, "oltp_point_select")
     }
 
-    fn sysbench_script(&self, load: &Sysbench, script: &str) -> Result<Load, SceneError> {
-        let command = self.server.client_command(&self.sysbench(load, script, "run")?);
-        Load::start(&self.server.scratch, &command, load.seconds, SYSBENCH)
-    }
-
-    fn sysbench(
+    pub(crate) fn sysbench_script(
         &self,
         load: &Sysbench,
         script: &str,
-        what: &str,
-    ) -> Result<Vec<String>, SceneError> {
-        let sysbench = program::find("sysbench", "sysbench")?;
-        let own = vec![
-            sysbench.to_string_lossy().into_owned(),
-            script.to_owned(),
-            "--db-driver=mysql".to_owned(),
-            "--mysql-db=sbtest".to_owned(),
-            format!("--table-size={}", load.rows),
-            format!("--threads={}", load.threads),
-            format!("--time={}", load.seconds),
-            "--rand-type=uniform".to_owned(),
-            what.to_owned(),
-        ];
-        Ok([own, self.address_options()].concat())
+    ) -> Result<Load, SceneError> {
+        let command = load.words(script, "run", self.address_options())?;
+        let command = self.server.client_command(&command);
+        Load::start(&self.server.scratch, &command, load.seconds, SYSBENCH)
     }
 
     /// The options of sysbench for the server's address and the user.
     fn address_options(&self) -> Vec<String> {
-        if self.server.has_network() {
+        let mut options = words(["--db-driver=mysql", "--mysql-db=sbtest"]);
+        options.extend(if self.server.has_network() {
             let port = format!("--mysql-port={}", self.port);
-            words(["--mysql-host=127.0.0.1", &port, "--mysql-user=visitor"])
+            words(["--mysql-host=127.0.0.1", &port, &format!("--mysql-user={VISITOR}")])
         } else {
-            let user = if self.release.is_mysql { "visitor" } else { &self.client.name };
+            let user = if self.release.is_mysql { VISITOR } else { &self.client.name };
             let user = format!("--mysql-user={user}");
             words([&format!("--mysql-socket={}", self.socket()), &user])
-        }
+        });
+        options
+    }
+
+    /// Runs SQL again and again for so many seconds.
+    pub(crate) fn repeat(&self, sql: &str, seconds: u32) -> Result<Load, SceneError> {
+        let options = words(["--local-infile=1", "-BN", "-e", sql, "sbtest"]);
+        let command = [self.client("mariadb")?, options].concat();
+        Load::repeat(&self.server.scratch, &command, seconds)
+    }
+
+    /// Runs a client of another kind to its end in the network that clients use.
+    pub(crate) fn run(&self, command: &[String]) -> Result<String, SceneError> {
+        self.server.scratch.run(&self.server.client_command(command))
+    }
+
+    /// Starts a client of another kind in the network that clients use.
+    pub(crate) fn load(
+        &self,
+        command: &[String],
+        seconds: u32,
+        parse: fn(&str) -> Option<f64>,
+    ) -> Result<Load, SceneError> {
+        let command = self.server.client_command(command);
+        Load::start(&self.server.scratch, &command, seconds, Benchmark::silent(parse))
+    }
+
+    /// Writes a file for its clients, and gives its path.
+    pub(crate) fn keep(&self, name: &str, text: &str) -> Result<String, SceneError> {
+        self.server.scratch.keep(name, text)
+    }
+
+    /// What tells it apart among the databases of a machine.
+    pub(crate) fn watched(&self, role: &'static str) -> Watched {
+        let pid = self.pid().unwrap_or_default();
+        Watched { role, pid, data_directory: self.data_directory() }
     }
 
     fn client(&self, program: &str) -> Result<Vec<String>, SceneError> {

@@ -1,12 +1,13 @@
 //! A scratch PostgreSQL cluster.
 
-use crate::load::{Load, PGBENCH, Pgbench};
+use crate::load::{Load, PGBENCH, Pgbench, SYSBENCH, Sysbench};
 use crate::program::words;
 use crate::release::POSTGRES;
 use crate::scratch::free_port_or;
 use crate::server::{Kind, Server, lines};
 use crate::setup::{Runtime, Settings, Setup};
 use crate::work::{self, Database, Work};
+use crate::workload::Watched;
 use crate::{SceneError, program};
 use std::path::{Path, PathBuf};
 use untax_host::Host;
@@ -56,9 +57,7 @@ impl Postgres {
 
     /// The same, set up in every way there is.
     pub fn start_as(setup: &Setup) -> Result<Self, SceneError> {
-        let server = Server::new(setup, &KIND, &setup.release.unwrap_or(POSTGRES))?;
-        let programs = program_directories(VERSIONS.as_ref());
-        let mut postgres = Self { server, port: free_port_or(setup.port)?, programs };
+        let mut postgres = Self::new(setup)?;
         let initdb = postgres.server_program("initdb")?;
         let data = postgres.data_directory();
         let user = format!("--username={}", postgres.user());
@@ -77,6 +76,30 @@ impl Postgres {
 
     fn open_settings(setup: &Setup) -> Settings<'static> {
         if setup.port.is_some() { OPEN } else { &[] }
+    }
+
+    fn new(setup: &Setup) -> Result<Self, SceneError> {
+        let server = Server::new(setup, &KIND, &setup.release.unwrap_or(POSTGRES))?;
+        let programs = program_directories(VERSIONS.as_ref());
+        Ok(Self { server, port: free_port_or(setup.port)?, programs })
+    }
+
+    /// Starts a standby of this server, which is set up alike and applies this one's log. Both must be
+    /// durable: otherwise nothing is logged that a standby could apply.
+    pub fn standby(&self, setup: &Setup) -> Result<Self, SceneError> {
+        let mut standby = Self::new(&Setup { port: None, ..*setup })?;
+        let copy = standby.server_program("pg_basebackup")?;
+        let (data, from) = (standby.data_directory(), format!("--dbname={}", self.address()));
+        let options = words(["--checkpoint=fast", "--write-recovery-conf", "-D", &data, &from]);
+        standby.server.prepare(&[vec![copy], options].concat())?;
+        standby.launch(setup.settings)?;
+        Ok(standby)
+    }
+
+    /// Where other servers and poolers of this machine connect to it.
+    pub(crate) fn address(&self) -> String {
+        let (socket, port, user) = (self.socket_directory(), self.port, self.user());
+        format!("host={socket} port={port} user={user} dbname=postgres")
     }
 
     /// Stops the server in good order and starts it with `settings` instead of the earlier ones.
@@ -171,6 +194,13 @@ impl Postgres {
         self.server.scratch.run(&self.client("psql", options)?)
     }
 
+    /// Runs a script of psql to its end.
+    pub(crate) fn script(&self, script: &str) -> Result<(), SceneError> {
+        let file = self.keep("script.sql", script)?;
+        let options = words(["-XAtq", "-v", "ON_ERROR_STOP=1", "-f", &file]);
+        self.server.scratch.run(&self.client("psql", options)?).map(drop)
+    }
+
     /// Makes the tables of pgbench: 100,000 rows for each `scale`, packed to `fillfactor` percent
     /// of each block. 100 gives 15 MB for each scale; a lower one spreads the same rows over more
     /// memory, which takes less time to make.
@@ -187,6 +217,89 @@ impl Postgres {
     pub fn pgbench(&self, load: &Pgbench) -> Result<Load, SceneError> {
         let command = self.client("pgbench", load.words())?;
         Load::start(&self.server.scratch, &command, load.seconds, PGBENCH)
+    }
+
+    /// Makes a table of `rows` rows, about 200 bytes each, for a script of sysbench.
+    pub(crate) fn sysbench_fill(&self, script: &str, rows: u64) -> Result<(), SceneError> {
+        let load = Sysbench { threads: 1, seconds: 0, rows };
+        let command = load.words(script, "prepare", self.sysbench_options())?;
+        self.server.scratch.run(&command).map(drop)
+    }
+
+    /// Starts sysbench on that table.
+    pub(crate) fn sysbench(&self, load: &Sysbench, script: &str) -> Result<Load, SceneError> {
+        let command = load.words(script, "run", self.sysbench_options())?;
+        Load::start(&self.server.scratch, &command, load.seconds, SYSBENCH)
+    }
+
+    fn sysbench_options(&self) -> Vec<String> {
+        let (host, port) = (self.socket_directory(), self.port);
+        words([
+            "--db-driver=pgsql",
+            "--pgsql-db=postgres",
+            &format!("--pgsql-host={host}"),
+            &format!("--pgsql-port={port}"),
+            &format!("--pgsql-user={}", self.user()),
+        ])
+    }
+
+    /// Runs a script of psql again and again for so many seconds.
+    pub(crate) fn repeat(&self, script: &str, seconds: u32) -> Result<Load, SceneError> {
+        let file = self.keep("repeated.sql", script)?;
+        let options = words(["-XAtq", "-v", "ON_ERROR_STOP=1", "-f", &file]);
+        Load::repeat(&self.server.scratch, &self.client("psql", options)?, seconds)
+    }
+
+    /// Starts pgbench with scripts of our own: name, text, and how often each is drawn. Deadlocks are
+    /// tried again, as applications do.
+    pub(crate) fn scripts(
+        &self,
+        scripts: &[(&str, &str, u32)],
+        clients: u32,
+        seconds: u32,
+    ) -> Result<Load, SceneError> {
+        let command = self.client("pgbench", self.script_options(scripts, clients, seconds)?)?;
+        Load::start(&self.server.scratch, &command, seconds, PGBENCH)
+    }
+
+    /// The same by way of a pooler on another port of the same directory of sockets.
+    pub(crate) fn scripts_through(
+        &self,
+        port: u16,
+        scripts: &[(&str, &str, u32)],
+        clients: u32,
+        seconds: u32,
+    ) -> Result<Load, SceneError> {
+        let mut options = self.script_options(scripts, clients, seconds)?;
+        options.extend(words(["--protocol=simple", "-p", &port.to_string()]));
+        Load::start(&self.server.scratch, &self.client("pgbench", options)?, seconds, PGBENCH)
+    }
+
+    fn script_options(
+        &self,
+        scripts: &[(&str, &str, u32)],
+        clients: u32,
+        seconds: u32,
+    ) -> Result<Vec<String>, SceneError> {
+        let load = Pgbench { clients, seconds, writes: true, ..Pgbench::default() };
+        let mut options = load.words();
+        options.push("--max-tries=10".to_owned());
+        for (name, text, weight) in scripts {
+            let file = self.keep(&format!("{name}.sql"), text)?;
+            options.push(format!("--file={file}@{weight}"));
+        }
+        Ok(options)
+    }
+
+    /// Writes a file for its clients, and gives its path.
+    pub(crate) fn keep(&self, name: &str, text: &str) -> Result<String, SceneError> {
+        self.server.scratch.keep(name, text)
+    }
+
+    /// What tells it apart among the databases of a machine.
+    pub(crate) fn watched(&self, role: &'static str) -> Watched {
+        let pid = self.pid().unwrap_or_default();
+        Watched { role, pid, data_directory: self.data_directory() }
     }
 
     fn client(&self, program: &str, options: Vec<String>) -> Result<Vec<String>, SceneError> {

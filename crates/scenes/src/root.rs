@@ -67,7 +67,7 @@ impl Root {
 }
 
 /// Where fetched things are kept: `UNTAX_CACHE`, or `untax` in the user's cache.
-fn cache() -> Result<PathBuf, SceneError> {
+pub(crate) fn cache() -> Result<PathBuf, SceneError> {
     if let Some(cache) = std::env::var_os("UNTAX_CACHE") {
         return Ok(PathBuf::from(cache));
     }

@@ -1,5 +1,6 @@
 //! How a scratch server is set up.
 
+use crate::engine::Engine;
 use crate::group::Group;
 use crate::network::Network;
 use crate::release::Release;
@@ -71,6 +72,13 @@ pub struct Setup<'a> {
     /// Whether its data are to survive a crash, as in production: with flushing, a journal and
     /// checkpoints.
     pub durable: bool,
+}
+
+impl Setup<'_> {
+    /// Whether it is a MariaDB or a MySQL.
+    pub(crate) fn is_mysql(&self) -> bool {
+        self.release.is_some_and(|release| release.engine == Engine::Mysql)
+    }
 }
 
 impl Default for Setup<'_> {

@@ -52,6 +52,10 @@ pub fn untraced(database: &Value, why: &str) {
 pub fn possible(check: &Value) {
     check["databases"].as_array().unwrap().iter().for_each(taxes_add_up);
     each_number("check", check, &mut |path, number| {
+        // Differences, in nanoseconds.
+        if path.starts_with("check/calibration/") {
+            return;
+        }
         assert!(number >= 0.0, "{path} is {number}");
         let share = ["/share", "/low", "/high"].iter().any(|end| path.ends_with(end));
         assert!(!share || path.contains("/gain/") || number <= 1.0, "{path} is {number}");
