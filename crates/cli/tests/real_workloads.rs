@@ -233,9 +233,14 @@ fn vacuum() {
 }
 
 #[test]
-#[ignore = "long: two servers"]
-fn standby() {
-    check_beside("standby", |_| true);
+fn a_standby_is_told_from_its_primary() {
+    check_beside("standby", |release| !release.is_unpacked);
+}
+
+#[test]
+#[ignore = "long: another version"]
+fn a_standby_of_another_version_is_too() {
+    check_beside("standby", |release| release.is_unpacked);
 }
 
 #[test]
@@ -245,9 +250,14 @@ fn logical_replication() {
 }
 
 #[test]
-#[ignore = "long: two servers"]
-fn pgbouncer() {
-    check_beside("pgbouncer", |_| true);
+fn a_pooler_is_neither_a_database_nor_a_neighbour() {
+    check_beside("pgbouncer", |release| !release.is_unpacked);
+}
+
+#[test]
+#[ignore = "long: another version"]
+fn nor_is_it_of_another_version() {
+    check_beside("pgbouncer", |release| release.is_unpacked);
 }
 
 #[test]

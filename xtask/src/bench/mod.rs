@@ -15,6 +15,7 @@ mod program;
 mod record;
 mod snapshot;
 mod verdicts;
+mod workloads;
 
 use clap::Subcommand;
 
@@ -31,6 +32,8 @@ pub enum Tool {
     Overhead(overhead::Options),
     /// What untax verify says where nothing changed, and how surely it would find a tenth.
     Verdicts(verdicts::Options),
+    /// What checks say beside loads that people run, and what huge pages bring these.
+    Workloads(workloads::Options),
     /// What one look at a busy host costs: time, memory.
     Snapshot(snapshot::Options),
 }
@@ -44,6 +47,7 @@ impl Tool {
             Self::Engines(options) => engines::run(options),
             Self::Overhead(options) => overhead::run(options),
             Self::Verdicts(options) => verdicts::run(options),
+            Self::Workloads(options) => workloads::run(options),
             Self::Snapshot(options) => snapshot::run(options),
         }
     }

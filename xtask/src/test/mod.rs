@@ -63,6 +63,14 @@ fn short(root: &Path, report: &mut Report) {
 
 fn long(root: &Path, report: &mut Report) {
     let programs = prepare(root, report);
+    report.stage("loads", || {
+        let build = paths::cache().map(|cache| {
+            let mut command = Command::new(root.join("scripts/loads.sh"));
+            command.arg(cache);
+            vec![Job::new("loads", command)]
+        });
+        as_root(build, 1)
+    });
     // Two at a time: a guest has one thread, however many processors it sees.
     report.stage("guest machines", || as_root(guests(root, &programs, Tier::Long), 2));
     report.stage("tests on real servers", || as_root(programs.tests(Tier::Long, true), 1));

@@ -56,6 +56,7 @@ pub fn real(test: impl FnOnce() -> Result<(), LabError>) {
         Err(LabError::Scene(
             error @ (SceneError::Missing { .. }
             | SceneError::NotUnpacked { .. }
+            | SceneError::NotBuilt { .. }
             | SceneError::NeedsRoot { .. }),
         )) if !required => {
             // Not with a macro: the test harness keeps what those print of a passing test.

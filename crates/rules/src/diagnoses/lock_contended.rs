@@ -28,7 +28,7 @@ pub const RULE: Rule = Rule {
                both ends of the window tells the parts, roughly. What \
                clients wait for between their requests is no lock, nor what a thread sleeps whose \
                client has gone (thread_cache_size). A holder may wait for a CPU like all others: found \
-               where it is worth a word without that part. Threads of a program of unknown model (--pid) wait in \
+               where it is worth a word without that part, which the lower bound leaves out. Threads of a program of unknown model (--pid) wait in \
                futexes for locks or for work: these waits are not judged. How it scales, by the universal scalability \
                law: requests at once against requests done, window after window; only when the \
                windows of untax watch differ enough.",
@@ -53,6 +53,8 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
             let stall = stall.map(|stall| without_others(stall, pair));
             let running = running_part(window, pair);
             let stall = stall.filter(|stall| stall.share.mid * running >= WORTH)?;
+            let share = stall.share;
+            let stall = stall.with_share(Interval::new(share.low * running, share.mid, share.high));
             let mut evidence =
                 pair.activity.value().map(|a| lock_evidence(a, pair)).unwrap_or_default();
             evidence
@@ -275,6 +277,26 @@ mod tests {
             found(evaluate(&window)).len()
         };
         assert_eq!([found_of(8.0, 30.0), found_of(37.0, 1.0)], [0, 1]);
+    }
+
+    #[test]
+    fn what_holders_may_wait_for_cpus_is_in_the_upper_bound_alone() {
+        let share_of = |contended_s| {
+            let mut window = test_window::postgres();
+            let trace =
+                [(Doing::OnCpu, 4.0), (Doing::Contended, contended_s), (Doing::Futex, 16.0)];
+            test_window::trace(&mut window, &trace);
+            let finding = found(evaluate(&window)).remove(0);
+            let tax = finding.tax.unwrap();
+            (tax.low, tax.share, finding.severity)
+        };
+        let (low, share, severity) = share_of(0.0);
+        assert!((share - 0.8).abs() < 1e-9 && low > 0.7, "{low} {share}");
+        assert_eq!(severity, untax_core::Severity::High);
+        // As beside compilers: a holder of the log's lock runs for a tenth of the time that it wants to.
+        let (low, share, severity) = share_of(36.0);
+        assert!((share - 16.0 / 56.0).abs() < 1e-9 && low <= 0.1 * share + 1e-9, "{low} {share}");
+        assert_eq!(severity, untax_core::Severity::Low);
     }
 
     #[test]
