@@ -82,7 +82,7 @@ fn wrong(check: &Value, databases: &[Watched], engine: Engine) -> Vec<String> {
         let others = databases.iter().filter(|other| other.pid != watched.pid);
         let others: BTreeSet<u32> = others.flat_map(|other| processes_of(other.pid)).collect();
         let own: BTreeSet<u32> = own.difference(&others).copied().collect();
-        for finding in found["findings"].as_array().unwrap().iter().filter(|f| is_loud(f)) {
+        for finding in loud(found) {
             if finding["scope"] == "platform" && !is_true_here(finding, &own) {
                 wrong.push(format!("{}: {}", watched.role, said(finding)));
             }
@@ -91,8 +91,10 @@ fn wrong(check: &Value, databases: &[Watched], engine: Engine) -> Vec<String> {
     wrong
 }
 
-fn is_loud(finding: &&Value) -> bool {
-    finding["severity"] != "info"
+/// The findings above info.
+fn loud(found: &Value) -> impl Iterator<Item = &Value> {
+    let findings = found["findings"].as_array().unwrap().iter();
+    findings.filter(|finding| finding["severity"] != "info")
 }
 
 /// Whether this host has that cause: its pages are small, its CPUs have an owner who takes them back, and
@@ -139,8 +141,7 @@ fn said(finding: &Value) -> String {
 /// A row of the table of docs/results/workloads.md.
 fn row(workload: &Workload, release: Release, watched: &Watched, check: &Value) -> String {
     let found = support::database(check, watched.pid);
-    let loud: Vec<String> =
-        found["findings"].as_array().unwrap().iter().filter(is_loud).map(said).collect();
+    let loud: Vec<String> = loud(found).map(said).collect();
     let unaccounted = 100.0 * part(found, "unaccounted_s") / part(found, "active_s");
     format!(
         "| {} | {}, {} | {} | {} | {} | {unaccounted:.1} % |",
@@ -175,11 +176,12 @@ fn wrong_on(
     let settings = settings(release.engine);
     let setup = Setup { release: Some(release), settings, durable: true, ..Setup::default() };
     let prepared = (workload.prepare)(&setup)?;
-    let _load = prepared.load(MINUTES)?;
+    let mut load = prepared.load(MINUTES)?;
     std::thread::sleep(Duration::from_secs(3));
     let mut last = Vec::new();
     for _ in 0..TRIES {
         let check = untax.run(&["check", "--window", "6s", "--json"]).json();
+        load.check()?;
         for watched in &prepared.databases {
             println!("{}", row(workload, release, watched, &check));
         }

@@ -235,20 +235,20 @@ fn cells(checks: &[&Value]) -> String {
     let role = checks.first().and_then(|check| check["role"].as_str()).unwrap_or_default();
     let mut rules: Vec<&str> = Vec::new();
     let loud = || checks.iter().flat_map(|c| c["findings"].as_array().into_iter().flatten());
-    for finding in loud() {
-        let rule = finding["rule"].as_str().unwrap_or_default();
-        if !rules.contains(&rule) {
-            rules.push(rule);
+    for id in loud().filter_map(|finding| finding["rule"].as_str()) {
+        if !rules.contains(&id) {
+            rules.push(id);
         }
     }
     let said = rules.iter().map(|rule| {
-        let of_rule: Vec<&Value> = loud().filter(|finding| finding["rule"] == *rule).collect();
-        let (times, taxes) = (of_rule.len(), of_rule.iter().map(|f| &f["tax"]).collect());
-        format!("`{rule}` {} ({times} of {})", median_of(taxes), checks.len())
+        let of_rule = loud().filter(|finding| finding["rule"] == *rule);
+        let taxes: Vec<&Value> = of_rule.map(|finding| &finding["tax"]).collect();
+        format!("`{rule}` {} ({} of {})", median_of(&taxes), taxes.len(), checks.len())
     });
     let said: Vec<String> = said.collect();
     let said = if said.is_empty() { "none".to_owned() } else { said.join(", ") };
-    let total = |name: &str| median_of(checks.iter().map(|check| &check[name]).collect());
+    let total =
+        |name: &str| median_of(&checks.iter().map(|check| &check[name]).collect::<Vec<_>>());
     let unaccounted = checks.iter().filter_map(|check| {
         let time = &check["time"];
         Some(time["unaccounted_s"].as_f64()? / time["active_s"].as_f64()?)
@@ -262,7 +262,7 @@ fn cells(checks: &[&Value]) -> String {
 }
 
 /// The medians of shares and of their bounds.
-fn median_of(taxes: Vec<&Value>) -> String {
+fn median_of(taxes: &[&Value]) -> String {
     let of = |bound: &str| {
         stats::median(&taxes.iter().filter_map(|tax| tax[bound].as_f64()).collect::<Vec<_>>())
     };
