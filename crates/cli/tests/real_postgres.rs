@@ -237,6 +237,11 @@ fn without_privilege_nothing_unknown_is_zero() {
         for (name, value) in found["time"].as_object().unwrap() {
             assert!(value.is_object() || value.as_f64().unwrap() > 0.0, "{name} is zero");
         }
+        // Nobody takes that for a clean result.
+        let strict = untax.run(&["check", "--window", "0s", "--no-calibration", "--strict"]);
+        assert_eq!(strict.code, 2);
+        let text = &strict.stdout;
+        assert!(text.contains("Seen in part only") && text.contains("untax doctor"), "{text}");
         Ok(())
     });
 }

@@ -5,7 +5,7 @@ use crate::finding::{EVERY_RULE, Finding, Scope, Tax, Unmeasured};
 use crate::host::HostFacts;
 use crate::network::ClientNetwork;
 use crate::pressure::Pressure;
-use crate::{Bytes, Calibration, Database, Io, Reading, Seconds, Snapshot};
+use crate::{Bytes, Calibration, Database, Io, Reading, Seconds, Snapshot, reason};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -140,6 +140,12 @@ impl Check {
             findings: Vec::new(),
             unmeasured: Vec::new(),
         }
+    }
+
+    /// What is missing because untax could not look: with any of it, the check saw only a part.
+    pub fn unseen(&self) -> impl Iterator<Item = &Unmeasured> {
+        let of_databases = self.databases.iter().flat_map(|database| &database.unmeasured);
+        of_databases.chain(&self.unmeasured).filter(|gap| reason::is_of_part(&gap.id))
     }
 
     /// Whether a database was there when the window opened and ended, or was restarted, meanwhile.

@@ -24,6 +24,27 @@ pub fn of(why: &str) -> &'static Reason {
     REASONS.iter().find(holds).unwrap_or(&NOT_HERE)
 }
 
+/// Whether a value is missing because untax could not look, and not because there is nothing to see or too
+/// little of it. A check with such a gap saw only a part.
+pub fn is_of_part(id: &str) -> bool {
+    let kinds = [
+        PID_NAMESPACE,
+        NEEDS_ROOT,
+        NO_BPF,
+        TOO_MANY,
+        TRACE_INCOMPLETE,
+        NOT_SAMPLED,
+        PASSWORD,
+        SERVER_REFUSED,
+        NO_ANSWER,
+        CGROUP_HIDDEN,
+        FORM,
+        DENIED,
+        FAILED,
+    ];
+    kinds.iter().any(|kind| kind.id == id)
+}
+
 macro_rules! reasons {
     ($($name:ident: $id:literal, $meaning:literal, $action:literal, [$($words:literal),*];)*) => {
         $(#[doc = $meaning] pub const $name: Reason =

@@ -3,8 +3,9 @@
 use crate::facts;
 use crate::format::{self, count_of};
 use std::cmp::Ordering;
+use std::collections::BTreeSet;
 use untax_core::check::{Check, Checked};
-use untax_core::{Finding, Scope, Severity, Tax, Unmeasured};
+use untax_core::{Finding, Scope, Severity, Tax, Unmeasured, reason};
 
 /// What can be said of a database's tax as a whole.
 pub enum Cost<'a> {
@@ -99,6 +100,15 @@ pub fn headline(check: &Check) -> String {
             format!("No cause found for {name}, but not all could be measured")
         }
     }
+}
+
+/// How much of what the rules look at could not be looked at, where that is anything.
+pub fn seen_in_part(check: &Check) -> Option<String> {
+    let rules: BTreeSet<&str> = check.unseen().map(|gap| gap.rule.as_str()).collect();
+    let commonest = check.unseen().next()?;
+    let rules = count_of(rules.len() as u64, "rule");
+    let action = reason::of(&commonest.why).action;
+    Some(format!("Seen in part only: {rules} could not look at all of it. {action}"))
 }
 
 /// What to do where there is no database.

@@ -4,8 +4,9 @@ use crate::Outcome;
 use crate::screen::{print, print_json, say, say_all, style, write_file};
 use crate::state::State;
 use crate::watching::{Watching, observe};
-use anyhow::Context;
+use anyhow::{Context, bail};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use untax_core::{Check, Reading, Severity, Window};
 use untax_host::{Capture, Host};
@@ -15,8 +16,8 @@ use untax_report::{html, terminal};
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Exit codes: 0 nothing found, also where no database runs or a rule could not look (see \
-                        databases and unmeasured of --json); 1 findings above info; 2 could not do it; \
-                        3 bad usage.\n\n\
+                        databases and unmeasured of --json); 1 findings of --fail-on or above; 2 could not do it, \
+                        or with --strict saw only a part; 3 bad usage.\n\n\
                         Examples:\n  untax check                        every database, ten seconds\n  \
                         untax check --pid 4012 --window 1m one database, a minute\n  \
                         untax check --html tax.html        also as a page to pass on\n  \
@@ -31,10 +32,19 @@ pub struct Args {
     /// Also write the result as a self-contained web page
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
+    /// The lowest severity that makes the exit code 1
+    #[arg(long, value_name = "SEVERITY", default_value = "low", value_parser = FAIL_ON)]
+    fail_on: String,
+    /// Exit with 2 if untax could look at a part only, for want of privilege, say
+    #[arg(long)]
+    strict: bool,
     /// Apply the rules again to a saved run, its file, or a capture
     #[arg(long, value_name = "RUN", conflicts_with_all = ["which", "window"])]
     replay: Option<String>,
 }
+
+/// What `--fail-on` takes.
+const FAIL_ON: [&str; 3] = ["low", "medium", "high"];
 
 /// A check as it is saved: its result, and the window it was made from.
 #[derive(Serialize, Deserialize)]
@@ -59,7 +69,12 @@ pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
     } else {
         print(&terminal::check(&check, style()))?;
     }
-    Ok(outcome(&check))
+    if args.strict && check.unseen().next().is_some() {
+        let rules: BTreeSet<&str> = check.unseen().map(|gap| gap.rule.as_str()).collect();
+        let rules = rules.into_iter().collect::<Vec<_>>().join(", ");
+        bail!("only a part was seen, which --strict forbids: {rules}; untax doctor says why");
+    }
+    Ok(outcome(&check, fail_on(&args.fail_on)))
 }
 
 fn watched(args: &Args, state: &State) -> anyhow::Result<Check> {
@@ -108,13 +123,18 @@ fn read(run: &str, state: &State) -> anyhow::Result<Saved> {
     serde_json::from_value(value).with_context(|| format!("{run} is no check of this version"))
 }
 
-/// Whether there is anything that matters.
-pub fn outcome(check: &Check) -> Outcome {
+/// The severity of that name.
+fn fail_on(name: &str) -> Severity {
+    match name {
+        "high" => Severity::High,
+        "medium" => Severity::Medium,
+        _ => Severity::Low,
+    }
+}
+
+/// Whether there is a finding of at least that severity.
+pub fn outcome(check: &Check, least: Severity) -> Outcome {
     let of_databases = check.databases.iter().flat_map(|database| &database.findings);
     let mut all = of_databases.chain(&check.findings);
-    if all.any(|finding| finding.severity > Severity::Info) {
-        Outcome::Findings
-    } else {
-        Outcome::Clean
-    }
+    if all.any(|finding| finding.severity >= least) { Outcome::Findings } else { Outcome::Clean }
 }

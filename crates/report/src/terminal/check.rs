@@ -34,6 +34,10 @@ fn draw(check: &Check, style: Style, evidence: bool) -> String {
     if check.databases.len() != 1 {
         answer(&mut screen, check);
     }
+    if let Some(partial) = summary::seen_in_part(check) {
+        screen.labelled("", 0, Ink::Bold, &partial, 2);
+        screen.blank();
+    }
     for db in summary::databases_by_cost(check) {
         database(&mut screen, db, &columns, evidence);
     }
@@ -211,6 +215,9 @@ fn next(check: &Check) -> Vec<(String, &'static str)> {
     }
     if all.iter().any(|finding| finding.severity > Severity::Info) {
         next.push(("untax plan".to_owned(), "what to change, step by step"));
+    }
+    if check.unseen().next().is_some() {
+        next.push(("untax doctor".to_owned(), "why only a part was seen, and how to see all"));
     }
     next.push(("untax bench pages".to_owned(), "what page size is worth on this host"));
     next

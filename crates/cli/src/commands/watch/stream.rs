@@ -6,6 +6,7 @@ use crate::commands::check::outcome;
 use crate::screen::{print_line, say_all};
 use crate::state::State;
 use anyhow::Context;
+use untax_core::Severity;
 use untax_pipeline::Options;
 use untax_report::format::clean_json;
 use untax_trials::Interrupt;
@@ -29,7 +30,7 @@ pub fn run(options: Options, count: Option<u64>, state: &State) -> anyhow::Resul
                 News::Checked(check, notes) => (check, notes),
             };
             say_all(&notes);
-            if outcome(&check) == Outcome::Findings {
+            if outcome(&check, Severity::Low) == Outcome::Findings {
                 worst = Outcome::Findings;
             }
             let json = serde_json::to_string(&check).context("cannot write the result as JSON")?;
