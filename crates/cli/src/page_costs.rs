@@ -1,13 +1,19 @@
-//! Calibrations, kept in the state directory and measured by an experiment.
+//! Costs that experiments measured on this host, kept in the state directory.
 
 use crate::state::State;
 use std::path::PathBuf;
 use untax_core::host::HostFacts;
-use untax_core::{Calibration, Reading};
-use untax_pipeline::PageCosts;
+use untax_core::{Calibration, PathCosts, Reading};
+use untax_experiments::Machine;
+use untax_experiments::network::costs;
+use untax_experiments::platform::PlatformBench;
+use untax_pipeline::{NO_PATH_COSTS, PageCosts};
 
 /// The calibration's name in the state directory; `bench pages` keeps its own there too.
 const CALIBRATION: &str = "calibration";
+
+/// What runs of `bench network` are called.
+const NETWORK: &str = "bench-network";
 
 /// The name of the one that was replaced last.
 const OLDER: &str = "calibration-older";
@@ -40,6 +46,23 @@ impl PageCosts for StatePageCosts<'_> {
     fn keep(&self, calibration: &Calibration) -> Result<(), String> {
         self.replace(calibration).map(drop).map_err(|error| format!("{error:#}"))
     }
+
+    fn paths(&self, host: &HostFacts) -> Reading<PathCosts> {
+        let Ok(bench) = self.0.load_run::<PlatformBench>("@last", Some(NETWORK)) else {
+            return Reading::Absent(NO_PATH_COSTS.to_owned());
+        };
+        let machine = Machine::of(host);
+        if (&machine.cpu_model, &machine.kernel_release)
+            != (&bench.cpu_model, &bench.kernel_release)
+        {
+            let why = format!(
+                "{} was measured on another processor or kernel: untax bench network",
+                bench.run
+            );
+            return Reading::Absent(why);
+        }
+        Reading::Present(costs(&bench))
+    }
 }
 
 #[cfg(test)]
@@ -68,5 +91,31 @@ mod tests {
         let older = costs.replace(&of(2.0)).unwrap().unwrap();
         assert_eq!(costs.kept(), Some(of(2.0)));
         assert_eq!(state.load_run::<Calibration>(older.to_str().unwrap(), None).unwrap(), of(1.0));
+    }
+
+    #[test]
+    fn paths_have_the_prices_of_the_last_bench_of_this_machine() {
+        let folder = tempfile::tempdir().unwrap();
+        let state = State::new(Some(folder.path().to_owned()));
+        let mut host = HostFacts::unknown("not read");
+        let paths = |host: &HostFacts| StatePageCosts(&state).paths(host);
+        assert_eq!(paths(&host).why().as_deref(), Some(NO_PATH_COSTS));
+        let machine = Machine::of(&host);
+        let bench = serde_json::json!({
+            "schema": "untax.bench.network/1", "run": "bench-network-1",
+            "taken_at": "2026-01-01T00:00:00Z", "cpu_model": machine.cpu_model,
+            "kernel_release": machine.kernel_release, "idle": "", "seed": 1, "budget_s": 1.0,
+            "spent_s": 1.0, "baseline": "wire", "arms": [], "cells": [],
+            "aa": {"differ": 0, "cells": 0}, "complete": true,
+        });
+        state.save_run("bench-network-20260101T000000000Z", &bench).unwrap();
+        assert_eq!(paths(&host).value().unwrap().run, "bench-network-1");
+        host.kernel = Reading::Present(untax_core::host::Kernel {
+            release: "7.0".to_owned(),
+            arch: String::new(),
+            parameters: Reading::absent("not read"),
+        });
+        let why = paths(&host).why().unwrap();
+        assert!(why.contains("another processor or kernel"), "{why}");
     }
 }

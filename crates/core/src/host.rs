@@ -5,7 +5,7 @@ mod thp;
 pub use thp::{INHERIT, Thp, ThpSetter, ThpSize};
 
 use crate::idle::{CpuFreq, CpuIdle, HaltPoll, PowerLimits};
-use crate::network::{ConntrackLimit, Links};
+use crate::network::{ClusterNetwork, ConntrackLimit, Links};
 use crate::pressure::{Stalls, VmCounts};
 use crate::{Bytes, Reading, Seconds};
 use serde::{Deserialize, Serialize};
@@ -60,6 +60,9 @@ pub struct HostFacts {
     pub pressure: Reading<Stalls>,
     /// Virtual links.
     pub links: Reading<Links>,
+    /// The network of the cluster that this is a node of. Not known of older captures.
+    #[serde(default = "Reading::not_captured")]
+    pub cluster_network: Reading<ClusterNetwork>,
     /// The table of connections.
     pub conntrack: Reading<ConntrackLimit>,
     /// A digest of `/etc/machine-id`; the id itself is confidential.
@@ -107,6 +110,7 @@ impl HostFacts {
             vm_counts: Reading::absent(why),
             pressure: Reading::absent(why),
             links: Reading::absent(why),
+            cluster_network: Reading::absent(why),
             conntrack: Reading::absent(why),
             machine_id: Reading::absent(why),
             product_uuid: Reading::absent(why),

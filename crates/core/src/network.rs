@@ -23,6 +23,33 @@ pub struct Overlay {
     pub packets: u64,
 }
 
+/// The network of a Kubernetes node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClusterNetwork {
+    /// What connects pods.
+    pub plugin: Plugin,
+    /// How the addresses of services lead to pods.
+    pub services: Reading<Services>,
+}
+
+/// A network plugin (CNI).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Plugin {
+    /// The name of its configuration, such as `cbr0`.
+    pub name: String,
+    /// The programs that set up a pod's network, in order, such as `flannel`, `portmap`.
+    pub types: Vec<String>,
+}
+
+/// What balances services.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Services {
+    /// The mode of kube-proxy: `iptables`, `iptables-legacy`, `nftables` or `ipvs`.
+    pub mode: String,
+    /// Rules, elements or virtual servers: one for each port of a service.
+    pub rules: Reading<u64>,
+}
+
 /// The connection table of the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConntrackLimit {

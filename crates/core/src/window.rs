@@ -3,7 +3,7 @@
 use crate::activity::{Doing, Spent};
 use crate::pressure::GroupMemory;
 use crate::scalability::Load;
-use crate::{Activity, Bytes, Calibration, Database, Io, Reading, Seconds, Snapshot};
+use crate::{Activity, Bytes, Calibration, Database, Io, PathCosts, Reading, Seconds, Snapshot};
 use serde::{Deserialize, Serialize};
 
 /// The snapshots at both ends of an observation, and what was sampled between them.
@@ -35,6 +35,9 @@ pub struct Window {
     pub loads: Vec<Loads>,
     /// What page faults and page walks cost on this host.
     pub calibration: Reading<Calibration>,
+    /// What network paths cost on this host.
+    #[serde(default = "Reading::not_captured")]
+    pub path_costs: Reading<PathCosts>,
 }
 
 impl Window {
@@ -52,6 +55,7 @@ impl Window {
             sent: Vec::new(),
             loads: Vec::new(),
             calibration: Reading::absent(why),
+            path_costs: Reading::absent(why),
         }
     }
 

@@ -6,6 +6,7 @@
 //! others are divided by it. What a path imitates is in its summary: never a product's name.
 
 mod arguments;
+mod costs;
 mod entry;
 mod exchange;
 mod family;
@@ -14,4 +15,5 @@ mod pgbench;
 mod redis;
 mod workloads;
 
+pub use costs::costs;
 pub use entry::EXPERIMENT;

@@ -67,5 +67,5 @@ pub use error::{PlatformError, Trouble};
 pub use family::{Family, Needs, Running};
 pub use measured::{Extra, Measured};
 pub use placement::{Cpus, Placement};
-pub use schema::{ArmResult, CellResult, CellState, Line, PlatformBench, Ratio};
+pub use schema::{ArmResult, CellResult, CellState, Line, PlatformBench, Ratio, TrialResult};
 pub use warnings::KINDS as WARNINGS;

@@ -3,7 +3,7 @@
 use crate::own_cost::Meter;
 use std::time::Duration;
 use untax_core::host::HostFacts;
-use untax_core::{Calibration, Database, Reading, Seconds, Snapshot};
+use untax_core::{Calibration, Database, PathCosts, Reading, Seconds, Snapshot};
 
 /// How long a calibration that a check made is used; one of `bench pages` holds until the processor
 /// or the kernel is another.
@@ -26,7 +26,7 @@ pub enum Calibrating {
     Measure,
 }
 
-/// Where calibrations are kept, and how one is measured: given by the caller, who knows the state
+/// Where costs that were measured on this host are kept, and how a calibration is measured: given by the caller, who knows the state
 /// directory and the experiments.
 pub trait PageCosts {
     /// The calibration that is kept, if there is one.
@@ -35,7 +35,14 @@ pub trait PageCosts {
     fn measure(&self, host: &HostFacts) -> Reading<Calibration>;
     /// Keeps one for later sessions; says why it is not kept.
     fn keep(&self, calibration: &Calibration) -> Result<(), String>;
+    /// What network paths cost on this host, where a bench measured it here.
+    fn paths(&self, _: &HostFacts) -> Reading<PathCosts> {
+        Reading::Absent(NO_PATH_COSTS.to_owned())
+    }
 }
+
+/// What is said where no bench measured paths.
+pub const NO_PATH_COSTS: &str = "not measured here: untax bench network";
 
 /// The calibration for a window that ends with this snapshot. `earlier` is that of an earlier window of
 /// the same session: what was measured only in part is kept nowhere else.

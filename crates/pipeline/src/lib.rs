@@ -15,7 +15,7 @@ mod session;
 mod snapshot;
 mod stream;
 
-pub use calibration::{Calibrating, PageCosts};
+pub use calibration::{Calibrating, NO_PATH_COSTS, PageCosts};
 pub use error::PipelineError;
 pub use options::{Options, Target, WINDOW_LENGTHS};
 pub use session::{Observed, Session, Step};

@@ -191,7 +191,8 @@ impl<'a> Session<'a> {
             let earlier = self.calibration.as_ref();
             calibration(self.options.calibrating, self.costs, earlier, end, &mut notes)
         };
-        let window = seen.into_window(start, end, host, self.loads.clone(), calibrated);
+        let mut window = seen.into_window(start, end, host, self.loads.clone(), calibrated);
+        window.path_costs = host.observe("path costs", || self.costs.paths(&window.end.host));
         Ok(Observed { window, own: self.meter.read(tracing_s), notes })
     }
 }

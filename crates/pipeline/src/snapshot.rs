@@ -20,8 +20,9 @@ pub fn replay(capture: &Capture) -> Result<(Window, Vec<String>), PipelineError>
     let (end, notes) = closing(&capture.end, &asker, &selection, Some(&start))?;
     // A capture holds what was seen in its window, the calibration too.
     let calibration = |_: &Snapshot| Reading::Absent("a replay measures nothing".to_owned());
-    let window =
+    let mut window =
         Observations::empty().into_window(start, end, &capture.end, Vec::new(), calibration);
+    window.path_costs = capture.end.observe("path costs", Reading::not_captured);
     Ok((window, notes))
 }
 

@@ -170,6 +170,7 @@ impl Observations {
             sent: sent.into_value().unwrap_or_default(),
             loads,
             calibration,
+            path_costs: Reading::absent("not asked"),
             start,
             end,
         };

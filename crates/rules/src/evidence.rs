@@ -252,6 +252,18 @@ kinds! {
     PACKETS_DROPPED: "packets-dropped", "dropped", "count", "Packets that its link dropped.";
     LINK: "link", "link", "", "The virtual link that its packets go through.";
     OVERLAY: "overlay", "overlay", "", "An overlay network of the host.";
+    NETWORK_PLUGIN: "network-plugin", "network plugin (CNI)", "",
+        "The name of the node's network plugin, and the programs that set up a pod's network.";
+    SERVICE_MODE: "service-mode", "services by", "", "The mode of kube-proxy.";
+    SERVICE_RULES: "service-rules", "rules of services", "count",
+        "Rules, map elements or virtual servers of services: one for each port of a service.";
+    PATH_PRICE: "path-price", "as {of}, more for each round trip", "s",
+        "What a round trip over the path of untax bench network that is most like this one takes more \
+         than over one virtual wire, with client and server on one CPU.";
+    SERVICE_PRICE: "service-price", "rules of services, for each new connection", "s",
+        "Their number times what untax bench network measured that one of them adds.";
+    PATH_PRICE_GAP: "path-price-missing", "price of the path", "",
+        "Why the path has no price here.";
     ON_THE_WAY: "client-network-share", "on the network, of the clients' time (modelled)", "share",
         "Time in which requests and answers are on their way, of the time of the clients that ask.";
     CLIENT_RTT: "client-rtt", "round trip to a client, median", "s",

@@ -25,7 +25,7 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
-    let [before, after] = [check::load(&args.before, state)?, check::load(&args.after, state)?];
+    let (before, after) = (check::load(&args.before, state)?, check::load(&args.after, state)?);
     let comparison = compare(&before.check, &after.check);
     if args.json {
         print_json(&comparison)?;

@@ -1,6 +1,7 @@
 //! Facts of the machine: one file each, listed in [`FACTS`]. Facts read, they never judge.
 
 mod cgroup;
+mod cluster_network;
 mod conntrack;
 mod cpu;
 mod cpu_time;
@@ -55,6 +56,7 @@ pub static FACTS: &[Fact] = &[
     vm_counts::FACT,
     pressure::FACT,
     links::FACT,
+    cluster_network::FACT,
     conntrack::FACT,
     identity::FACT,
     sandbox::FACT,

@@ -2,9 +2,10 @@
 
 use crate::evidence;
 use crate::model::client_network::Clients;
+use crate::model::path_price;
 use crate::model::without_tax::{self, Words};
 use crate::rule::{Rule, Scope, TaxBase};
-use untax_core::network::{Links, Way};
+use untax_core::network::{Links, Overlay, Way};
 use untax_core::window::Pair;
 use untax_core::{Diagnosis, Evidence, Reading, Severity, Window};
 
@@ -24,14 +25,17 @@ pub const RULE: Rule = Rule {
                carries packets. Its tax is unmeasured: the kernel does this work in interrupts \
                and in the sending threads, and counts it for nobody. Compare the same load from \
                the host's network. Its price in latency is modelled: the round trips of a request, as \
-               in far-clients; the path is a part of them.",
+               in far-clients; the path is a part of them. Where \
+               `untax bench network` ran on this host, the path most like this one says what a \
+               round trip takes more than over a bare virtual wire; the number of rules of \
+               services times the slope measured here is what they add to a new connection.",
     fix: "When latency of small requests matters: the host's network (hostNetwork, --network \
           host), a CNI with eBPF host routing, a macvlan, ipvlan or SR-IOV link; native routing \
           in place of an overlay.",
     sources: &["man7.org: veth(4), network_namespaces(7)", "docs.cilium.io: eBPF host routing"],
     privilege: "root for other users' processes",
     minimum_kernel: "3.0",
-    cost: "three small files for each database in a namespace of its own",
+    cost: "three small files for each database in a namespace of its own; the rules of a node",
     tax_base: TaxBase::ActiveTime,
     scope: Scope::Platform,
     evaluate,
@@ -77,28 +81,20 @@ fn evaluate_one(window: &Window, pair: &Pair) -> Vec<Diagnosis> {
     let lost = dropped as f64 >= WORTH_DROPS_PER_S * pair.seconds;
     let drops = Drops { count: dropped, is_often: lost && dropped > 0 };
     let clients = Clients::of(pair);
-    finding_and_gap(
-        id,
-        &Path {
-            way: &end,
-            packets_per_s,
-            drops,
-            overlays: carrying_links(before, links),
-            price: clients.value().map_or_else(Vec::new, |all| all.latency_evidence(pair)),
-        },
-    )
+    let overlays = carrying_links(before, links);
+    let mut price = clients.value().map_or_else(Vec::new, |all| all.latency_evidence(pair));
+    price.extend(path_price::price(window, &overlays));
+    finding_and_gap(id, &Path { way: &end, packets_per_s, drops, overlays, price })
 }
 
 /// The overlays that carried packets in the window.
-fn carrying_links(before: Option<&Links>, links: &Links) -> Vec<String> {
-    let grew = |overlay: &&untax_core::network::Overlay| {
+fn carrying_links(before: Option<&Links>, links: &Links) -> Vec<Overlay> {
+    let grew = |overlay: &&Overlay| {
         let mut before = before.into_iter().flat_map(|links| &links.overlays);
         let known = before.find(|known| known.name == overlay.name);
         overlay.packets > known.map_or(0, |known| known.packets)
     };
-    let named =
-        |overlay: &untax_core::network::Overlay| format!("{} ({})", overlay.name, overlay.kind);
-    links.overlays.iter().filter(grew).map(named).collect()
+    links.overlays.iter().filter(grew).cloned().collect()
 }
 
 /// Packets that the link dropped in the window.
@@ -113,13 +109,15 @@ struct Path<'a> {
     way: &'a Way,
     packets_per_s: f64,
     drops: Drops,
-    overlays: Vec<String>,
+    overlays: Vec<Overlay>,
     /// What the whole of it costs a request.
     price: Vec<Evidence>,
 }
 
 fn finding_and_gap(id: Option<&str>, path: &Path) -> Vec<Diagnosis> {
     let Path { way, packets_per_s, drops, overlays, price } = path;
+    let named = |overlay: &Overlay| format!("{} ({})", overlay.name, overlay.kind);
+    let overlays: Vec<String> = overlays.iter().map(named).collect();
     let beside = match overlays.as_slice() {
         [] => String::new(),
         overlays => format!("; the host's overlay {} is in use", overlays.join(", ")),

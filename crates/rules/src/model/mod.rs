@@ -24,6 +24,7 @@ pub mod memory_limits;
 pub mod memory_shortage;
 pub mod page_faults;
 pub mod page_walks;
+pub mod path_price;
 pub mod pressure;
 pub mod process_starts;
 pub mod reclaim;

@@ -78,6 +78,8 @@ fn rules(services: u32) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use untax_core::Reading;
+    use untax_host::nft_diag::{Counted, count};
 
     #[test]
     fn the_service_in_use_comes_behind_all_others() {
@@ -89,6 +91,19 @@ mod tests {
         assert!(portals[0].contains("-d 10.96.0.1/32") && portals[1].contains("-d 10.96.0.2/32"));
         assert!(portals[2..].iter().all(|line| line.contains("-d 10.111.255.254/32")));
         assert!(rules.lines().any(|line| line.ends_with("--to-destination 10.244.2.2:7000")));
+    }
+
+    #[test]
+    fn the_kernel_lists_as_many_rules_as_were_loaded() {
+        if !crate::account::is_root() {
+            return;
+        }
+        let node = Namespace::make().unwrap();
+        let rules = || node.within(|| count(Counted::Rules, "nat", "KUBE-SERVICES")).unwrap();
+        assert!(!rules().is_present());
+        if load_iptables(&node, "nft", 3_000).is_ok() {
+            assert_eq!(rules(), Reading::Present(3_001));
+        }
     }
 
     #[test]

@@ -64,3 +64,23 @@ fn rules(services: u32) -> String {
         elements.join(",\n")
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::namespace::Namespace;
+    use untax_core::Reading;
+    use untax_host::nft_diag::{Counted, count};
+
+    #[test]
+    fn the_kernel_lists_as_many_elements_as_were_loaded() {
+        if !crate::account::is_root() || program::find("nft", "nftables").is_err() {
+            return;
+        }
+        let node = Namespace::make().unwrap();
+        node.run(&["nft", "-f", "-"], &rules(2_000)).unwrap();
+        let elements =
+            node.within(|| count(Counted::Elements, "kube-proxy", "service-ips")).unwrap();
+        assert_eq!(elements, Reading::Present(2_001));
+    }
+}
