@@ -10,11 +10,13 @@
 
 mod support;
 
+use serde_json::Value;
+use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 use support::limited::Limited;
-use support::{Untax, apply, text};
-use untax_scenes::{Postgres, Runtime};
+use support::{Untax, apply, text, texts};
+use untax_scenes::{Postgres, Redis, Runtime};
 
 /// Ends a wait that nothing would; measures nothing.
 const HUNG: Duration = Duration::from_secs(120);
@@ -79,6 +81,51 @@ fn a_plan_that_was_tried_when_untax_was_killed_is_undone_or_applied_again() {
         assert!(of_status("interrupted").is_empty(), "{receipts:#}");
         assert_eq!(untax.run(&["undo", receipt["receipt"].as_str().unwrap()]).code, 0);
         assert_eq!(server.limit(), before);
+        Ok(())
+    });
+}
+
+/// The rates of the trials that a verification has saved so far.
+fn saved_rates(untax: &Untax) -> Vec<f64> {
+    let files = texts(&untax.path("state"));
+    let is_part = |path: &Path| path.to_string_lossy().ends_with(".part.json");
+    let part = files.into_iter().find(|(path, _)| is_part(path));
+    let saved: Option<Value> = part.and_then(|(_, text)| serde_json::from_str(&text).ok());
+    let trials = saved.and_then(|saved| saved["trials"].as_array().cloned());
+    trials.into_iter().flatten().filter_map(|trial| trial["outcome"].as_f64()).collect()
+}
+
+#[test]
+fn a_verification_that_was_killed_goes_on_with_the_trials_that_it_had() {
+    support::real(|| {
+        let redis = Redis::start(Runtime::Host, &[])?;
+        let untax = Untax::new();
+        let plan = support::plan_of_a_file(&untax, redis.pid().unwrap());
+        // Its rate is the number of its run, which no other has.
+        let count = untax.path("count").display().to_string();
+        let workload =
+            format!("n=$(cat {count} 2>/dev/null); echo $((n + 1)) | tee {count}; sleep 0.2");
+        let words = ["verify", &plan, "--workload", &workload, "--warm-up", "0", "--pairs", "8"];
+        let mut kept = Vec::new();
+        for least in [3, 6] {
+            let verification = start(&untax, &words);
+            wait_for("more trials are saved", || saved_rates(&untax).len() >= least);
+            kill(verification);
+            wait_for("the plan is undone", || !untax.path(support::MARKER).exists());
+            let saved = saved_rates(&untax);
+            assert_eq!(saved[..kept.len()], kept[..], "what it had before stays");
+            kept = saved;
+        }
+        let ended = untax.run(&[&words[..], &["--json"]].concat());
+        let said = format!("going on with {} trials", kept.len());
+        assert!(ended.stderr.contains(&said), "{}", ended.stderr);
+        let verified = ended.json();
+        let trials = verified["trials"].as_array().unwrap();
+        let rates: Vec<f64> = trials.iter().map(|trial| trial["rate"].as_f64().unwrap()).collect();
+        assert_eq!(rates[..kept.len()], kept[..], "{verified:#}");
+        assert!(rates.is_sorted_by(|one, next| one < next), "each run is one trial: {rates:?}");
+        assert!(rates.len() > kept.len(), "it made the others: {rates:?}");
+        assert_eq!(saved_rates(&untax), [0.0; 0], "nothing is left to go on with");
         Ok(())
     });
 }

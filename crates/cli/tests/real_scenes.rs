@@ -17,8 +17,8 @@ use support::numbers::part;
 use support::{Bystander, Untax, database, demand, one_of, rules, unmeasured};
 use untax_lab::{Cause, Dose, Injection};
 use untax_scenes::{
-    Disk, Group, MariaDb, POSTGRES, Pgbench, Postgres, Redis, RedisBenchmark, Runtime, SceneError,
-    Setup,
+    Disk, Group, Load, MariaDb, Neighbour, POSTGRES, Pgbench, Postgres, Redis, RedisBenchmark,
+    Runtime, SceneError, Setup,
 };
 
 /// Longer than any check of it takes.
@@ -293,6 +293,59 @@ fn what_another_server_in_its_network_loses_is_not_its() {
         let worth_knowing = one_of(3, || finding(bystander));
         assert!(worth_knowing["tax"].is_null(), "others lose: {worth_knowing:#}");
         assert_eq!(worth_knowing["severity"], "info", "{worth_knowing:#}");
+        Ok(())
+    });
+}
+
+/// A limit of the pod's own is met by nobody else; what it evicts the pod reads again from the disk that both
+/// share.
+#[test]
+fn a_pod_that_thrashes_inside_its_own_limit_is_named_until_the_limit_is_raised() {
+    support::real(|| {
+        let disk = Disk::make(2048)?;
+        let group = Group::for_server()?;
+        let settings = [("shared_buffers", "64MB")];
+        let setup = Setup {
+            settings: &settings,
+            disk: Some(disk.path()),
+            group: Some(&group),
+            durable: true,
+            ..Setup::default()
+        };
+        let postgres = Postgres::start_as(&setup)?;
+        postgres.pgbench_fill(5, 100)?;
+        let neighbour = Neighbour::of_reads(disk.path(), 256)?;
+        let limit = neighbour.group().limit_memory(96 << 20)?;
+        let writes = Pgbench { clients: 4, seconds: MINUTES, writes: true, ..Pgbench::default() };
+        let mut load = postgres.pgbench(&writes)?;
+        let pid = postgres.pid().unwrap();
+        let (_, directory) = neighbour.group().directory("memory", "memory")?;
+        let name = directory.rsplit('/').next().unwrap().to_owned();
+        let thrashes = |load: &mut Load| -> Result<Option<Value>, String> {
+            let check = Untax::new().check(pid);
+            load.check().map_err(|error| error.to_string())?;
+            let gaps = unmeasured(&check);
+            let gap = gaps
+                .iter()
+                .find(|(rule, why)| *rule == "neighbour-reclaim" && why.contains("is not known"));
+            demand(gap.is_none(), || format!("{gap:?}"))?;
+            let findings = database(&check, pid)["findings"].as_array().unwrap().clone();
+            let of_pod = |finding: &Value| {
+                let summary = finding["summary"].as_str().unwrap_or_default();
+                finding["rule"] == "neighbour-reclaim" && summary.contains("thrashes inside")
+            };
+            Ok(findings.into_iter().find(of_pod))
+        };
+        let found = one_of(4, || thrashes(&mut load)?.ok_or_else(|| "not found".to_owned()));
+        assert!(found["summary"].as_str().unwrap().contains(&name), "{found:#}");
+        let tax = ["low", "share", "high"].map(|part| found["tax"][part].as_f64().unwrap());
+        assert!(tax.is_sorted() && tax[1] > 0.0 && tax[2] <= 1.0, "{found:#}");
+        drop(limit);
+        // Until all of its file stays in memory.
+        one_of(6, || match thrashes(&mut load)? {
+            Some(finding) => Err(format!("{finding:#}")),
+            None => Ok(()),
+        });
         Ok(())
     });
 }

@@ -50,11 +50,21 @@ done
 wait
 "#;
 
+/// Reads a file of `$2` MiB below `$1` again and again, through the page cache; it is deleted already, so nothing
+/// is left.
+const READ: &str = r#"
+exec 3<>"$1/neighbour.read" && rm "$1/neighbour.read"
+dd if=/dev/zero of=/dev/fd/3 bs=1M count="$2" conv=fsync status=none
+while :; do
+    dd if=/dev/fd/3 of=/dev/null bs=64k status=none || sleep 1
+done
+"#;
+
 /// A program beside the database; ended when dropped.
 pub struct Neighbour {
     // In this order: the programs end, then their group goes.
     _shell: Shell,
-    _group: Group,
+    group: Group,
 }
 
 impl Neighbour {
@@ -76,11 +86,22 @@ impl Neighbour {
         Self::start(WRITE, &arguments, Group::for_neighbours()?)
     }
 
+    /// A neighbour that reads a file of so many MiB on a disk, again and again.
+    pub fn of_reads(directory: &Path, mebibytes: u64) -> Result<Self, SceneError> {
+        let arguments = [directory.to_string_lossy().into_owned(), mebibytes.to_string()];
+        Self::start(READ, &arguments, Group::for_neighbours()?)
+    }
+
+    /// Its control group.
+    pub fn group(&self) -> &Group {
+        &self.group
+    }
+
     fn start(script: &str, arguments: &[String], group: Group) -> Result<Self, SceneError> {
         program::find("setpriv", "util-linux")?;
         let shell = words(["/bin/sh", "-c", script, "untax-lab-neighbour"]);
         let line = [group.enter_command(), shell, arguments.to_vec()].concat();
         let shell = Shell::run(&line, "KILL", Path::new("/dev/null"), Path::new("/"))?;
-        Ok(Self { _shell: shell, _group: group })
+        Ok(Self { _shell: shell, group })
     }
 }
