@@ -29,7 +29,7 @@ pub struct IdleCpus {
 
 enum How {
     /// The guest polls before it halts, or does not: the setting is put back.
-    Set(#[expect(dead_code, reason = "dropped to put it back")] Temporary),
+    Set(#[expect(dead_code, reason = "dropped to put it back")] Box<Temporary>),
     /// A program of the lowest class keeps each CPU awake.
     Spinning(#[expect(dead_code, reason = "dropped to end it")] Shell),
     /// They sleep as they do on this machine.
@@ -76,5 +76,5 @@ fn can_poll() -> bool {
 
 fn halt_poll(ns: u64) -> Result<IdleCpus, SceneError> {
     let target = Target::Value { file: HALT_POLL.to_owned() };
-    Ok(IdleCpus { _how: How::Set(change([(target, ns.to_string())])?) })
+    Ok(IdleCpus { _how: How::Set(Box::new(change([(target, ns.to_string())])?)) })
 }
