@@ -17,7 +17,7 @@ struct Shown {
 }
 
 #[derive(Serialize)]
-struct Stopped {
+struct Ended {
     schema: &'static str,
     /// Whether databases were steered.
     stopped: bool,
@@ -55,7 +55,7 @@ fn words(status: &Status) -> String {
 pub fn stop(json: bool, state: &State) -> anyhow::Result<Outcome> {
     let (stopped, put_back) = end(state.directory()?)?;
     if json {
-        print_json(&Stopped { schema: SCHEMA, stopped, put_back })?;
+        print_json(&Ended { schema: SCHEMA, stopped, put_back })?;
         return Ok(Outcome::Clean);
     }
     for rest in &put_back {
