@@ -26,6 +26,7 @@ mod numa_bind;
 mod pooler;
 mod redis_io_threads;
 mod shmem_thp;
+mod soft_affinity;
 pub mod thp;
 
 use crate::remedy::Remedy;
@@ -49,6 +50,7 @@ pub static REMEDIES: &[Remedy] = &[
     cpu_governor::REMEDY,
     memory_protection::REMEDY,
     numa_bind::REMEDY,
+    soft_affinity::REMEDY,
     machine_id::REMEDY,
     pooler::REMEDY,
     redis_io_threads::REMEDY,

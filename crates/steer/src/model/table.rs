@@ -81,9 +81,9 @@ enum Kind {
 impl Kind {
     fn load(self, size: usize) -> Load {
         match self {
-            // Users that wait a third of the time for something else than a CPU.
+            // Users that wait a quarter of the time for something else than a CPU.
             Self::Database => {
-                Load { tasks: size, work_us: 1000.0, pause_us: 450.0, coherence: DATABASE }
+                Load { tasks: size, work_us: 1000.0, pause_us: 330.0, coherence: DATABASE }
             }
             Self::Hackbench => {
                 Load { tasks: size * GROUP, work_us: 300.0, pause_us: 10.0, coherence: HACKBENCH }
