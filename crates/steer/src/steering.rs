@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use untax_changes::{Lock, LockError, Program, Temporary, TemporaryError, Tree, recover};
 use untax_core::Reading;
 use untax_core::cpus::Cpus;
+use untax_core::host::HostFacts;
 use untax_host::facts;
 use untax_trials::Interrupt;
 
@@ -131,8 +132,9 @@ pub fn steer(
         .map(|chosen| Part::of(&mut machine, chosen))
         .collect::<Result<_, _>>()?;
     let journal = Temporary::begin(program, &folder(state), Some(lock), &Tree::live(), &order.run)?;
-    let mut steering = Steering::new(order, machine, parts, journal, tell);
-    steering.tell_begin(order);
+    let facts = facts::read_all(&machine.host);
+    let mut steering = Steering::new(order, &facts, machine, parts, journal, tell);
+    steering.tell_begin(order, &facts);
     let steered = steering.run(program, lock, interrupt);
     steering.end(steered)
 }
@@ -193,12 +195,13 @@ struct Steering<'a> {
 impl<'a> Steering<'a> {
     fn new(
         order: &Order,
+        facts: &HostFacts,
         machine: Machine,
         parts: Vec<Part>,
         journal: Temporary,
         tell: &'a mut dyn FnMut(Line),
     ) -> Self {
-        let topology = Topology::read(&machine.host, &facts::read_all(&machine.host));
+        let topology = Topology::read(&machine.host, facts);
         let instance = |chosen: &Chosen| Instance {
             name: chosen.candidate.name.clone(),
             preferred: chosen.preferred.clone(),
@@ -227,9 +230,8 @@ impl<'a> Steering<'a> {
         (self.tell)(Line { schema: SCHEMA.to_owned(), at_s, event });
     }
 
-    fn tell_begin(&mut self, order: &Order) {
-        let facts = facts::read_all(&self.machine.host);
-        let warn = |chosen: &Chosen| memory_warning(&chosen.candidate, &chosen.preferred, &facts);
+    fn tell_begin(&mut self, order: &Order, facts: &HostFacts) {
+        let warn = |chosen: &Chosen| memory_warning(&chosen.candidate, &chosen.preferred, facts);
         let warnings = order.instances.iter().filter_map(warn).collect();
         for part in &mut self.parts {
             part.threads.find(&self.machine, &self.roots);

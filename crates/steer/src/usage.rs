@@ -43,6 +43,18 @@ fn parse(text: &str) -> Option<MachineTime> {
     (!all.is_empty()).then_some(MachineTime(all))
 }
 
+/// From so many threads on, the ticks of a process are read instead of the time of each thread: a thousand
+/// files take some ms.
+const MOST_THREADS: u32 = 16;
+
+/// Stands for all threads of a process.
+const WHOLE: u32 = 0;
+
+/// The length of a clock tick.
+fn tick_ns(ticks_per_second: u64) -> u64 {
+    1_000_000_000 / ticks_per_second.max(1)
+}
+
 /// CPU time of an instance, read in the cheapest way that is exact.
 #[derive(Debug, Default)]
 pub struct Usage {
@@ -77,9 +89,21 @@ impl Usage {
             let last_ns = self.last_ns.replace(now_ns);
             return last_ns.map_or(0, |last_ns| now_ns.saturating_sub(last_ns));
         }
+        let tick_ns = process::ticks_per_second(host).into_value().map_or(0, tick_ns);
         let mut now = BTreeMap::new();
         let mut spent_ns = 0;
         for pid in pids {
+            let Present(stat) = process::stat(host, *pid) else { continue };
+            if stat.threads > MOST_THREADS {
+                let time_ns = (stat.user_ticks + stat.system_ticks) * tick_ns;
+                if let Some(last_ns) = self.threads.get(&(*pid, WHOLE)) {
+                    // What a tick holds may have been used before the last look: an idle server uses one
+                    // now and then, and must not count as awake.
+                    spent_ns += time_ns.saturating_sub(last_ns + tick_ns);
+                }
+                now.insert((*pid, WHOLE), time_ns);
+                continue;
+            }
             for thread in untax_changes::affinity::threads(host, *pid) {
                 let path = format!("/proc/{pid}/task/{thread}/schedstat");
                 let time = host.text(&path).parse(&path, |text| process::parse_schedstat(text));
@@ -185,9 +209,24 @@ mod tests {
             .with_file("/proc/7/cgroup", "0::/db\n")
             .with_file("/sys/fs/cgroup/db/cgroup.procs", procs)
             .with_file("/sys/fs/cgroup/db/cpu.stat", "usage_usec 2000\nuser_usec 1\n")
+            .with_file("/proc/7/stat", "7 (db) S 1 7 7 0 -1 0 0 0 0 0 1 1 0 0 20 0 1 0 5 0 0\n")
             .with_file("/proc/7/task/7/schedstat", "5000 1 1\n");
         let layout = CgroupLayout { mounts: vec![mount], memory_hugetlb_accounting: false };
         (Host::from_record(record), layout)
+    }
+
+    #[test]
+    fn many_threads_are_counted_by_the_ticks_of_their_process() {
+        let stat =
+            |ticks: u64| format!("7 (db) S 1 7 7 0 -1 0 0 0 0 0 {ticks} 0 0 0 20 0 1000 0 5 0 0\n");
+        let at = |ticks: u64| {
+            let record = Record::default().with_file("/proc/7/stat", &stat(ticks));
+            Host::from_record(record.with_answer("clock_ticks_per_second", &Present(100_u64)))
+        };
+        let mut usage = Usage::default();
+        let mut spend = |ticks| usage.spend_ns(&at(ticks), &[7]) / 10_000_000;
+        assert_eq!((spend(100), spend(101)), (0, 0), "a tick may have been used before");
+        assert_eq!(spend(111), 9);
     }
 
     #[test]
