@@ -32,7 +32,15 @@ in_group() {
 
 # Ends all that is in the group.
 empty_group() {
-    echo 1 >"$cgroup/cgroup.kill"
+    # Before Linux 5.14 one by one.
+    if [ -e "$cgroup/cgroup.kill" ]; then
+        echo 1 >"$cgroup/cgroup.kill"
+    else
+        until [ -z "$(<"$cgroup/cgroup.procs")" ]; do
+            xargs kill -KILL <"$cgroup/cgroup.procs" 2>/dev/null || true
+            sleep 0.1
+        done
+    fi
     wait "$pid" 2>/dev/null || true
 }
 

@@ -43,18 +43,18 @@ fn short(root: &Path, report: &mut Report) {
     let programs = prepare(root, report);
     thread::scope(|scope| {
         // Nothing is measured until it has ended; it takes one processor.
-        let guest = scope.spawn(|| as_root(guests(root, &programs, Tier::Short), 1));
+        let guests = scope.spawn(|| as_root(guests(root, &programs, Tier::Short), 1));
         check(root, report);
         report.stage("unit and property tests", || {
             let processors = thread::available_parallelism().map_or(1, usize::from);
             run_all(programs.tests(Tier::Short, false), processors)
         });
-        report.stage("guest machine", || guest.join().unwrap_or_default());
+        report.stage("guest machines", || guests.join().unwrap_or_default());
     });
     report.stage("tests on real servers", || as_root(programs.tests(Tier::Short, true), 1));
     report.stage("kills", || as_root(Ok(programs.kills(Tier::Short)), 1));
     let servers = programs.tests(Tier::Long, true).map_or(0, |tests| tests.len());
-    let guests = GUESTS.iter().filter(|guest| guest.tier == Tier::Long).count();
+    let guests = guests(root, &programs, Tier::Long).map_or(0, |guests| guests.len());
     report.leave(format!(
         "{servers} tests on real servers, {guests} guest machines, more kills, and Kubernetes: \
          make test-long"
@@ -124,7 +124,8 @@ fn check(root: &Path, report: &mut Report) {
 fn guests(root: &Path, programs: &Programs, tier: Tier) -> Result<Vec<Job>> {
     let xtask = std::env::current_exe()?;
     let guests = GUESTS.iter().filter(|guest| guest.tier == tier);
-    guests.map(|guest| guest.job(root, &xtask, programs.untax())).collect()
+    let jobs = guests.map(|guest| guest.jobs(root, &xtask, programs.untax()));
+    jobs.collect::<Result<Vec<_>>>().map(|jobs| jobs.into_iter().flatten().collect())
 }
 
 /// Runs jobs that need root; without it they are skipped.

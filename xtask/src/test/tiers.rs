@@ -25,73 +25,136 @@ pub enum Tier {
     Long,
 }
 
+/// A kernel of a guest machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Kernel {
+    /// The suite of Debian that it comes from.
+    suite: &'static str,
+    version: &'static str,
+}
+
+const KERNEL_5: Kernel = Kernel { suite: "bullseye", version: "5.10" };
+const KERNEL_6: Kernel = Kernel { suite: "bookworm", version: "6.1" };
+const KERNEL_6_12: Kernel = Kernel { suite: "trixie", version: "6.12" };
+const NEWEST: Kernel = Kernel { suite: "trixie-backports", version: "7.x" };
+
+/// Those that are traced.
+const TRACED: &[Kernel] = &[KERNEL_6, KERNEL_6_12, NEWEST];
+
 /// A test in a guest machine.
 pub struct Guest {
     /// Its file in `tests/vm/`, without the extension.
     script: &'static str,
     pub tier: Tier,
     what: &'static str,
-    /// A file of words for the kernel's command line, which the test is given in place of the
-    /// program, and the memory of the machine, MiB.
-    boot: Option<(&'static str, u32)>,
+    /// It runs once on each of them.
+    kernels: &'static [Kernel],
+    /// What follows the program on the command line of the test.
+    argument: Option<&'static str>,
+    machine: Machine,
 }
+
+/// What the machine of a guest is given.
+enum Machine {
+    /// Nothing but the defaults.
+    Plain,
+    /// These words for the kernel's command line.
+    Words(&'static str),
+    /// The words in a file, which the test is given in place of the program, and so many MiB of memory.
+    WordsOf(&'static str, u32),
+}
+
+const PLAIN: Guest = Guest {
+    script: "",
+    tier: Tier::Long,
+    what: "",
+    kernels: &[NEWEST],
+    argument: None,
+    machine: Machine::Plain,
+};
 
 /// Every test in a guest machine.
 pub const GUESTS: &[Guest] = &[
     Guest {
-        script: "limits",
+        script: "kernel",
         tier: Tier::Short,
+        what: "programs are loaded, the parts of time add up, and `cpu.max` is found",
+        kernels: TRACED,
+        ..PLAIN
+    },
+    Guest {
+        script: "limits",
         what: "`cpu.max` and `memory.high` of cgroup v2 are found",
-        boot: None,
+        kernels: TRACED,
+        ..PLAIN
+    },
+    Guest {
+        script: "untraced",
+        what: "a kernel that is too old to be traced: a check falls back to what it counts",
+        kernels: &[KERNEL_5],
+        ..PLAIN
+    },
+    Guest {
+        script: "untraced",
+        what: "the same where the kernel is locked down",
+        kernels: TRACED,
+        machine: Machine::Words("lockdown=confidentiality"),
+        ..PLAIN
+    },
+    Guest {
+        script: "untraced",
+        what: "the same where the kernel has no type information",
+        kernels: TRACED,
+        argument: Some("types"),
+        ..PLAIN
+    },
+    Guest {
+        script: "oom",
+        what: "memory that comes close to `memory.max`, and processes that the kernel kills",
+        kernels: TRACED,
+        ..PLAIN
     },
     Guest {
         script: "postgres",
-        tier: Tier::Long,
         what: "PostgreSQL under `io.max` and `memory.high`, and behind a network that loses packets",
-        boot: None,
+        kernels: &[KERNEL_6, NEWEST],
+        ..PLAIN
     },
     Guest {
         script: "client-network",
-        tier: Tier::Long,
         what: "PostgreSQL whose clients are behind a network that delays packets",
-        boot: None,
+        ..PLAIN
     },
     Guest {
         script: "io-limit",
-        tier: Tier::Long,
         what: "a neighbour that floods the disk of PostgreSQL is limited by a plan, and freed again",
-        boot: None,
+        ..PLAIN
     },
     Guest {
         script: "neighbour-thrash",
-        tier: Tier::Long,
         what: "PostgreSQL beside a pod that thrashes inside its own `memory.max`",
-        boot: None,
+        kernels: TRACED,
+        ..PLAIN
     },
     Guest {
         script: "hugepage-limit",
-        tier: Tier::Long,
         what: "PostgreSQL in a group that allows fewer huge pages than it will touch",
-        boot: None,
+        kernels: TRACED,
+        ..PLAIN
     },
     Guest {
         script: "numa",
-        tier: Tier::Long,
         what: "memory on another NUMA node than its threads",
-        boot: None,
+        kernels: TRACED,
+        ..PLAIN
     },
-    Guest {
-        script: "pool-short",
-        tier: Tier::Long,
-        what: "a plan for more huge pages than a node has",
-        boot: None,
-    },
+    Guest { script: "pool-short", what: "a plan for more huge pages than a node has", ..PLAIN },
     // The first node has a hole below 4 GiB: with less memory, no aligned GiB of it is in one piece.
     Guest {
         script: "boot",
-        tier: Tier::Long,
         what: "a boot with the words that a plan writes",
-        boot: Some(("crates/remedies/tests/boot/guest.words", 7168)),
+        machine: Machine::WordsOf("crates/remedies/tests/boot/guest.words", 7168),
+        ..PLAIN
     },
 ];
 
@@ -99,22 +162,48 @@ impl Guest {
     /// Seconds after which a guest is stopped.
     const TIMEOUT: &str = "2400";
 
-    /// Boots the machine and runs the test in it, on the built program `untax`.
-    pub fn job(&self, root: &Path, xtask: &Path, untax: &Path) -> Result<Job> {
+    /// Boots the machine with each of its kernels and runs the test in it, on the built program `untax`.
+    pub fn jobs(&self, root: &Path, xtask: &Path, untax: &Path) -> Result<Vec<Job>> {
+        self.kernels.iter().map(|kernel| self.job(*kernel, root, xtask, untax)).collect()
+    }
+
+    fn job(&self, kernel: Kernel, root: &Path, xtask: &Path, untax: &Path) -> Result<Job> {
         let mut command = mortal(xtask);
         command.current_dir(root).args(["vm", "run", "--timeout", Self::TIMEOUT]);
-        let mut argument = untax.to_owned();
-        if let Some((words, memory)) = self.boot {
-            argument = words.into();
-            let words = fs::read_to_string(root.join(words)).context(words)?;
-            command.args(["--memory", &memory.to_string(), "--cmdline", words.trim()]);
+        command.args(["--suite", kernel.suite]);
+        let mut program = untax.to_owned();
+        match self.machine {
+            Machine::Plain => {}
+            Machine::Words(words) => {
+                command.args(["--cmdline", words]);
+            }
+            Machine::WordsOf(file, memory) => {
+                program = file.into();
+                let words = fs::read_to_string(root.join(file)).context(file)?;
+                command.args(["--memory", &memory.to_string(), "--cmdline", words.trim()]);
+            }
         }
-        command.arg("--").arg(self.path()).arg(argument);
-        Ok(Job::new(self.path(), command))
+        command.arg("--").arg(self.path()).arg(program).args(self.argument);
+        Ok(Job::new(self.name(kernel), command))
+    }
+
+    fn name(&self, kernel: Kernel) -> String {
+        let words = match self.machine {
+            Machine::Words(words) => Some(words),
+            Machine::Plain | Machine::WordsOf(..) => self.argument,
+        };
+        let with = words.map(|words| format!(" with {words}")).unwrap_or_default();
+        format!("{}{with} on Linux {}", self.path(), kernel.version)
     }
 
     fn path(&self) -> String {
         format!("tests/vm/{}.sh", self.script)
+    }
+
+    /// The versions of its kernels.
+    fn versions(&self) -> String {
+        let versions: Vec<&str> = self.kernels.iter().map(|kernel| kernel.version).collect();
+        versions.join(", ")
     }
 }
 
@@ -190,14 +279,15 @@ fn long_tests(tree: &Tree) -> Vec<(&str, &str, &str)> {
 pub fn page(tree: &Tree) -> String {
     let mut text = ABOUT.to_owned();
     text.push_str(
-        "\n## Guest machines\n\n| test | what it shows | runs in |\n| --- | --- | --- |\n",
+        "\n## Guest machines\n\n| test | what it shows | Linux | runs in |\n| --- | --- | --- | --- |\n",
     );
     for guest in GUESTS {
         let command = match guest.tier {
             Tier::Short => "`make test`",
             Tier::Long => "`make test-long`",
         };
-        let _ = writeln!(text, "| {} | {} | {command} |", guest.path(), guest.what);
+        let (path, what, versions) = (guest.path(), guest.what, guest.versions());
+        let _ = writeln!(text, "| {path} | {what} | {versions} | {command} |");
     }
     text.push_str("\n## Kills and random settings\n\n");
     text.push_str("| test program | what it tries | `make test` | `make test-long` |\n");
@@ -226,7 +316,7 @@ run it before a release, and after a change to what they test. Figures that take
 | fresh documents | whether `cargo xtask docs` would write the same | yes | |
 | examples in documentation | `cargo test --doc` | yes | |
 | unit and property tests | all of them | yes | |
-| guest machines | a kernel with cgroup v2 and two NUMA nodes, emulated | one | the others |
+| guest machines | kernels of Debian with cgroup v2 and two NUMA nodes, emulated | a short test on each | the others |
 | tests on real servers | PostgreSQL, MariaDB, MySQL, Redis and Valkey on this machine, one test at a time | the short ones | the long ones |
 | kills | programs that are killed at random moments, and random settings | a few | many |
 | Kubernetes | plans on a cluster of one node, where `make kubernetes` has built it | | yes |

@@ -1,6 +1,6 @@
 //! A running guest: the emulator, the server of its root, and the lines between us and it.
 
-use super::options::Run;
+use super::options::{Kernel, Run};
 use crate::child::mortal;
 use anyhow::{Context, Result, bail};
 use rustix::io::{FdFlags, fcntl_setfd};
@@ -40,7 +40,7 @@ struct Ports([(&'static str, UnixStream); 3]);
 
 impl Guest {
     /// Boots a guest that runs `run.command`.
-    pub fn start(run: &Run, kernel: &Path) -> Result<Self> {
+    pub fn start(run: &Run, kernel: &Kernel) -> Result<Self> {
         let directory = directory_of_run(run)?;
         let socket = directory.path().join("root.socket");
         let server = serve_root(directory.path(), &socket)?;
@@ -160,7 +160,7 @@ fn copy(mut from: UnixStream, mut to: impl Write) -> io::Result<()> {
 
 fn emulate(
     run: &Run,
-    kernel: &Path,
+    kernel: &Kernel,
     directory: &Path,
     socket: &Path,
     ports: &Ports,
@@ -172,7 +172,10 @@ fn emulate(
     // own code.
     command.args(["-machine", "q35", "-accel", "tcg,thread=single", "-cpu", "max,la57=off"]);
     command.args(run.machine_words().iter().flat_map(|w| w.split(' ')));
-    command.arg("-kernel").arg(kernel).arg("-append").arg(words);
+    command.arg("-kernel").arg(&kernel.image).arg("-append").arg(words);
+    if let Some(initramfs) = &kernel.initramfs {
+        command.arg("-initrd").arg(initramfs);
+    }
     command.arg("-serial").arg(format!("file:{}", directory.join("console").display()));
     command.arg("-chardev").arg(format!("socket,id=root,path={}", socket.display()));
     command.args(["-device", "vhost-user-fs-pci,chardev=root,tag=untax"]);

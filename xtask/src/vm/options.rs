@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 /// What every guest's kernel is told: where its root is, to trust the emulated clock, and to leave
@@ -11,6 +11,16 @@ use std::process::{Command, Stdio};
 const KERNEL_WORDS: &str = "root=untax rootfstype=virtiofs ro console=ttyS0 panic=-1 \
     tsc=reliable lpj=4000000 rcupdate.rcu_expedited=1 \
     mitigations=off nokaslr nosmap nosmep init_on_alloc=0 lsm= audit=0";
+
+/// The suite of Debian with the newest kernel.
+const NEWEST: &str = "trixie-backports";
+
+/// A kernel, and what belongs to it.
+pub(super) struct Kernel {
+    pub(super) image: PathBuf,
+    /// For a kernel whose drivers for its root are modules.
+    pub(super) initramfs: Option<PathBuf>,
+}
 
 /// What the guest is made of, and what runs in it.
 #[derive(Debug, Args)]
@@ -30,6 +40,9 @@ pub struct Run {
     /// More words for the kernel's command line.
     #[arg(long, default_value = "", value_name = "WORDS")]
     pub(super) cmdline: String,
+    /// The suite of Debian whose cloud kernel is fetched: bookworm, trixie or trixie-backports.
+    #[arg(long, default_value = NEWEST, value_name = "SUITE")]
+    pub(super) suite: String,
     /// A kernel to boot instead of the fetched one.
     #[arg(long, value_name = "FILE")]
     pub(super) kernel: Option<PathBuf>,
@@ -55,32 +68,35 @@ impl Run {
         Ok(())
     }
 
-    pub(super) fn kernel(&self) -> Result<PathBuf> {
-        if let Some(kernel) = &self.kernel {
-            return Ok(kernel.clone());
+    pub(super) fn kernel(&self) -> Result<Kernel> {
+        if let Some(image) = &self.kernel {
+            return Ok(Kernel { image: image.clone(), initramfs: None });
         }
         let script = crate::paths::root().join("scripts/vm-kernel.sh");
         let out = Command::new(&script)
             .arg(crate::paths::cache()?)
+            .arg(&self.suite)
             .stderr(Stdio::inherit())
             .output()
             .with_context(|| format!("cannot run {}", script.display()))?;
         let path = String::from_utf8_lossy(&out.stdout);
-        match path.trim() {
-            "" => bail!("no kernel for the guest: name one with --kernel"),
-            path => Ok(path.into()),
+        let image = PathBuf::from(path.trim());
+        if image.as_os_str().is_empty() {
+            bail!("no kernel of {} for the guest: name one with --kernel", self.suite);
         }
+        let initramfs = Some(image.with_file_name("initrd")).filter(|file| file.exists());
+        Ok(Kernel { image, initramfs })
     }
 
     /// The kernel's command line; `init` is given `directory` as its argument, and in its
     /// environment where the modules of `kernel` are.
-    pub(super) fn kernel_words(&self, kernel: &Path, directory: &str) -> String {
+    pub(super) fn kernel_words(&self, kernel: &Kernel, directory: &str) -> String {
         let pages = match self.hugepages_1g {
             0 => String::new(),
             n => format!("hugepagesz=1G hugepages={n}"),
         };
         let more = &self.cmdline;
-        let modules = kernel.with_file_name("modules");
+        let modules = kernel.image.with_file_name("modules");
         let modules = modules.display();
         format!(
             "{KERNEL_WORDS} {pages} {more} UNTAX_MODULES={modules} init={directory}/init -- \

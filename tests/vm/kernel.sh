@@ -1,0 +1,31 @@
+#!/bin/bash
+# In a guest of any kernel that is traced: programs are loaded, the parts of time add up, and a limit on CPUs is
+# found.
+#
+#   tests/vm/kernel.sh UNTAX     UNTAX is the program to test
+. "$(dirname "$0")/guest.sh"
+
+# A number of the last check; nothing where it was not measured.
+number() { sed -n "s/^ *\"$1\": *\([0-9.e-]*\),\{0,1\}$/\1/p" "$work/check.json" | "${2:-tail}" -n 1; }
+
+# Fails unless the parts of the time of $1 threads make up the window.
+add_up() {
+    local part parts=0 window
+    # The disks have a window of their own.
+    window=$(number window_s head)
+    for part in on_cpu_s runnable_s disk_s reclaim_s lock_s network_s idle_s unaccounted_s; do
+        [ -n "$(number "$part")" ] || fail "$part was not measured"
+        parts="$parts + $(number "$part")"
+    done
+    awk "BEGIN { off = ($parts) / ($1 * $window) - 1; exit off < -0.02 || off > 0.02 }" ||
+        fail "$parts s are not $1 times $window s"
+    say "the parts of time add up"
+}
+
+say "Linux $(uname -r)"
+in_group sh -c 'while :; do :; done & while :; do :; done'
+echo "20000 100000" >"$cgroup/cpu.max"
+check finds cpu-throttled "two processes share a fifth of a CPU"
+add_up 2
+empty_group
+say passed
