@@ -1,5 +1,6 @@
 //! The life of a BPF program: opened, configured, loaded, attached; gone with its value.
 
+use crate::refusal;
 use libbpf_rs::{
     ErrorKind, Link, MapCore, MapFlags, MapType, Object, ObjectBuilder, OpenMapMut, PrintLevel,
     ProgramInput, ProgramMut, ProgramType, libbpf_sys, num_possible_cpus,
@@ -50,14 +51,6 @@ fn append_log(_: PrintLevel, text: String) {
     }
 }
 
-/// What the kernel's verifier found wrong with a program, if it looked at one: the line before the
-/// last one of its log, which tells what it took to find it.
-fn verifier_error(said: &str) -> Option<&str> {
-    let (log, _) = said.split_once("-- END PROG LOAD LOG --")?;
-    let mut lines = log.lines().rev().map(str::trim).filter(|line| !line.is_empty());
-    lines.find(|line| !line.starts_with("processed "))
-}
-
 impl Program {
     /// Loads and attaches it, after `configure` saw each of its maps.
     pub fn run(
@@ -80,15 +73,7 @@ impl Program {
             Ok(running) => Reading::Present(running),
             Err(error) => {
                 let said = LOG.lock().map(|said| said.clone()).unwrap_or_default();
-                let refused = verifier_error(&said);
-                // The kernel answers a program that it cannot prove harmless as it does a user who
-                // may not load any; but it says why.
-                if error.kind() == ErrorKind::PermissionDenied && refused.is_none() {
-                    Reading::Denied("tracing needs root (CAP_BPF and CAP_PERFMON)".to_owned())
-                } else {
-                    let said = refused.or(said.trim().lines().last()).unwrap_or_default();
-                    Reading::Failed(format!("this kernel refuses tracing: {error} ({said})"))
-                }
+                refusal::reading(host, &error, &said)
             }
         }
     }
@@ -337,23 +322,4 @@ fn run_time(program: &ProgramMut) -> std::io::Result<(u64, u64)> {
         return Err(std::io::Error::last_os_error());
     }
     Ok((info.run_time_ns, info.run_cnt))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::verifier_error;
-
-    #[test]
-    fn a_refused_program_is_told_from_a_user_who_may_not() {
-        let log = "libbpf: prog 'on_switch': -- BEGIN PROG LOAD LOG --\n\
-                   1694: (0f) r7 += r2\n\
-                   R7 max value is outside of the allowed memory range\n\
-                   processed 519 insns (limit 1000000) max_states_per_insn 1\n\
-                   -- END PROG LOAD LOG --\nlibbpf: failed to load object 'threads'";
-        assert_eq!(
-            verifier_error(log),
-            Some("R7 max value is outside of the allowed memory range")
-        );
-        assert_eq!(verifier_error("libbpf: failed to load object 'threads'"), None);
-    }
 }

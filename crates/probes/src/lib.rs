@@ -7,6 +7,7 @@ mod group_memory;
 mod io;
 mod other_cpu_users;
 mod probes;
+mod refusal;
 mod send_rates;
 mod slots;
 mod threads;
