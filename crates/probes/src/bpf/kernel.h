@@ -31,6 +31,7 @@ struct rq {
 	u64 clock;
 	u64 clock_task;
 	u64 clock_pelt;
+	unsigned long lost_idle_time;
 };
 
 struct cfs_rq {

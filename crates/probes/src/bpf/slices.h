@@ -61,6 +61,25 @@ int pause(void *context)
 }
 
 /*
+ * Whether a thread runs or waits for a CPU, where the kernel does not give its task to programs: read where
+ * it was last. One that waits for something else has the registers of its call there, which cannot be read.
+ */
+static __always_inline void look_where_it_was(struct thread *thread, u32 pid, u64 now)
+{
+	struct task_struct *task = (struct task_struct *)thread->task;
+
+	thread->waits_since = now;
+	if (!task || (u32)BPF_CORE_READ(task, pid) != pid || BPF_CORE_READ(task, __state) != TASK_RUNNING)
+		return;
+	if (!bpf_core_field_exists(task->on_cpu))
+		return;
+	if (BPF_CORE_READ_BITFIELD_PROBED(task, on_cpu))
+		thread->doing = thread->on_cpu;
+	else
+		begin_runnable(thread, task, now);
+}
+
+/*
  * Newer kernels tell what a thread is doing that was not watched for a while, and whether it is there
  * at all: it may have ended while the reader went through the list of them.
  */
@@ -70,7 +89,7 @@ static __always_inline bool look(struct thread *thread, u32 pid, u64 now)
 	unsigned int state;
 
 	if (!bpf_ksym_exists(bpf_task_from_pid)) {
-		thread->waits_since = now;
+		look_where_it_was(thread, pid, now);
 		return 1;
 	}
 	task = bpf_task_from_pid(pid);

@@ -151,10 +151,8 @@ static __always_inline void begin(struct thread *thread, u8 doing, u64 now)
 static __always_inline void begin_runnable(struct thread *thread, struct task_struct *task, u64 now)
 {
 	if (thread->limited) {
-		struct cfs_rq *queue = BPF_CORE_READ(task, se.cfs_rq);
-
-		thread->run_queue = (u64)queue;
-		thread->throttled = throttled_time(queue);
+		thread->run_queue = (u64)BPF_CORE_READ(task, se.cfs_rq);
+		read_throttling(thread);
 	}
 	begin(thread, RUNNABLE, now);
 }
@@ -162,7 +160,7 @@ static __always_inline void begin_runnable(struct thread *thread, struct task_st
 /* Charges what it has been doing until now. */
 verified_once int settle(struct thread *thread, u64 now)
 {
-	u64 spent, before, throttled;
+	u64 spent, throttled;
 	u8 waits;
 
 	if (!thread)
@@ -199,11 +197,7 @@ verified_once int settle(struct thread *thread, u64 now)
 		charge(thread, waits, spent);
 		return 0;
 	}
-	before = thread->throttled;
-	thread->throttled = throttled_time((struct cfs_rq *)thread->run_queue);
-	throttled = thread->throttled > before ? thread->throttled - before : 0;
-	if (throttled > spent)
-		throttled = spent;
+	throttled = throttled_part(thread, spent);
 	charge(thread, THROTTLED, throttled);
 	charge(thread, waits, spent - throttled);
 	return 0;
@@ -357,6 +351,7 @@ int BPF_PROG(on_switch, bool preempted, struct task_struct *prev, struct task_st
 	thread = enters && !paused ? bpf_map_lookup_elem(&threads, &enters) : NULL;
 	if (thread) {
 		now = now ?: bpf_ktime_get_ns();
+		thread->task = (u64)next;
 		if (thread->doing == UNSEEN)
 			begin_runnable(thread, next, thread->since);
 		if (thread->doing == RUNNABLE && thread->woken) {

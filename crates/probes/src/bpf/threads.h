@@ -160,6 +160,10 @@ struct thread {
 	/* How often it was woken and got a CPU, and how often that CPU had slept; not in the total yet. */
 	u64 wake_ups;
 	u64 asleep;
+	/* Since when a limit had held its run queue back when `throttled` was read: 0 when none did. */
+	u64 stopped_since;
+	/* Its task_struct, as an event told it last: it may have ended since, and another one be there. */
+	u64 task;
 	/* Time (ns) that is not part of its database's total yet. */
 	u64 spent[DOINGS];
 };

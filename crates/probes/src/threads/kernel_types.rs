@@ -10,7 +10,7 @@ pub(super) const MAX_DATABASES: usize = 64;
 pub(super) const UNSEEN: u8 = 254;
 
 /// The size of `struct thread` of threads.h: what `NewThread` says, and the time spent in each way.
-const THREAD_BYTES: usize = 184 + 8 * Doing::ALL.len();
+const THREAD_BYTES: usize = 200 + 8 * Doing::ALL.len();
 
 /// `struct thread` of threads.h, as it is before its first event.
 #[derive(Clone, Copy)]
