@@ -44,7 +44,7 @@ pub fn check(root: &Path) -> Result<()> {
     bail!("{} is stale; run 'cargo xtask docs' and commit what it writes", stale.join(", "))
 }
 
-fn documents(root: &Path) -> Result<[(&'static str, String); 7]> {
+fn documents(root: &Path) -> Result<[(&'static str, String); 8]> {
     Ok([
         ("docs/command-line.md", command_line()),
         ("docs/rules.md", rules()),
@@ -52,6 +52,7 @@ fn documents(root: &Path) -> Result<[(&'static str, String); 7]> {
         ("docs/engines.md", engines()),
         ("docs/experiments.md", experiments()),
         ("docs/ids.md", ids()),
+        ("docs/untraced.md", untraced()),
         ("docs/testing.md", testing(&tidy::read(root)?)),
     ])
 }
@@ -126,6 +127,30 @@ fn experiments() -> String {
     let head = ["experiment", "what it shows", "privilege", "kernel", "cost"];
     table("Experiments", "The benchmarks of `untax bench`.", head, rows)
 }
+
+fn untraced() -> String {
+    let all = untax_rules::UNTRACED.iter();
+    let rows = all.map(|(rule, says, source)| [*rule, says.words(), *source]);
+    let head = ["rule", "without tracing", "goes by"];
+    table("What does a check say where nothing is traced?", UNTRACED, head, rows)
+}
+
+const UNTRACED: &str = "\
+untax traces threads and disks with BPF programs. It tries to load them, and never concludes from a
+version that it can or cannot. A kernel refuses them
+
+- to users without `CAP_BPF` and `CAP_PERFMON`: run untax as root;
+- where it lacks a function that they call: that is so before 5.15 (`bpf_task_pt_regs`), unless the
+  distribution carried it back;
+- where it was built without type information (`CONFIG_DEBUG_INFO_BTF`, `/sys/kernel/btf/vmlinux`);
+- where it is locked down for confidentiality (`lockdown=confidentiality`).
+
+A check says which of these it is, and goes on with what `/proc`, `/sys`, control groups, pressure
+(PSI) and the server tell. A test tries each row: it takes a traced window in which the rule finds
+something, strips what was traced, and compares.
+
+\"the same\": the finding and its tax, if it has one, do not need tracing. \"tax unmeasured\": the finding
+stays, and the reason stands beside it. \"not judged\": the rule finds nothing and says why.";
 
 fn ids() -> String {
     let evidence = untax_rules::EVIDENCE.iter().map(|e| [e.id, e.name, e.unit, e.meaning]);

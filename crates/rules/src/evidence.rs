@@ -109,6 +109,8 @@ kinds! {
     CPU_PERIODS: "cpu-periods", "periods", "count", "Periods in which the group ran.";
     THROTTLED_PERIODS: "throttled-periods", "throttled", "count",
         "Periods in which the group used up its quota.";
+    HELD_UP: "held-up", "all its tasks with work held up", "share",
+        "The part of the window in which all tasks of a group, or of the machine, that had work were held up (PSI).";
     NEIGHBOUR_CPUS: "neighbour-cpus", "{of}", "CPUs", "CPUs that a neighbour used.";
     POOLER: "asked-by-pooler", "asked by way of a pooler, so these may be its clients", "",
         "The pooler through which the database is asked.";

@@ -2,13 +2,14 @@
 
 use crate::evidence;
 use crate::model::accounting::{Demand, neighbours_part};
-use crate::model::stall::{self, Stall, Words, percent};
+use crate::model::held_up::{self, HeldUp, is_untraced};
+use crate::model::stall::{self, Stall, WORTH, Words, percent};
 use crate::rule::{Rule, Scope, TaxBase};
 use untax_core::activity::Doing;
 use untax_core::database::{CpuLimit, wanted_cpus};
 use untax_core::finding::Says;
 use untax_core::window::Pair;
-use untax_core::{Evidence, Reading, Window};
+use untax_core::{Evidence, Finding, Reading, Window};
 
 pub const RULE: Rule = Rule {
     id: "cpu-throttled",
@@ -21,7 +22,9 @@ pub const RULE: Rule = Rule {
                was throttled, apart from waiting for a CPU that others had, over the active time \
                of the database. The interval is that of the window's slices. run_delay of \
                schedstat and CPU pressure hold both and cannot tell them apart; throttled_time of \
-               cpu.stat counts CPUs, not threads.",
+               cpu.stat counts CPUs, not threads. Where nothing is traced it is found by the periods \
+               that cpu.stat counts, and its severity follows from the part of the window in which all \
+               tasks of the group that had work were held up (PSI, full), but its tax is unmeasured.",
     fix: "Raise or remove the limit (cpu.max, CPUQuota=, limits.cpu of the pod), and those of the groups \
           above that are lower than what is wanted, the outermost first; keep the request or weight, which shares CPUs without stopping anyone; or give the pod whole \
           CPUs (static CPU manager policy).",
@@ -30,8 +33,8 @@ pub const RULE: Rule = Rule {
         "kernel.org: admin-guide/cgroup-v2, cpu.max, cpu.stat",
         "kubernetes/enhancements#5062: CPU pressure holds throttling",
     ],
-    privilege: "root (CAP_BPF and CAP_PERFMON) to tell throttling from contention",
-    minimum_kernel: "5.15 (bpf_task_pt_regs)",
+    privilege: "none; root (CAP_BPF and CAP_PERFMON) for its tax",
+    minimum_kernel: "3.2 (cpu.stat); 5.15 (bpf_task_pt_regs) for its tax",
     cost: "part of the tracing of threads, which aims at 0.5 % of one CPU, 1 % in windows of 5 s",
     tax_base: TaxBase::ActiveTime,
     scope: Scope::Platform,
@@ -39,7 +42,8 @@ pub const RULE: Rule = Rule {
 };
 
 fn evaluate(window: &Window) -> Vec<untax_core::Diagnosis> {
-    stall::per_database(window, RULE.id, |pair| evaluate_one(window, pair))
+    let found = stall::per_database(window, RULE.id, |pair| evaluate_one(window, pair));
+    held_up::with_reasons(window, found)
 }
 
 fn evaluate_one(window: &Window, pair: &Pair) -> Reading<Option<Says>> {
@@ -47,6 +51,11 @@ fn evaluate_one(window: &Window, pair: &Pair) -> Reading<Option<Says>> {
     // Without any limit there is nothing to measure, traced or not.
     if limits.value().is_some_and(|limits| limits.is_empty()) {
         return Reading::Present(None);
+    }
+    if is_untraced(pair)
+        && let Some(finding) = limits.value().and_then(|limits| untraced(window, pair, limits))
+    {
+        return Reading::Present(Some(Says::Found(finding)));
     }
     Stall::of(window, pair, |spent| spent.doing == Doing::Throttled).and_then(|stall| {
         let Some(stall) = stall else { return Reading::Present(None) };
@@ -90,6 +99,35 @@ fn finding(window: &Window, stall: Stall, pair: &Pair) -> Says {
             remedy: Some("cpu-limit"),
         },
     )
+}
+
+/// What the kernel counts of the limit that stops its group in most periods.
+fn untraced(window: &Window, pair: &Pair, limits: &[CpuLimit]) -> Option<Finding> {
+    let stopped = |limit| {
+        let stopped = throttled_periods(pair, limit)?;
+        let periods = counter_growth(pair, limit, |limit| &limit.periods)?;
+        Some((limit, stopped, stopped / periods.max(stopped).max(1.0)))
+    };
+    let most = limits.iter().filter_map(stopped).max_by(|a, b| a.2.total_cmp(&b.2));
+    let (limit, stopped, part) = most.filter(|(_, _, part)| *part >= WORTH)?;
+    // Neighbours hold tasks up too, and a limit no longer than the periods in which it was met.
+    let stopped_s = stopped * limit.period_s.0;
+    let held = HeldUp::for_cpu(window, pair).at_most(stopped_s / pair.seconds);
+    Some(Finding {
+        evidence: evidence(pair, limit).into_iter().chain(held.evidence()).collect(),
+        remedy: Some("cpu-limit".to_owned()),
+        ..Finding::new(
+            RULE.id,
+            held.severity(),
+            format!(
+                "stopped in {} of all periods by the limit of {:.2} CPUs of {}",
+                percent(part),
+                limit.cpus,
+                limit.cgroup
+            ),
+            fix(&[limit]),
+        )
+    })
 }
 
 fn fix(limits: &[&CpuLimit]) -> String {

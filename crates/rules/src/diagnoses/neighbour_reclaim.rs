@@ -2,6 +2,7 @@
 
 use crate::evidence;
 use crate::model::accounting;
+use crate::model::held_up::{self, HeldUp, is_untraced};
 use crate::model::memory_limits::Neighbours;
 use crate::model::memory_limits::neighbours;
 use crate::model::memory_shortage;
@@ -10,7 +11,7 @@ use crate::model::thrashing::{Thrashing, uncounted_reads};
 use crate::rule::{Rule, Scope, TaxBase};
 use untax_core::finding::Says;
 use untax_core::window::Pair;
-use untax_core::{Bytes, Diagnosis, Evidence, Reading, Unmeasured, Window};
+use untax_core::{Bytes, Diagnosis, Evidence, Finding, Reading, Severity, Unmeasured, Window};
 
 pub const RULE: Rule = Rule {
     id: "neighbour-reclaim",
@@ -37,7 +38,10 @@ pub const RULE: Rule = Rule {
                again: their reads' part of the disk, times what is read again of all that others read. \
                Second, of what neighbours cost it on its CPUs (as in cpu-contended), their time in the \
                kernel (utime and stime of their processes), as much as pages read again are of the pages \
-               that they took. What it waits for locks of the kernel is not known.",
+               that they took. What it waits for locks of the kernel is not known. Where nothing is traced, \
+               a shared limit that was met is found, and its severity follows from the part of the window \
+               in which all tasks of its group that had work waited for memory (PSI, full); its tax and \
+               neighbours that thrash are unmeasured.",
     fix: "Give the named group a limit of its own (memory.high, MemoryHigh=, limits.memory), or \
           protect the database (memory.low, MemoryLow=, memory request with memory QoS). Raise the \
           limit of a group that thrashes inside it.",
@@ -46,8 +50,8 @@ pub const RULE: Rule = Rule {
         "kernel.org: admin-guide/cgroup-v1/memory, failcnt",
         "kernel.org: filesystems/proc, vmstat",
     ],
-    privilege: "root (CAP_BPF and CAP_PERFMON)",
-    minimum_kernel: "5.15 (bpf_task_pt_regs)",
+    privilege: "none; root (CAP_BPF and CAP_PERFMON) for its tax",
+    minimum_kernel: "4.20 (PSI); 5.15 (bpf_task_pt_regs) for its tax",
     cost: "three or four small files for each control group, at both ends of the window",
     tax_base: TaxBase::ActiveTime,
     scope: Scope::Platform,
@@ -55,13 +59,18 @@ pub const RULE: Rule = Rule {
 };
 
 fn evaluate(window: &Window) -> Vec<Diagnosis> {
-    let mut diagnoses = below_a_shared_limit(window);
+    let mut diagnoses = held_up::with_reasons(window, below_a_shared_limit(window));
     diagnoses.extend(window.databases().flat_map(|pair| beside_a_thrashing_group(window, &pair)));
     diagnoses
 }
 
 fn below_a_shared_limit(window: &Window) -> Vec<Diagnosis> {
     stall::per_database(window, RULE.id, |pair| {
+        if is_untraced(pair)
+            && let Some(finding) = untraced(window, pair)
+        {
+            return Reading::Present(Some(Says::Found(finding)));
+        }
         memory_shortage::shortage_stall(window, pair).and_then(|stall| {
             let Some(stall) = stall.filter(|stall| stall.share.mid >= WORTH) else {
                 return Reading::Present(None);
@@ -132,12 +141,41 @@ fn neighbours_cpu_s(window: &Window, pair: &Pair, neighbours: &Neighbours) -> f6
     })
 }
 
-fn finding(stall: &Stall, neighbours: &Neighbours, pair: &Pair) -> Says {
-    let first = neighbours.groups.first().map_or("", |group| group.cgroup.as_str());
-    let place = match neighbours.limited {
-        Some(group) => format!("below the limit of {group}"),
-        None => "of the machine's".to_owned(),
-    };
+/// What the kernel counts, where nothing is traced: tasks that waited for memory that neighbours took.
+fn untraced(window: &Window, pair: &Pair) -> Option<Finding> {
+    let neighbours = neighbours(window, pair).into_value()??;
+    let held = HeldUp::for_memory(window, pair).times(neighbours.part);
+    (held.severity() > Severity::Info).then(|| Finding {
+        evidence: taken(&neighbours, pair).into_iter().chain(held.evidence()).collect(),
+        remedy: Some("memory-protection".to_owned()),
+        ..Finding::new(
+            RULE.id,
+            held.severity(),
+            format!("its tasks wait for memory {}", place(&neighbours)),
+            fix(&neighbours),
+        )
+    })
+}
+
+fn first<'a>(neighbours: &Neighbours<'a>) -> &'a str {
+    neighbours.groups.first().map_or("", |group| group.cgroup.as_str())
+}
+
+/// Whose memory is short, and who takes it.
+fn place(neighbours: &Neighbours) -> String {
+    let first = first(neighbours);
+    match neighbours.limited {
+        Some(group) => format!("below the limit of {group} that {first} takes"),
+        None => format!("of the machine's that {first} takes"),
+    }
+}
+
+fn fix(neighbours: &Neighbours) -> String {
+    let first = first(neighbours);
+    format!("limit {first} (memory.high), or protect the database (memory.low)")
+}
+
+fn taken(neighbours: &Neighbours, pair: &Pair) -> Vec<Evidence> {
     let mut evidence = vec![Evidence::new(
         &evidence::TAKEN_BY_OTHERS,
         neighbours.part,
@@ -153,16 +191,21 @@ fn finding(stall: &Stall, neighbours: &Neighbours, pair: &Pair) -> Says {
             evidence.push(waited.of(&group.cgroup));
         }
     }
+    evidence
+}
+
+fn finding(stall: &Stall, neighbours: &Neighbours, pair: &Pair) -> Says {
     stall::finding(
         RULE.id,
         stall,
         Words {
             summary: format!(
-                "{} of its time short of memory {place} that {first} takes",
-                percent(stall.share.mid)
+                "{} of its time short of memory {}",
+                percent(stall.share.mid),
+                place(neighbours)
             ),
-            fix: format!("limit {first} (memory.high), or protect the database (memory.low)"),
-            evidence,
+            fix: fix(neighbours),
+            evidence: taken(neighbours, pair),
             method: "time in direct reclaim, asleep on memory and waiting for disks to read again \
                      what was evicted, traced, and on CPU for that, sampled, over active time, x \
                      what other groups took of the memory taken below the shared limit"

@@ -1,6 +1,7 @@
 //! `reclaim-stall`: the database's threads free memory, or wait for it.
 
 use crate::evidence;
+use crate::model::held_up::{self, HeldUp, is_untraced};
 use crate::model::memory_limits;
 use crate::model::memory_limits::neighbours;
 use crate::model::memory_shortage;
@@ -9,7 +10,7 @@ use crate::rule::{Rule, Scope, TaxBase};
 use untax_core::database::{Cgroup, MemoryGroup};
 use untax_core::finding::Says;
 use untax_core::window::Pair;
-use untax_core::{Diagnosis, Evidence, EvidenceKind, Reading, Window};
+use untax_core::{Diagnosis, Evidence, EvidenceKind, Finding, Reading, Severity, Window};
 
 pub const RULE: Rule = Rule {
     id: "reclaim-stall",
@@ -31,15 +32,18 @@ pub const RULE: Rule = Rule {
                waiting for CPUs that workers of the kernel (kworker, ksoftirqd) had meanwhile to \
                move these pages: of all that they took, the part that pages read again, and as \
                many pages written to make room, are of what the database's devices moved. What \
-               other control groups made it free or read again is left to neighbour-reclaim.",
+               other control groups made it free or read again is left to neighbour-reclaim. Where \
+               nothing is traced it is found when a limit was met, and its severity follows from the \
+               part of the window in which all tasks of its group that had work waited for memory \
+               (PSI, full), but its tax is unmeasured.",
     fix: "Raise the memory limit, or ask for less: shared_buffers, innodb_buffer_pool_size, \
           maxmemory, work_mem; keep large readers of files in another group.",
     sources: &[
         "kernel.org: admin-guide/cgroup-v2, memory.high, memory.max",
         "kernel.org: accounting/psi",
     ],
-    privilege: "root (CAP_BPF and CAP_PERFMON)",
-    minimum_kernel: "5.15 (bpf_task_pt_regs)",
+    privilege: "none; root (CAP_BPF and CAP_PERFMON) for its tax",
+    minimum_kernel: "4.20 (PSI); 5.15 (bpf_task_pt_regs) for its tax",
     cost: "part of the tracing of threads, which aims at 0.5 % of one CPU, 1 % in windows of 5 s",
     tax_base: TaxBase::ActiveTime,
     scope: Scope::Platform,
@@ -47,7 +51,12 @@ pub const RULE: Rule = Rule {
 };
 
 fn evaluate(window: &Window) -> Vec<Diagnosis> {
-    stall::per_database(window, RULE.id, |pair| {
+    let found = stall::per_database(window, RULE.id, |pair| {
+        if is_untraced(pair)
+            && let Some(finding) = untraced(window, pair)
+        {
+            return Reading::Present(Some(Says::Found(finding)));
+        }
         memory_shortage::shortage_stall(window, pair).and_then(|stall| {
             let Some(stall) = stall.filter(|stall| stall.share.mid >= WORTH) else {
                 return Reading::Present(None);
@@ -58,37 +67,71 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
                 (stall.share.mid >= WORTH).then(|| finding(window, &stall, pair))
             })
         })
+    });
+    held_up::with_reasons(window, found)
+}
+
+/// What the kernel counts, where nothing is traced: tasks that waited for memory at a limit that was met.
+fn untraced(window: &Window, pair: &Pair) -> Option<Finding> {
+    let limiting = memory_limits::limiting_group(window, pair).into_value()??;
+    let others = neighbours(window, pair).into_value()?.map_or(0.0, |others| others.part);
+    let held = HeldUp::for_memory(window, pair).times(1.0 - others);
+    let place = Place::of(window, pair);
+    (held.severity() > Severity::Info).then(|| Finding {
+        evidence: place.evidence.into_iter().chain(held.evidence()).collect(),
+        remedy: place.remedy.map(str::to_owned),
+        ..Finding::new(
+            RULE.id,
+            held.severity(),
+            format!("its tasks wait for memory at the limit of {limiting}"),
+            place.fix,
+        )
     })
 }
 
+/// Where memory was short, and what helps there.
+struct Place {
+    name: String,
+    fix: &'static str,
+    remedy: Option<&'static str>,
+    evidence: Vec<Evidence>,
+}
+
+impl Place {
+    fn of(window: &Window, pair: &Pair) -> Self {
+        let limiting = memory_limits::limiting_group(window, pair).into_value();
+        let (name, fix, remedy) = match limiting {
+            Some(Some(group)) => {
+                let fix = "raise its memory limit, or give the database less to fill it with";
+                let cgroup = pair.end.cgroup.value();
+                let tightest = cgroup.and_then(Cgroup::tightest_memory);
+                // It raises the lowest limit.
+                let is_tightest = tightest.is_none_or(|tightest| tightest.cgroup == group);
+                (format!(" in its group {group}"), fix, is_tightest.then_some("memory-limit"))
+            }
+            Some(None) => (" on this machine".to_owned(), FIX_OF_MACHINE, None),
+            None => (String::new(), FIX_OF_ANY, None),
+        };
+        let group = limiting.flatten().and_then(|path| {
+            let groups = pair.end.cgroup.value()?.memory.value()?;
+            groups.iter().find(|group| group.cgroup == path)
+        });
+        Self { name, fix, remedy, evidence: group.map(evidence).unwrap_or_default() }
+    }
+}
+
 fn finding(window: &Window, stall: &Stall, pair: &Pair) -> Says {
-    let limiting = memory_limits::limiting_group(window, pair).into_value();
-    let (place, fix, remedy) = match limiting {
-        Some(Some(group)) => {
-            let fix = "raise its memory limit, or give the database less to fill it with";
-            let cgroup = pair.end.cgroup.value();
-            let tightest = cgroup.and_then(Cgroup::tightest_memory);
-            // It raises the lowest limit.
-            let is_tightest = tightest.is_none_or(|tightest| tightest.cgroup == group);
-            (format!(" in its group {group}"), fix, is_tightest.then_some("memory-limit"))
-        }
-        Some(None) => (" on this machine".to_owned(), FIX_OF_MACHINE, None),
-        None => (String::new(), FIX_OF_ANY, None),
-    };
-    let group = limiting.flatten().and_then(|path| {
-        let groups = pair.end.cgroup.value()?.memory.value()?;
-        groups.iter().find(|group| group.cgroup == path)
-    });
+    let Place { name, fix, remedy, evidence } = Place::of(window, pair);
     stall::finding(
         RULE.id,
         stall,
         Words {
             summary: format!(
-                "{} of its time freeing memory, waiting for it or reading again{place}",
+                "{} of its time freeing memory, waiting for it or reading again{name}",
                 percent(stall.share.mid)
             ),
             fix: fix.to_owned(),
-            evidence: group.map(evidence).unwrap_or_default(),
+            evidence,
             method: "time in direct reclaim, asleep on memory and waiting for disks to read again \
                      what was evicted, traced, and on CPU for that, sampled, over active time"
                 .to_owned(),

@@ -2,6 +2,7 @@
 
 use crate::evidence;
 use crate::model::accounting::factor;
+use crate::model::held_up;
 use crate::model::stall::{self, Stall, percent};
 use crate::rule::{Rule, Scope, TaxBase};
 use untax_core::activity::Doing;
@@ -70,12 +71,13 @@ const MUCH_SENT_PER_S: f64 = 100.0;
 const WORTH_RESENT_PER_S: f64 = 0.5;
 
 fn evaluate(window: &Window) -> Vec<Diagnosis> {
-    stall::per_database(window, RULE.id, |pair| {
+    let found = stall::per_database(window, RULE.id, |pair| {
         if pair.start.is_none() {
             return Reading::Present(None);
         }
         growth(pair).map(|counts| finding(window, pair, &counts))
-    })
+    });
+    held_up::with_reasons(window, found)
 }
 
 /// What was counted in the window in a database's network.

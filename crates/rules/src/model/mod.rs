@@ -17,6 +17,7 @@ pub mod event_loop;
 pub mod file_waits;
 pub mod flood;
 pub mod full_page_images;
+pub mod held_up;
 pub mod huge_pages;
 pub mod hugetlb_limits;
 pub mod idle_cpus;
