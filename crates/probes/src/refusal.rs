@@ -44,7 +44,7 @@ fn explained<T>(
         return Reading::Absent(format!("{REFUSES}: {lacks}"));
     }
     let missing = match refused {
-        Some(refused) => missing_function(refused),
+        Some(_) => missing_function(said),
         None => missing_kind(),
     };
     match (missing, lockdown(host)) {
@@ -75,10 +75,11 @@ fn verifier_error(said: &str) -> Option<&str> {
     lines.find(|line| !line.starts_with("processed "))
 }
 
-/// The function that the verifier misses: what stands before the number in `bpf_task_pt_regs#175`.
-fn missing_function(refused: &str) -> Option<&str> {
-    let rest = NO_FUNCTION.iter().find_map(|words| Some(refused.split_once(words)?.1))?;
-    rest.split(['#', ' ']).next().filter(|name| !name.is_empty())
+/// The function that the verifier misses: what stands before the number in `bpf_task_pt_regs#175`. Newer
+/// kernels have advice below that line.
+fn missing_function(log: &str) -> Option<&str> {
+    let rest = NO_FUNCTION.iter().find_map(|words| Some(log.rsplit_once(words)?.1))?;
+    rest.split(['#', ' ', '\n']).next().filter(|name| !name.is_empty())
 }
 
 /// How the kernel is locked down, where it says so: the word in brackets, but for `none`.
@@ -133,7 +134,8 @@ mod tests {
         }
     }
 
-    const HELPER_OF_NEWER_KERNELS: &str = "program of this type cannot use helper bpf_probe_read#4";
+    const HELPER_OF_NEWER_KERNELS: &str = "program of this type cannot use helper bpf_probe_read#4\n\
+         Use a helper allowed for this program type, or move the logic to a compatible program type.";
 
     #[test]
     fn a_kernel_that_lacks_a_function_or_a_kind_of_program_names_it() {
