@@ -27,11 +27,14 @@ pub enum GuardId {
     /// The result was far from those of the other trials of its cell: the larger of it and their median
     /// over the smaller.
     TrialApart,
+    /// CPUs slept in this trial and not in the one that it would be paired with: the larger share of sleeps
+    /// over the smaller.
+    SleepRegime,
 }
 
 impl GuardId {
     /// All of them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Steal,
         Self::GroupThrottled,
         Self::CpuSaturated,
@@ -41,6 +44,7 @@ impl GuardId {
         Self::TrialLength,
         Self::OthersBusy,
         Self::TrialApart,
+        Self::SleepRegime,
     ];
 
     /// Its name in results.
@@ -55,6 +59,7 @@ impl GuardId {
             Self::TrialLength => "trial-length",
             Self::OthersBusy => "others-busy",
             Self::TrialApart => "trial-apart",
+            Self::SleepRegime => "sleep-regime",
         }
     }
 }

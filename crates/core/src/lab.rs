@@ -3,6 +3,7 @@
 
 use crate::check::{Check, Checked, TimeShares};
 use crate::finding::{Finding, Gain, Severity, Tax};
+use crate::sleeps::Sleeps;
 use crate::{stats, verdict};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -72,6 +73,10 @@ pub struct LabRun {
     /// pairs began with and without it by turns.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub with_first: Vec<bool>,
+    /// How idle CPUs slept beside the trials of each of these pairs, with the cause and without it; older runs
+    /// do not say.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sleeps: Vec<[Option<Sleeps>; 2]>,
     /// What the order of the trials was drawn from; older runs do not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
@@ -143,6 +148,8 @@ pub struct Pairs {
     pub predicted: Vec<Option<Gain>>,
     /// Whether the trial with the cause came first in each pair.
     pub with_first: Vec<bool>,
+    /// How idle CPUs slept beside both trials of each pair.
+    pub sleeps: Vec<[Option<Sleeps>; 2]>,
     /// What the order was drawn from.
     pub seed: u64,
     /// Trials that count for nothing.
@@ -222,6 +229,7 @@ impl LabRun {
             with_per_s: pairs.with_per_s,
             without_per_s: pairs.without_per_s,
             with_first: pairs.with_first,
+            sleeps: pairs.sleeps,
             seed: Some(pairs.seed),
             spoiled: pairs.spoiled,
             lost_pairs: pairs.lost,

@@ -31,6 +31,7 @@ pub mod reading;
 pub mod reason;
 pub mod receipt;
 pub mod scalability;
+pub mod sleeps;
 pub mod snapshot;
 pub mod stats;
 pub mod units;

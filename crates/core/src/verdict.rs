@@ -2,6 +2,7 @@
 
 use crate::finding::Gain;
 use crate::guards::Guard;
+use crate::sleeps::Sleeps;
 use crate::{Interval, stats};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -52,12 +53,15 @@ pub struct Trial {
     /// The guards that were exceeded. Such a trial is shown, and no verdict uses it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub spoiled: Vec<Guard>,
+    /// How idle CPUs slept beside it; older results do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sleeps: Option<Sleeps>,
 }
 
 impl Trial {
     /// A trial beside which nothing went wrong.
     pub fn new(pair: u32, applied: bool, rate: f64) -> Self {
-        Self { pair, applied, rate, spoiled: Vec::new() }
+        Self { pair, applied, rate, spoiled: Vec::new(), sleeps: None }
     }
 
     /// Whether a verdict may use it.

@@ -24,5 +24,5 @@ pub use harm::harms;
 pub use lint::overcommit;
 pub use planner::{PlanError, intact, plan, sealed};
 pub use preconditions::{basis, differences};
-pub use remedies::REMEDIES;
+pub use remedies::{KEEP_CPUS_AWAKE, REMEDIES};
 pub use remedy::Remedy;

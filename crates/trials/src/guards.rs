@@ -9,6 +9,7 @@ use std::time::{Duration, Instant, SystemTime};
 use untax_core::Reading::{self, Absent};
 use untax_core::guards::{Guard, GuardId};
 use untax_core::host::CpuTime;
+use untax_core::sleeps::Sleeps;
 use untax_host::{Host, facts};
 
 /// CPU time in which steal is counted: with ticks of 10 ms one tick is 2.5 % of it.
@@ -47,6 +48,11 @@ pub(crate) struct Readings {
     /// Seconds of the wall clock.
     pub(crate) wall_s: f64,
     cpu: Reading<CpuTime>,
+    /// How often CPUs were put to sleep, and went from one thread to another.
+    sleeps: Reading<u64>,
+    switches: Reading<u64>,
+    /// What decides how they sleep.
+    knob: String,
     /// Throttled seconds of each watched group.
     throttled_s: Vec<Reading<f64>>,
     /// Of each watched link, by direction: seconds that its bits so far take at its speed.
@@ -68,6 +74,9 @@ impl Readings {
             monotonic_s: monotonic.as_secs_f64(),
             wall_s: wall.as_secs_f64(),
             cpu: facts::machine_cpu_time(host),
+            sleeps: facts::cpu_sleeps(host),
+            switches: facts::context_switches(host),
+            knob: facts::idle_knob(host),
             throttled_s: watch.groups.iter().map(|group| throttled_s(host, group)).collect(),
             used_s: watch.spare.iter().map(|spare| used_s(host, spare)).collect(),
             others: watch.most_others.map(|_| Others::read(host)),
@@ -77,6 +86,30 @@ impl Readings {
     /// How long it was from this moment to a later one.
     pub(crate) fn until(&self, later: &Self) -> Duration {
         Duration::try_from_secs_f64(later.monotonic_s - self.monotonic_s).unwrap_or_default()
+    }
+
+    /// How idle CPUs slept between this moment and a later one.
+    pub(crate) fn sleeps(&self, later: &Self) -> Sleeps {
+        let grown = |before: &Reading<u64>, after: &Reading<u64>| {
+            both(before, after, |before, after| after.saturating_sub(*before) as f64)
+        };
+        let switches = grown(&self.switches, &later.switches);
+        let per_switch = grown(&self.sleeps, &later.sleeps).and_then(|sleeps| {
+            switches.and_then(|switches| {
+                if switches > 0.0 {
+                    Reading::Present(sleeps / switches)
+                } else {
+                    Absent("no CPU went from one thread to another".to_owned())
+                }
+            })
+        });
+        // Set meanwhile, it is that of neither.
+        let knob = if self.knob == later.knob {
+            self.knob.clone()
+        } else {
+            format!("{}, then {}", self.knob, later.knob)
+        };
+        Sleeps { per_switch, knob }
     }
 
     /// All guards of a trial between two moments that was asked to take `asked`.

@@ -12,6 +12,7 @@ mod guards;
 mod interrupt;
 mod others;
 mod pairs;
+mod regimes;
 mod runner;
 mod saved;
 
@@ -20,5 +21,6 @@ pub use design::{
 };
 pub use interrupt::{Interrupt, Interrupted, is_ignored};
 pub use pairs::{is_unanimous, judged};
+pub use regimes::{regimes, without_mixed_pairs};
 pub use runner::{Observer, Progress, Rig, Runner, Trial};
 pub use saved::{Saved, SavedError};

@@ -20,6 +20,7 @@ pub fn judged<T>(
         applied: trial.slot.arm == applied,
         rate: rate(&trial.outcome),
         spoiled: trial.spoiled().cloned().collect::<Vec<Guard>>(),
+        sleeps: trial.sleeps.clone(),
     };
     trials.iter().map(judged).collect()
 }

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use std::slice;
 use std::time::{Duration, Instant};
 use untax_core::guards::Guard;
+use untax_core::sleeps::Sleeps;
 use untax_host::Host;
 
 /// What the arms share: one host with and without a plan, one server, tables in memory.
@@ -45,6 +46,9 @@ pub struct Trial<T> {
     pub took_s: f64,
     /// What was watched beside it.
     pub guards: Vec<Guard>,
+    /// How idle CPUs slept beside it; trials of older versions do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sleeps: Option<Sleeps>,
 }
 
 impl<T> Trial<T> {
@@ -283,7 +287,8 @@ impl<'a, R: Rig> Going<'a, R> {
         if is_first {
             self.clock.tried(expected, took);
         }
-        self.trials.push(Trial { slot: *slot, outcome, took_s: took.as_secs_f64(), guards });
+        let (took_s, sleeps) = (took.as_secs_f64(), Some(before.sleeps(&after)));
+        self.trials.push(Trial { slot: *slot, outcome, took_s, guards, sleeps });
         self.observer.trial(&self.trials)?;
         Ok(true)
     }

@@ -156,7 +156,7 @@ mod tests {
         let (saved, none) = Saved::open::<f64>(&path, &design()).unwrap();
         assert!(none.is_empty());
         let slot = Slot { block: 0, arm: 1, cell: 0, repeat: false };
-        let made = [Trial { slot, outcome: 0.1, took_s: 2.0, guards: Vec::new() }];
+        let made = [Trial { slot, outcome: 0.1, took_s: 2.0, guards: Vec::new(), sleeps: None }];
         saved.save(&made).unwrap();
         assert_eq!((Saved::seed(&path), Saved::seed(folder.path())), (Some(7), None));
         let more = Design::of_visits(7, design().arms, design().cells, 9);

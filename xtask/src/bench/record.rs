@@ -176,7 +176,13 @@ mod tests {
         record.made[1].measured.load = "-c 64".to_owned();
         let slot = Slot { block: 3, arm: 0, cell: 0, repeat: false };
         let outcome = vec![measured("-c 2", "A", 2.0), measured("-c 2", "B", 3.0)];
-        record.replace(&[Trial { slot, outcome, took_s: 1.0, guards: vec![steal()] }]);
+        record.replace(&[Trial {
+            slot,
+            outcome,
+            took_s: 1.0,
+            guards: vec![steal()],
+            sleeps: None,
+        }]);
         let places: Vec<(u32, &str, usize)> = record
             .made
             .iter()

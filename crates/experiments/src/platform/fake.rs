@@ -143,7 +143,7 @@ pub(crate) fn trials(values: &[f64], blocks: u32) -> Vec<Trial<Measured>> {
         let value = values[arm] * (1.0 + 0.01 * (rng.f64() - 0.5));
         let slot = Slot { block, arm, cell: 0, repeat: false };
         let outcome = Measured::of(value).with("latency-p99", 7.0, "us");
-        Trial { slot, outcome, took_s: 1.0, guards: Vec::new() }
+        Trial { slot, outcome, took_s: 1.0, guards: Vec::new(), sleeps: None }
     })
     .collect()
 }

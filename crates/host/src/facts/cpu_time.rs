@@ -24,6 +24,12 @@ pub fn of_machine(host: &Host) -> Reading<CpuTime> {
     process::ticks_per_second(host).and_then(|ticks| text.parse(PATH, |text| total(text, ticks)))
 }
 
+/// How often CPUs went from one thread to another, or to idle, since boot, all together.
+pub fn context_switches(host: &Host) -> Reading<u64> {
+    let text = host.filter_lines(PATH, |line| line.starts_with("ctxt ").then(|| line.to_owned()));
+    text.parse(PATH, |text| text.trim().strip_prefix("ctxt ")?.parse().ok())
+}
+
 fn read(host: &Host, facts: &mut HostFacts) {
     let times = |line: &str| line.starts_with("cpu").then(|| line.to_owned());
     let text = host.filter_lines(PATH, times);

@@ -35,6 +35,44 @@ fn read(host: &Host, facts: &mut HostFacts) {
     });
 }
 
+/// How often CPUs were put to sleep since boot, all together: into any state but that in which they poll.
+pub fn sleeps(host: &Host) -> Reading<u64> {
+    formats::line(host, &format!("{DIRECTORY}/online")).and_then(|online| {
+        let all: Vec<u32> = cpus(&online).collect();
+        let first = all.first().copied().unwrap_or_default();
+        let names = host
+            .names(&format!("{DIRECTORY}/cpu{first}/cpuidle"))
+            .or_else(|| Absent("no cpuidle driver counts how often CPUs sleep".to_owned()));
+        names.and_then(|names| {
+            let states = names.iter().filter(|name| name.starts_with("state"));
+            let sleeps = states.filter(|state| {
+                let name = format!("{DIRECTORY}/cpu{first}/cpuidle/{state}/name");
+                formats::line(host, &name).value().is_none_or(|name| name != "POLL")
+            });
+            let counts = sleeps.flat_map(|state| {
+                let file = move |cpu| format!("{DIRECTORY}/cpu{cpu}/cpuidle/{state}/usage");
+                all.iter().map(move |cpu| formats::number::<u64>(host, &file(cpu)).into_result())
+            });
+            counts.sum::<Result<u64, _>>().into()
+        })
+    })
+}
+
+/// What decides how idle CPUs sleep, in a few words.
+pub fn knob(host: &Host) -> String {
+    let line = |file: &str| formats::line(host, file).into_value();
+    let driver = line(&format!("{DIRECTORY}/cpuidle/current_driver"));
+    let Some(driver) = driver.filter(|driver| driver != "none") else {
+        return "no cpuidle driver".to_owned();
+    };
+    let governor = line(&format!("{DIRECTORY}/cpuidle/current_governor_ro")).unwrap_or_default();
+    let poll = line("/sys/module/haltpoll/parameters/guest_halt_poll_ns");
+    match poll.filter(|_| governor == "haltpoll") {
+        Some(ns) => format!("{driver}, guest_halt_poll_ns {ns}"),
+        None => format!("{driver}, governor {governor}"),
+    }
+}
+
 /// The states of the first CPU, with what all CPUs did in those of the same number.
 fn states(host: &Host) -> Reading<Vec<IdleState>> {
     formats::line(host, &format!("{DIRECTORY}/online")).and_then(|online| {
@@ -137,5 +175,30 @@ mod tests {
             read_from("x\n", &garbage).into_value().unwrap().states,
             Reading::Failed(_)
         ));
+    }
+
+    #[test]
+    fn sleeps_are_counted_without_polling() {
+        let file = |cpu: u32, state: u32, file: &str| {
+            format!("{DIRECTORY}/cpu{cpu}/cpuidle/state{state}/{file}")
+        };
+        let mut record = Record::default()
+            .with_file(&format!("{DIRECTORY}/online"), "0-1\n")
+            .with_file(&format!("{DIRECTORY}/cpuidle/current_driver"), "haltpoll\n")
+            .with_file(&format!("{DIRECTORY}/cpuidle/current_governor_ro"), "haltpoll\n")
+            .with_file("/sys/module/haltpoll/parameters/guest_halt_poll_ns", "200000\n")
+            .with_file(&file(0, 0, "name"), "POLL\n")
+            .with_file(&file(0, 1, "name"), "haltpoll idle\n");
+        for cpu in 0..2 {
+            record = record.with_file(&file(cpu, 0, "usage"), "1000\n");
+            record = record.with_file(&file(cpu, 1, "usage"), &format!("{}\n", 3 + cpu));
+        }
+        let host = Host::from_record(record);
+        assert_eq!(sleeps(&host), Present(7));
+        assert_eq!(knob(&host), "haltpoll, guest_halt_poll_ns 200000");
+        let none =
+            Host::from_record(Record::default().with_file(&format!("{DIRECTORY}/online"), "0-1\n"));
+        assert!(!sleeps(&none).is_present());
+        assert_eq!(knob(&none), "no cpuidle driver");
     }
 }

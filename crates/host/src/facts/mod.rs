@@ -32,7 +32,8 @@ mod vm_counts;
 
 use crate::Host;
 pub use cgroup::layout as cgroup_layout;
-pub use cpu_time::of_machine as machine_cpu_time;
+pub use cpu_time::{context_switches, of_machine as machine_cpu_time};
+pub use cpuidle::{knob as idle_knob, sleeps as cpu_sleeps};
 pub use fact::Fact;
 use untax_core::host::HostFacts;
 pub use virtualization::INITIAL_PID_NAMESPACE;

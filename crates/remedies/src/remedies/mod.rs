@@ -59,6 +59,9 @@ pub static REMEDIES: &[Remedy] = &[
     kubernetes_runtime::REMEDY,
 ];
 
+/// Those that change how idle CPUs sleep: one client shows what they bring, and many show nothing.
+pub const KEEP_CPUS_AWAKE: [&str; 2] = [halt_poll::REMEDY.id, cpu_latency::REMEDY.id];
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -5,6 +5,7 @@ use super::screen::{Ink, Screen, pad, pad_left, span};
 use crate::format;
 use untax_core::check::TimeShares;
 use untax_core::lab::{Failed, LabCell, LabMatrix, LabRun, is_none};
+use untax_core::sleeps::Summary;
 use untax_core::{Reading, Seconds};
 
 /// Where labels end.
@@ -29,6 +30,12 @@ pub fn lab(run: &LabRun, style: Style) -> String {
         }
         let gain = run.predicted_gain.as_ref().map(format::gain);
         say("Predicted gain", &gain.unwrap_or_else(|| format::NOT_MEASURED.to_owned()));
+    }
+    for (arm, label, text) in [(0, "Idle CPUs", "with it"), (1, "", "without")] {
+        let of = run.sleeps.iter().filter_map(|both| both[arm].as_ref());
+        if let Some(sleeps) = Summary::of(of) {
+            say(label, &format!("{text}: {sleeps}"));
+        }
     }
     if let Some(treatment) = &run.treatment {
         say("Treatment", treatment);
@@ -151,6 +158,7 @@ mod tests {
             rank: Some(1),
             takes: None,
             treatment: None,
+            sleeps: Vec::new(),
             unmeasured: None,
             tax: None,
             predicted_gain: None,

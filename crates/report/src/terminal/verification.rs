@@ -4,6 +4,7 @@ use super::Style;
 use super::screen::{Ink, Screen, span};
 use crate::format;
 use untax_core::Gain;
+use untax_core::sleeps::Summary;
 use untax_core::verdict::{LEAST_PAIRS, Verification, Word};
 
 /// Where labels end.
@@ -32,6 +33,12 @@ pub fn verification(result: &Verification, style: Style) -> String {
     say("Noise", &format!("such a median strays by up to {floor} without any change"));
     if let Some(power) = &result.power {
         say("Power", &format::power(power));
+    }
+    for (applied, arm) in [(false, "without"), (true, "with it")] {
+        let of = result.trials.iter().filter(|trial| trial.applied == applied);
+        if let Some(sleeps) = Summary::of(of.filter_map(|trial| trial.sleeps.as_ref())) {
+            say(if applied { "" } else { "Idle CPUs" }, &format!("{arm}: {sleeps}"));
+        }
     }
     for trial in result.trials.iter().filter(|trial| !trial.counts()) {
         let reasons = format::guards(&trial.spoiled);

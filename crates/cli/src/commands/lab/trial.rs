@@ -12,6 +12,7 @@ use untax_pipeline::{Calibrating, Options, Target};
 use untax_scenes::Release;
 use untax_trials::{
     Arm, Cell, Design, Interrupt, Observer, Progress, Rig, Runner, Slot, Trial, Watch, judged,
+    without_mixed_pairs,
 };
 
 /// A load that is stopped before its time.
@@ -78,6 +79,9 @@ pub fn run(
         Vec::new(),
         &mut Screen { pairs, told: None, progress: &mut progress },
     )?;
+    let treatment = server.scene.testbed().treatment();
+    // Where the cause is that CPUs sleep, they do so with it and not without.
+    let made = if treatment.is_some() { made } else { without_mixed_pairs(&made) };
     let pairs = pairs_of(&made, design.seed);
     let subject = Subject {
         run: State::new_run("lab"),
@@ -85,7 +89,7 @@ pub fn run(
         engine: release.id.to_owned(),
         dose: method.dose.id().to_owned(),
         takes: cause.takes,
-        treatment: server.scene.testbed().treatment(),
+        treatment,
     };
     Ok(LabRun::judge(subject, with, &without, pairs, method.window.as_secs_f64()))
 }
@@ -183,6 +187,7 @@ fn pairs_of(made: &[Trial<Outcome>], seed: u64) -> Pairs {
         pairs.predicted.push(predicted);
         pairs.without_per_s.push(block[without].outcome.0);
         pairs.with_first.push(with < without);
+        pairs.sleeps.push([with, without].map(|trial| block[trial].sleeps.clone()));
     }
     pairs.spoiled = judged(made, WITHOUT, |(per_s, _)| *per_s);
     pairs.spoiled.retain(|trial| !trial.counts());
@@ -243,7 +248,7 @@ mod tests {
         let slot = Slot { block, arm, cell: 0, repeat: false };
         let (id, value) = (GuardId::Steal, Present(steal));
         let guards = vec![Guard { id, subject: None, value, threshold: 0.1 }];
-        Trial { slot, outcome: (per_s, None), took_s: 1.0, guards }
+        Trial { slot, outcome: (per_s, None), took_s: 1.0, guards, sleeps: None }
     }
 
     #[test]

@@ -39,7 +39,8 @@ pub struct Args {
     /// Length of a trial of a workload that is known by name
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration)]
     pub trial: Duration,
-    /// Connections of a workload that is known by name [default: 4 for each CPU]
+    /// Connections of a workload that is known by name [default: 4 for each CPU, and one for a plan
+    /// that keeps CPUs awake between requests]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub clients: Option<u32>,
     /// Run no workload: in each trial, measure for this long what the databases of the plan serve

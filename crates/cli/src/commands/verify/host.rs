@@ -57,6 +57,12 @@ impl Tried {
         Ok(Self { plan, receipts, shown, without })
     }
 
+    /// Whether the plan is what lets idle CPUs sleep, or keeps them awake.
+    pub fn treats_idle_cpus(&self) -> bool {
+        let awake = untax_remedies::KEEP_CPUS_AWAKE;
+        self.shown.iter().any(|step| awake.contains(&step.remedy.as_str()))
+    }
+
     /// Whether the plan is applied.
     pub fn is_standing(&self) -> bool {
         !self.receipts.is_empty()

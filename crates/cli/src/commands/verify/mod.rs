@@ -25,7 +25,8 @@ use untax_core::{Check, Gain};
 use untax_remedies::workloads::Workload;
 use untax_report::{format, html, terminal};
 use untax_trials::{
-    Arm, Cell, Design, Interrupt, Interrupted, Observer, Runner, Saved, Trial, is_unanimous, judged,
+    Arm, Cell, Design, Interrupt, Interrupted, Observer, Runner, Saved, Trial, is_unanimous,
+    judged, without_mixed_pairs,
 };
 use workload::Measured;
 
@@ -106,14 +107,25 @@ fn trials(
     let interrupt = Interrupt::from(Arc::clone(&host.stop));
     let live = untax_host::Host::live();
     let runner = Runner::new(design, &interrupt, &live).within(args.budget);
-    let made = runner.run(host, earlier, &mut Screen { pairs: args.pairs, saved });
+    let treats_idle = host.tried.treats_idle_cpus();
+    let mut screen = Screen { pairs: args.pairs, saved, treats_idle };
+    let made = runner.run(host, earlier, &mut screen);
     let made = made.map_err(|error| match error.downcast_ref::<Interrupted>() {
         Some(_) => anyhow!(
             "interrupted; the host is as before. The same command goes on with the trials so far"
         ),
         None => error,
     });
-    Ok(judged(&made?, WITH, |rate| *rate))
+    Ok(verdict_trials(&made?, treats_idle))
+}
+
+/// The trials as a verdict takes them: those of two regimes are no pairs, unless the plan is what makes CPUs
+/// sleep or not.
+fn verdict_trials(made: &[Trial<f64>], treats_idle: bool) -> Vec<verdict::Trial> {
+    if treats_idle {
+        return judged(made, WITH, |rate| *rate);
+    }
+    judged(&without_mixed_pairs(made), WITH, |rate| *rate)
 }
 
 /// The trials, and what their order was drawn from.
@@ -206,6 +218,8 @@ fn no_pair(trials: &[verdict::Trial]) -> String {
 struct Screen<'a> {
     pairs: u32,
     saved: &'a Saved,
+    /// Whether the plan changes how idle CPUs sleep.
+    treats_idle: bool,
 }
 
 impl Observer<f64, anyhow::Error> for Screen<'_> {
@@ -222,7 +236,7 @@ impl Observer<f64, anyhow::Error> for Screen<'_> {
     }
 
     fn is_decided(&mut self, trials: &[Trial<f64>]) -> bool {
-        is_unanimous(&judged(trials, WITH, |rate| *rate))
+        is_unanimous(&verdict_trials(trials, self.treats_idle))
     }
 }
 
@@ -257,8 +271,8 @@ mod tests {
         let (saved, none) = Saved::open::<f64>(&path, &design(&args("true"), 7)).unwrap();
         assert!(none.is_empty());
         let slot = Slot { block: 0, arm: WITH, cell: 0, repeat: false };
-        let made = [Trial { slot, outcome: 5.0, took_s: 1.0, guards: Vec::new() }];
-        Screen { pairs: 6, saved: &saved }.trial(&made).unwrap();
+        let made = [Trial { slot, outcome: 5.0, took_s: 1.0, guards: Vec::new(), sleeps: None }];
+        Screen { pairs: 6, saved: &saved, treats_idle: false }.trial(&made).unwrap();
         let seed = Saved::seed(&path).unwrap();
         let again =
             |args: &Args| Saved::open::<f64>(&path, &design(args, seed)).map(|(_, made)| made);

@@ -109,12 +109,18 @@ fn known_commands(known: &Workload, args: &Args, plan: &Plan) -> anyhow::Result<
     let cpus = look.host.cpu.value().map_or(1, |cpu| cpu.logical);
     let uid = database.uid.value().copied();
     let load = Load {
-        clients: args.clients.unwrap_or(cpus * EACH_CPU),
+        clients: args.clients.unwrap_or(if wakes_cpus(plan) { 1 } else { cpus * EACH_CPU }),
         seconds: u32::try_from(args.trial.as_secs()).unwrap_or(u32::MAX).max(1),
         data: DATA,
         become_uid: uid.filter(|_| rustix::process::geteuid().is_root()),
     };
     Ok((known.commands)(database, &load))
+}
+
+/// Whether a plan is about CPUs that sleep between the requests of few clients: many keep them awake.
+fn wakes_cpus(plan: &Plan) -> bool {
+    let awake = untax_remedies::KEEP_CPUS_AWAKE;
+    !plan.steps.is_empty() && plan.steps.iter().all(|step| awake.contains(&step.remedy.as_str()))
 }
 
 /// Connections for each CPU that keep all of them busy while some wait.
