@@ -26,7 +26,7 @@ const WITHIN: Duration = Duration::from_secs(90);
 const LATEST_MS: u64 = 30_000;
 
 /// Settings of the whole machine that causes change.
-const SETTINGS: [&str; 10] = [
+const SETTINGS: [&str; 11] = [
     "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages",
     "/sys/kernel/mm/transparent_hugepage/enabled",
     "/sys/fs/cgroup/blkio/blkio.throttle.read_iops_device",
@@ -37,6 +37,7 @@ const SETTINGS: [&str; 10] = [
     "/proc/sys/vm/dirty_bytes",
     "/proc/sys/vm/dirty_ratio",
     "/proc/sys/net/netfilter/nf_conntrack_max",
+    "/sys/module/haltpoll/parameters/guest_halt_poll_ns",
 ];
 
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
@@ -218,6 +219,7 @@ fn at_home() -> Vec<String> {
 fn is_ours(argument: &str) -> bool {
     argument == "untax-lab"
         || argument == "untax-lab-neighbour"
+        || argument == "untax-lab-awake"
         || argument.contains("/untax-lab.")
         || argument.contains("/untax-lab-") && argument.ends_with("-server")
         || argument.contains("/untax-lab-") && argument.ends_with("-neighbour")

@@ -231,6 +231,10 @@ const KILLS: &[Kills] = &[
         what: "kills of a program that steers threads, of its guard, or of both",
         short: 10,
         long: 200,
+        program: "kill_idle",
+        what: "kills of `untax apply`, `untax undo` and a lab that set `guest_halt_poll_ns`",
+        short: 5,
+        long: 20,
     },
     Kills { program: "kill_lab", what: "kills of `untax lab run`", short: 1, long: 50 },
     Kills {
