@@ -124,6 +124,10 @@ pub struct Finding {
     pub tax: Option<Tax>,
     /// What removing it should bring.
     pub gain: Option<Gain>,
+    /// By what factor requests should take less time in the database without it, where its clients do not ask
+    /// as fast as they can; runs of older versions do not say it.
+    #[serde(default)]
+    pub latency_gain: Option<Gain>,
     /// The remedy that removes it, when there is one.
     pub remedy: Option<String>,
 }
@@ -146,6 +150,7 @@ impl Finding {
             evidence: Vec::new(),
             tax: None,
             gain: None,
+            latency_gain: None,
             remedy: None,
         }
     }

@@ -81,9 +81,16 @@ pub struct FrequencyPolicy {
     pub max_khz: Reading<u64>,
     /// The most that the hardware can.
     pub hardware_max_khz: Reading<u64>,
+    /// The frequency that the processor holds without turbo; not known of older captures.
+    #[serde(default = "unknown_base")]
+    pub base_khz: Reading<u64>,
     /// For how long since boot each frequency was chosen: kHz, and hundredths of a second. Few drivers
     /// count it.
     pub time_at: Reading<Vec<(u64, u64)>>,
+}
+
+fn unknown_base() -> Reading<u64> {
+    Reading::absent("the version that made this capture did not read it")
 }
 
 /// What forbids CPUs to sleep deeply.

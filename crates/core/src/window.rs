@@ -30,6 +30,9 @@ pub struct Window {
     /// How much the networks of the databases sent, from moment to moment.
     #[serde(default)]
     pub sent: Vec<Sent>,
+    /// At which frequency CPUs ran, by samples; none where the kernel does not choose it.
+    #[serde(default)]
+    pub frequencies: Vec<Frequencies>,
     /// What the databases were asked in earlier windows of the same session, oldest first.
     #[serde(default)]
     pub loads: Vec<Loads>,
@@ -53,6 +56,7 @@ impl Window {
             kernel_workers_s: None,
             groups: Reading::absent(why),
             sent: Vec::new(),
+            frequencies: Vec::new(),
             loads: Vec::new(),
             calibration: Reading::absent(why),
             path_costs: Reading::absent(why),
@@ -129,6 +133,15 @@ impl Window {
             }
         })
     }
+}
+
+/// At which frequency the CPUs of one policy ran.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Frequencies {
+    /// The policy, such as `policy0`.
+    pub policy: String,
+    /// Samples of `scaling_cur_freq`, kHz, oldest first.
+    pub khz: Vec<u64>,
 }
 
 /// What was sent in the network of one database, by others in it too.

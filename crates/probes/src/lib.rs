@@ -3,6 +3,7 @@
 mod bpf;
 mod disks;
 mod faults;
+mod frequencies;
 mod group_memory;
 mod io;
 mod other_cpu_users;

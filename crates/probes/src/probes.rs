@@ -1,12 +1,13 @@
 //! All probes of a window together.
 
+use crate::frequencies::Sampling;
 use crate::group_memory::group_growth;
 use crate::io::Watch;
 use crate::other_cpu_users::{busiest, kernel_workers_s};
 use crate::send_rates::Sending;
 use crate::{Threads, sample_faults};
 use std::time::{Duration, Instant};
-use untax_core::window::{FaultSample, Loads, Sent};
+use untax_core::window::{FaultSample, Frequencies, Loads, Sent};
 use untax_core::{Activity, Calibration, Database, Io, Reading, Seconds, Snapshot, Window};
 use untax_host::Host;
 
@@ -20,6 +21,7 @@ pub struct Probes {
     threads: Reading<Threads>,
     io: Watch,
     sending: Sending,
+    frequencies: Sampling,
     samples: Vec<FaultSample>,
     sampled: u32,
     begun: Instant,
@@ -36,6 +38,8 @@ pub struct Observations {
     pub io: Reading<Io>,
     /// What was sent, from moment to moment.
     pub sent: Vec<Sent>,
+    /// At which frequency CPUs ran.
+    pub frequencies: Vec<Frequencies>,
     /// Processor time that tracing took in the kernel.
     pub tracing_s: Reading<Seconds>,
 }
@@ -47,6 +51,7 @@ impl Probes {
         let io = Watch::begin(&host, databases);
         let threads = Threads::watch(databases, window);
         let sending = Sending::begin(&host, databases, window);
+        let frequencies = Sampling::begin(&host);
         let begun = Instant::now();
         let databases = databases.to_vec();
         Self {
@@ -55,6 +60,7 @@ impl Probes {
             threads,
             io,
             sending,
+            frequencies,
             samples: Vec::new(),
             sampled: 0,
             begun,
@@ -78,9 +84,11 @@ impl Probes {
             Threads::watch(databases, window)
         });
         let sending = Sending::begin(&self.host, databases, window);
+        let frequencies = Sampling::begin(&self.host);
         let begun = Instant::now();
         let databases = databases.to_vec();
-        Self { databases, threads, io, sending, samples: Vec::new(), sampled: 0, begun, ..self }
+        let samples = Vec::new();
+        Self { databases, threads, io, sending, frequencies, samples, sampled: 0, begun, ..self }
     }
 
     /// The databases that are watched.
@@ -99,6 +107,7 @@ impl Probes {
         if self.sampled < SAMPLES && self.begun.elapsed() >= due {
             self.samples.extend(sample_faults(&self.host, &self.databases));
             self.io.sample(&self.host);
+            self.frequencies.sample(&self.host);
             self.sampled += 1;
         }
     }
@@ -130,8 +139,9 @@ impl Probes {
             (threads, disks) => threads.or_else(|| disks),
         };
         let samples = std::mem::take(&mut self.samples);
-        let sent = self.sending.end();
-        Observations { samples, activity, io: Reading::Present(io), sent, tracing_s }
+        let (sent, frequencies) = (self.sending.end(), self.frequencies.end());
+        let io = Reading::Present(io);
+        Observations { samples, activity, io, sent, frequencies, tracing_s }
     }
 }
 
@@ -156,6 +166,7 @@ impl Observations {
         let activity = host.observe("activity", || self.activity);
         let io = host.observe("io", || self.io);
         let sent = host.observe("sent", || Reading::Present(self.sent));
+        let frequencies = host.observe("frequencies", || Reading::Present(self.frequencies));
         let calibration = host.observe("calibration", || calibrated(&end));
         let all = activity.value().into_iter().flatten();
         let clients: Vec<u32> = all.flat_map(|activity| activity.clients.clone()).collect();
@@ -168,6 +179,7 @@ impl Observations {
             kernel_workers_s: kernel_workers_s(&start, &end),
             groups: group_growth(&start, &end),
             sent: sent.into_value().unwrap_or_default(),
+            frequencies: frequencies.into_value().unwrap_or_default(),
             loads,
             calibration,
             path_costs: Reading::absent("not asked"),
@@ -185,6 +197,7 @@ impl Observations {
             activity: Reading::Absent(why.to_owned()),
             io: Reading::Absent(why.to_owned()),
             sent: Vec::new(),
+            frequencies: Vec::new(),
             tracing_s: Reading::Absent(why.to_owned()),
         }
     }

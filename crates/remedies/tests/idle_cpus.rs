@@ -179,6 +179,7 @@ fn policy(cpu: u32, governor: &str, preference: Reading<String>, max_khz: u64) -
         min_khz: Present(800_000),
         max_khz: Present(max_khz),
         hardware_max_khz: Present(3_500_000),
+        base_khz: gap(),
         time_at: gap(),
     }
 }

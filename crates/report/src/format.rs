@@ -68,6 +68,11 @@ pub fn gain(gain: &Gain) -> String {
     ratio(gain.factor, gain.low, gain.high)
 }
 
+/// A predicted gain of latency: by how much less time requests take in the database.
+pub fn latency_gain(gain: &Gain) -> String {
+    format!("{} less time in the database", ratio(gain.factor, gain.low, gain.high))
+}
+
 /// How surely an effect would have been found.
 pub fn power(power: &Power) -> String {
     format!(
@@ -174,6 +179,7 @@ fn quantity(n: f64, plain: impl Fn() -> String, unit: &str) -> String {
         "bytes" if n >= 0.0 => bytes(Bytes(n as u64)),
         "share" => percent(n),
         "s" => seconds(Seconds(n)),
+        "Hz" => format!("{:.1}{THIN}GHz", n / 1e9),
         "" | "count" => plain(),
         _ if unit.starts_with("1/") => format!("{}{}", plain(), &unit[1..]),
         _ => format!("{}{THIN}{unit}", plain()),

@@ -126,6 +126,7 @@ fn without_taxes(findings: &mut [Finding], active_s: f64, pair: &Pair) -> Vec<Un
         .map(|finding| {
             finding.tax = None;
             finding.gain = None;
+            finding.latency_gain = None;
             finding.severity = Severity::Info;
             let why = format!(
                 "tax: idle: all its threads together were active for {active_s:.3} s of the \

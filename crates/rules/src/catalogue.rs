@@ -1,8 +1,8 @@
 //! All rules, in the order in which help and reports name them.
 
 use crate::diagnoses::{
-    cni_path, conntrack_pressure, cpu_contended, cpu_throttled, dirty_burst, disk_slow,
-    duplicate_machine_id, far_clients, hugepage_limit, hugepages_idle, hugepages_short,
+    cni_path, conntrack_pressure, cpu_contended, cpu_frequency, cpu_throttled, dirty_burst,
+    disk_slow, duplicate_machine_id, far_clients, hugepage_limit, hugepages_idle, hugepages_short,
     idle_wakeup, io_hang, lock_contended, mysql_temp_files, neighbour_reclaim, numa_churn,
     numa_remote, oom_near, page_table_bloat, postgres_full_page_writes, reclaim_stall,
     redis_network_bound, sandboxed_runtime, shared_filesystem, short_connections, small_pages,
@@ -22,6 +22,7 @@ pub static RULES: &[Rule] = &[
     cpu_contended::RULE,
     vm_steal::RULE,
     idle_wakeup::RULE,
+    cpu_frequency::RULE,
     numa_remote::RULE,
     numa_churn::RULE,
     reclaim_stall::RULE,

@@ -103,6 +103,16 @@ kinds! {
     IDLE_STATE_LATENCY: "idle-state-latency", "to leave {of}", "s",
         "The time that its driver gives for leaving the deepest state that is allowed.";
 
+    // How fast CPUs run.
+    CPU_FREQUENCY: "cpu-frequency", "its CPUs ran at", "Hz",
+        "The frequency of the CPUs that it ran on, each for as long as it was busy.";
+    BASE_FREQUENCY: "base-frequency", "without turbo they hold", "Hz",
+        "The frequency that the processor holds on all cores.";
+    MOST_FREQUENCY: "most-frequency", "at most", "Hz", "The highest frequency of one core.";
+    FREQUENCY_GOVERNOR: "frequency-governor", "governor", "",
+        "What chooses the frequency, and what the processor prefers.";
+    FREQUENCY_LIMIT: "frequency-limit", "limit", "Hz", "The highest frequency that was allowed.";
+
     // CPUs.
     CPU_LIMIT: "cpu-limit", "limit", "CPUs", "CPUs that its control group may use.";
     CPU_PERIOD: "cpu-period", "period", "s", "Period in which that quota is to last.";

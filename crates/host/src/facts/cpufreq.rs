@@ -20,13 +20,17 @@ const DIRECTORY: &str = "/sys/devices/system/cpu/cpufreq";
 const NO_TURBO: &str = "/sys/devices/system/cpu/intel_pstate/no_turbo";
 
 fn read(host: &Host, facts: &mut HostFacts) {
-    facts.cpufreq = host.names(DIRECTORY).and_then(|names| {
+    let why = "no cpufreq policy: the kernel does not choose the frequency of these CPUs, as in most \
+               guests";
+    let names = match host.names(DIRECTORY) {
+        Absent(_) => Absent(why.to_owned()),
+        names => names,
+    };
+    facts.cpufreq = names.and_then(|names| {
         let mut names: Vec<String> =
             names.into_iter().filter(|name| name.starts_with("policy")).collect();
         names.sort_by_key(|name| name[6..].parse::<u32>().unwrap_or(u32::MAX));
         let Some(first) = names.first() else {
-            let why = "the kernel does not choose the frequency of these CPUs: no cpufreq policy, \
-                       as in most guests";
             return Absent(why.to_owned());
         };
         formats::line(host, &format!("{DIRECTORY}/{first}/scaling_driver")).map(|driver| CpuFreq {
@@ -51,7 +55,23 @@ fn policy(host: &Host, name: &str) -> FrequencyPolicy {
         min_khz: formats::number(host, &file("scaling_min_freq")),
         max_khz: formats::number(host, &file("scaling_max_freq")),
         hardware_max_khz: formats::number(host, &file("cpuinfo_max_freq")),
+        base_khz: base(host, name),
         time_at: host.text(&times).parse(&times, |text| text.lines().map(time_at).collect()),
+    }
+}
+
+/// The frequency without turbo: by its driver, or by the firmware, in MHz, of the first CPU.
+fn base(host: &Host, name: &str) -> Reading<u64> {
+    match formats::number(host, &format!("{DIRECTORY}/{name}/base_frequency")) {
+        Absent(_) => {
+            let first = name.trim_start_matches("policy");
+            let file = format!("/sys/devices/system/cpu/cpu{first}/acpi_cppc/nominal_freq");
+            match formats::number(host, &file) {
+                Present(0) => Absent("the firmware tells no nominal frequency".to_owned()),
+                mhz => mhz.map(|mhz: u64| mhz.saturating_mul(1000)),
+            }
+        }
+        base @ (Present(_) | Reading::Denied(_) | Reading::Failed(_)) => base,
     }
 }
 
@@ -125,6 +145,18 @@ mod tests {
         let garbage = [counted[0], ("cpufreq/policy0/stats/time_in_state", "fast\n")];
         let freq = read_from(&garbage).into_value().unwrap();
         assert!(matches!(freq.policies[0].time_at, Reading::Failed(_)));
+    }
+
+    #[test]
+    fn the_frequency_without_turbo_is_the_drivers_or_the_firmwares() {
+        let base = |more: (&str, &str)| {
+            let files = [&POWERSAVE[..], &[more]].concat();
+            read_from(&files).into_value().unwrap().policies[0].base_khz.clone()
+        };
+        assert_eq!(base(("cpufreq/policy0/base_frequency", "2500000\n")), Present(2_500_000));
+        assert_eq!(base(("cpu0/acpi_cppc/nominal_freq", "2400\n")), Present(2_400_000));
+        assert!(matches!(base(("cpu0/acpi_cppc/nominal_freq", "0\n")), Absent(_)));
+        assert!(matches!(base(("cpu1/acpi_cppc/nominal_freq", "2400\n")), Absent(_)));
     }
 
     #[test]

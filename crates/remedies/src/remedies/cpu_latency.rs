@@ -99,7 +99,7 @@ fn never_halt(cpus: usize) -> Warning {
         id: "cpu-latency-price".to_owned(),
         refuses: false,
         text: format!(
-            "the {cpus} CPUs of the databases then never halt: each takes a whole CPU of the host, busy \
+            "the databases' own CPUs ({cpus}) then never halt: each takes a whole CPU of the host, busy \
              or not. Other CPUs are left as they are. guest_halt_poll_ns is cheaper where all CPUs of \
              this guest may poll"
         ),
@@ -111,7 +111,7 @@ fn price(cpus: usize) -> Warning {
         id: "cpu-latency-price".to_owned(),
         refuses: false,
         text: format!(
-            "{cpus} idle CPUs then stay in light sleep: they take more power, and busy cores beside \
+            "idle CPUs ({cpus}) then stay in light sleep: it takes more power, and busy cores beside \
              them may lose turbo. Compare with untax verify before you keep it"
         ),
     }

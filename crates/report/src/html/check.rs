@@ -157,6 +157,9 @@ fn finding(f: &Finding) -> Markup {
                 @if let Some(gain) = &f.gain {
                     dt { "Gain" } dd { (format::gain(gain)) " throughput, predicted" }
                 }
+                @if let Some(gain) = &f.latency_gain {
+                    dt { "Latency" } dd { (format::latency_gain(gain)) ", predicted" }
+                }
                 dt { "Tax" }
                 @match &f.tax {
                     Some(tax) => dd { (format::tax(tax)) span.method { " " (tax.method) } },

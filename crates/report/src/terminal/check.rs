@@ -156,6 +156,11 @@ fn cause(screen: &mut Screen, finding: &Finding, columns: &Columns, evidence: bo
         let gain = format!("gain {}", format::gain(gain)).replace(' ', &format::THIN.to_string());
         fix = format!("{fix}; {gain}");
     }
+    if let Some(gain) = &finding.latency_gain {
+        let thin = format::THIN.to_string();
+        let gain = format!("latency {}", format::latency_gain(gain)).replace(' ', &thin);
+        fix = format!("{fix}; {gain}");
+    }
     screen.labelled("", INDENT, Ink::Plain, &fix, 2);
 }
 

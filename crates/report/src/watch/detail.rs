@@ -139,6 +139,9 @@ impl Page {
         if let Some(gain) = &finding.gain {
             self.labelled("Gain", &format::gain(gain));
         }
+        if let Some(gain) = &finding.latency_gain {
+            self.labelled("Latency", &format::latency_gain(gain));
+        }
         self.labelled("Fix", &finding.fix);
         for (i, evidence) in finding.evidence.iter().enumerate() {
             let source = match evidence.source.as_str() {

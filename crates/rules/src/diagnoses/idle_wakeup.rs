@@ -131,7 +131,10 @@ fn finding(stall: &Stall, seen: &Seen, window: &Window) -> Says {
     };
     match stall::finding(RULE.id, stall, words) {
         // Busy CPUs: there is work for them whenever one would have slept.
-        Says::Found(found) if found.gain.is_some_and(|gain| gain.factor < 1.0 / (1.0 - WORTH)) => {
+        Says::Found(found)
+            if found.latency_gain.is_none()
+                && found.gain.is_some_and(|gain| gain.factor < 1.0 / (1.0 - WORTH)) =>
+        {
             Says::Found(Finding { severity: Severity::Info, remedy: None, ..found })
         }
         says => says,
@@ -287,6 +290,31 @@ mod tests {
         }
         let finding = only(&window);
         assert_eq!((finding.severity, finding.remedy), (Severity::Info, None));
+    }
+
+    #[test]
+    fn clients_that_think_gain_latency_and_no_throughput() {
+        // Eight clients whose connections wait for 79 s of 80, and who compute for a tenth of a second.
+        let mut window = one_client(30.0, 0.6, 0.4, 79.0);
+        window.others[0].cpu_s = Seconds(0.1);
+        window.others[0].waited_s = Some(Seconds(0.1));
+        let thinking = only(&window);
+        let latency = thinking.latency_gain.unwrap();
+        let share = thinking.tax.unwrap().share;
+        assert!((latency.factor - 1.0 / (1.0 - share)).abs() < 1e-9, "{latency:?}");
+        assert!(
+            (latency.low - 1.0).abs() < 1e-9,
+            "clients see more than the database: {latency:?}"
+        );
+        assert!(thinking.gain.unwrap().factor < 1.02, "{:?}", thinking.gain);
+        assert!(thinking.severity > Severity::Info);
+        let mut closed = one_client(30.0, 4.0, 3.0, 3.0);
+        closed.others[0].waited_s = Some(Seconds(0.5));
+        let closed = only(&closed);
+        assert_eq!(closed.latency_gain, None, "who asks as fast as possible gains throughput");
+        // Clients elsewhere may ask as fast as they can, or not.
+        window.others.clear();
+        assert_eq!(only(&window).latency_gain, None);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 pub mod cni_path;
 pub mod conntrack_pressure;
 pub mod cpu_contended;
+pub mod cpu_frequency;
 pub mod cpu_throttled;
 pub mod dirty_burst;
 pub mod disk_slow;

@@ -16,6 +16,7 @@ pub mod disk_requests;
 pub mod event_loop;
 pub mod file_waits;
 pub mod flood;
+pub mod frequency;
 pub mod full_page_images;
 pub mod held_up;
 pub mod huge_pages;

@@ -2,7 +2,7 @@
 
 mod gain;
 
-use crate::model::accounting::Demand;
+use crate::model::accounting::{Demand, factor};
 use crate::model::clients::Clients;
 use crate::model::idle_cpus::Idle;
 use crate::model::sandbox::is_sandbox;
@@ -11,7 +11,8 @@ use untax_core::database::Model;
 use untax_core::finding::Says;
 use untax_core::window::Pair;
 use untax_core::{
-    Activity, Diagnosis, Evidence, Finding, Interval, Reading, Severity, Tax, Unmeasured, Window,
+    Activity, Diagnosis, Evidence, Finding, Gain, Interval, Reading, Severity, Tax, Unmeasured,
+    Window,
 };
 
 /// Below this share of active time a cause is worth knowing and no more: paired trials on a quiet
@@ -32,6 +33,10 @@ const UNCONTENDED_THREADS_PER_CPU: f64 = 1.1;
 /// From so many serving threads for each CPU on, one that was woken hardly ever finds a CPU that sleeps:
 /// polling gained 25 % with two clients on two virtual CPUs, 6 % with four and nothing with eight.
 const THREADS_THAT_KEEP_A_CPU_AWAKE: f64 = 2.0;
+
+/// Clients that leave a server without a request for so many times as long as they compute and wait for CPUs
+/// think, or wait for their next turn: those of a closed loop leave it for about once as long.
+const THINKING: f64 = 2.0;
 
 /// A database that is active for less of the window than this, all threads together, has no time
 /// to lose.
@@ -69,6 +74,11 @@ pub struct Stall {
     held: Option<(f64, f64)>,
     /// The most that the lower bound of the gain may be, where a part of it is not seen but expected.
     least_gain: f64,
+    /// What clients on this machine compute and wait for CPUs, over the active time: in a closed loop that is
+    /// what fills their time between requests. `None` where no client is known here.
+    asking: Option<f64>,
+    /// By what factor requests take less time in the database without the cause, where clients think.
+    latency: Option<Interval>,
     /// Whether CPUs that fall idle sleep, so that each request then waits for one to wake up.
     cpus_sleep: bool,
 }
@@ -94,12 +104,18 @@ impl Stall {
             let background = activity.share(pair.end.model, aside).map_or(0.0, |share| share.mid);
             let behind = |spent: &Spent| is_lock_wait(spent, pair) && !counts(spent);
             let queued = activity.share(pair.end.model, behind).map_or(0.0, |share| share.mid);
-            let idle = activity.active(pair.end.model).0 < IDLE_SHARE * pair.seconds;
+            let active = activity.active(pair.end.model).0;
+            let clients = Clients::of(window, pair, activity);
+            // Those of which nobody knows how long they waited for CPUs may wait all of the time.
+            let wanted_s = clients.waited.map(|part| clients.cpu_s / (1.0 - part));
+            let asking = wanted_s.filter(|s| s.is_finite() && *s > 0.0).map(|s| s / active);
             Some(Self {
                 share,
                 demand,
-                idle,
-                clients: Clients::of(window, pair, activity),
+                idle: active < IDLE_SHARE * pair.seconds,
+                asking: asking.filter(|_| active > 0.0),
+                latency: None,
+                clients,
                 ends_too: 0.0,
                 ends_too_most: 0.0,
                 freed_s: 0.0,
@@ -170,6 +186,12 @@ impl Stall {
         if self.clients.cpu_s > 0.0 {
             self.idle_without = (self.idle_between - waiting).max(computing.min(self.idle_between));
         }
+        let thinks =
+            self.asking.is_some_and(|asking| self.idle_between > THINKING * (asking + waiting));
+        self.latency = thinks.then(|| self.share.map(factor)).map(|factor| {
+            // What a client sees holds more than the time in the database.
+            Interval::new(1.0, factor.mid, factor.high)
+        });
         self
     }
 
@@ -400,6 +422,7 @@ pub fn finding(rule: &str, stall: &Stall, words: Words) -> Says {
         tax: Some(stall.tax(words.method)),
         // Requests may be slower once CPUs sleep between them: nothing is promised.
         gain: (!stall.lets_cpus_sleep()).then(|| stall.gain()),
+        latency_gain: stall.latency.map(Gain::from),
         remedy: words.remedy.map(str::to_owned),
         ..Finding::new(rule, stall.severity(), words.summary, words.fix)
     })
