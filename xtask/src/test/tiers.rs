@@ -231,6 +231,8 @@ const KILLS: &[Kills] = &[
         what: "kills of a program that steers threads, of its guard, or of both",
         short: 10,
         long: 200,
+    },
+    Kills {
         program: "kill_idle",
         what: "kills of `untax apply`, `untax undo` and a lab that set `guest_halt_poll_ns`",
         short: 5,
