@@ -3,8 +3,8 @@
 use super::sample::Sample;
 use untax_core::cpus::Cpus;
 
-/// CPU time, in CPUs, from which on an owner counts as awake. Idle servers stay below: PostgreSQL 15, MariaDB
-/// 10.11 and Redis 7.0 without clients use 0.001 to 0.01 (docs/results/affinity.md).
+/// CPU time, in CPUs, from which on an owner counts as awake: as for busy databases beside a bench. Idle servers
+/// of PostgreSQL, MariaDB and Redis take less than 0.01.
 pub const AWAKE_CPUS: f64 = 0.05;
 
 /// An owner gets as many of its CPUs as it uses, times this: it may just have begun, and beside others it got
