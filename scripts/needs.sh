@@ -13,7 +13,7 @@ declare -A packages=(
     [build]="gcc=/usr/bin/cc libc6-dev=/usr/include/stdlib.h clang=/usr/bin/clang make=/usr/bin/make
         pkg-config=/usr/bin/pkg-config libelf-dev=/usr/include/libelf.h zlib1g-dev=/usr/include/zlib.h"
     [check]="postgresql=/usr/lib/postgresql/*/bin/pgbench"
-    [test]="fio=/usr/bin/fio e2fsprogs=/usr/sbin/mkfs.ext4 postgresql=/usr/lib/postgresql/*/bin/pgbench mariadb-server=/usr/sbin/mariadbd
+    [test]="fio=/usr/bin/fio e2fsprogs=/usr/sbin/mkfs.ext4 xfsprogs=/usr/sbin/mkfs.xfs btrfs-progs=/usr/*bin/mkfs.btrfs postgresql=/usr/lib/postgresql/*/bin/pgbench mariadb-server=/usr/sbin/mariadbd
         sysbench=/usr/bin/sysbench redis-server=/usr/bin/redis-server runc=/usr/*bin/runc runsc=/usr/*bin/runsc nftables=/usr/sbin/nft iptables=/usr/sbin/iptables-nft
         numactl=/usr/bin/numactl pgbouncer=/usr/sbin/pgbouncer linux-perf=/usr/bin/perf bpftrace=/usr/bin/bpftrace"
     [bench]="postgresql=/usr/lib/postgresql/*/bin/pgbench time=/usr/bin/time"

@@ -1,6 +1,6 @@
 //! `--access direct` against a plain C loop that does the same reads: at least 0.95 of it.
 //!
-//! `cargo bench -p untax-experiments --bench c_reference -- [PAIRS [SECONDS [MIB [CFLAGS…]]]]`
+//! `cargo bench -p untax-experiments --bench c_reference -- [PAIRS [SECONDS [MIB [READERS [CFLAGS…]]]]]`
 //!
 //! Needs root for the huge pages; without it, only small pages are compared. Exits with 1 when the
 //! upper bound of a ratio is below 0.95.
@@ -33,6 +33,7 @@ struct Settings {
     pairs: u32,
     trial: Duration,
     table: Bytes,
+    readers: u32,
     cflags: Vec<String>,
 }
 
@@ -44,10 +45,11 @@ struct Reference {
 }
 
 impl Reference {
-    fn start(program: &Path, place: Place) -> Outcome<Self> {
+    fn start(program: &Path, place: Place, readers: u32) -> Outcome<Self> {
         let Layout { rows, row_bytes, .. } = place.layout;
         let mut process = Command::new(program)
             .args([place.page.id().to_owned(), row_bytes.to_string(), rows.to_string()])
+            .arg(readers.to_string())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()?;
@@ -89,7 +91,8 @@ fn main() -> ExitCode {
         pairs: number(0, 11.0) as u32,
         trial: Duration::from_secs_f64(number(1, 0.5)),
         table: Bytes((number(2, 1024.0) as u64) << 20),
-        cflags: arguments.get(3..).map_or_else(|| vec!["-O2".to_owned()], <[String]>::to_vec),
+        readers: number(3, 1.0) as u32,
+        cflags: arguments.get(4..).map_or_else(|| vec!["-O2".to_owned()], <[String]>::to_vec),
     };
     match run(&settings) {
         Ok(true) => ExitCode::SUCCESS,
@@ -130,12 +133,12 @@ fn compare(reference: &Path, place: Place, settings: &Settings, state: &Path) ->
     let program = Program::at(env!("CARGO_BIN_EXE_untax-experiments").into());
     let interrupt = Interrupt::default();
     let filled = Filled::make(&program, place, &interrupt, |_| ())?;
-    let mut readers = Readers::start(&program, &filled, Model::Process, 1, 1)?;
+    let mut readers = Readers::start(&program, &filled, Model::Process, settings.readers, 1)?;
     readers.ready(&interrupt, |_| ())?;
-    let mut c = Reference::start(reference, place)?;
+    let mut c = Reference::start(reference, place, settings.readers)?;
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     for pair in 0..settings.pairs {
-        let mut rust = || readers.trial(1, Work::Read, settings.trial, &interrupt);
+        let mut rust = || readers.trial(settings.readers, Work::Read, settings.trial, &interrupt);
         if pair % 2 == 0 {
             ours.push(rust()?);
             theirs.push(c.trial(settings.trial, pair)?);

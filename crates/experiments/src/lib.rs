@@ -17,6 +17,7 @@ pub mod pages;
 pub mod platform;
 pub mod progress;
 mod smaps;
+mod storage;
 mod text_table;
 
 pub use bench::Bench;

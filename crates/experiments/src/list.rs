@@ -1,11 +1,11 @@
 //! The list of experiments: `untax bench`, its help and its documents are made from it.
 
 use crate::experiment::Experiment;
-use crate::{affinity, network, pages};
+use crate::{affinity, network, pages, storage};
 
 /// All experiments, in the order in which help names them.
 pub static EXPERIMENTS: &[Experiment] =
-    &[pages::EXPERIMENT, network::EXPERIMENT, affinity::EXPERIMENT];
+    &[pages::EXPERIMENT, network::EXPERIMENT, storage::EXPERIMENT, affinity::EXPERIMENT];
 
 impl Experiment {
     /// The experiment of an id.
@@ -15,6 +15,9 @@ impl Experiment {
 
     /// The experiment whose results have that schema.
     pub fn of_schema(schema: &str) -> Option<&'static Self> {
+        // A bench of a server is one of pages, whose results have another form.
+        let of_servers = schema == pages::SERVERS.schema;
+        let schema = if of_servers { pages::EXPERIMENT.schema } else { schema };
         EXPERIMENTS.iter().find(|experiment| experiment.schema == schema)
     }
 }
@@ -30,8 +33,12 @@ mod tests {
             assert!(std::ptr::eq(Experiment::find(id).unwrap(), experiment), "{id} twice");
             let of_schema = Experiment::of_schema(experiment.schema).unwrap();
             assert!(std::ptr::eq(of_schema, experiment), "{id}");
+            let of_servers = Experiment::of_schema(pages::SERVERS.schema).map(|found| found.id);
+            assert_eq!(of_servers, Some(pages::EXPERIMENT.id));
             assert!(experiment.schema.starts_with(&format!("untax.bench.{id}/")), "{id}");
-            let command = (experiment.command)();
+            // That of the command line, which all of them share.
+            let json = clap::Arg::new("json").long("json").action(clap::ArgAction::SetTrue);
+            let command = (experiment.command)().arg(json);
             assert!(command.get_about().is_some(), "{id} has no help");
             // The command line adds this one to all of them.
             let json = clap::Arg::new("json").long("json").action(clap::ArgAction::SetTrue);

@@ -2,8 +2,9 @@
 //!
 //! Each type rests on one promise that it checks itself: [`SharedWords`] hands out atomics, so
 //! that any process may write at the same time; [`SealedWords`] hands out plain words, because a
-//! sealed file cannot change or shrink; [`PrivateWords`] belongs to this process alone.
-#![expect(unsafe_code, reason = "mapping memory has no safe interface")]
+//! sealed file cannot change or shrink; [`PrivateWords`] belongs to this process alone. [`wide_sum`] runs
+//! instructions that not every CPU has, where it has seen that this one has them.
+#![expect(unsafe_code, reason = "neither mapping memory nor wide vectors have a safe interface")]
 
 use rustix::fs::SealFlags;
 use rustix::mm::{Advice, MapFlags, ProtFlags};
@@ -253,4 +254,41 @@ fn holds(fd: BorrowedFd<'_>, bytes: usize) -> io::Result<()> {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "the file is too short to map"));
     }
     Ok(())
+}
+
+/// The sum of all words, wrapping, in the widest vectors that this CPU has.
+pub(crate) fn wide_sum(words: &[u64]) -> u64 {
+    #[cfg(target_arch = "x86_64")]
+    if std::arch::is_x86_feature_detected!("avx2") {
+        // SAFETY: this CPU has AVX2, which is all that the function asks for.
+        return unsafe { sum_avx2(words) };
+    }
+    plain_sum(words)
+}
+
+/// The same, compiled for vectors of 32 bytes.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn sum_avx2(words: &[u64]) -> u64 {
+    plain_sum(words)
+}
+
+#[expect(clippy::inline_always, reason = "else it is compiled for all CPUs, wherever it is called")]
+#[inline(always)]
+fn plain_sum(words: &[u64]) -> u64 {
+    words.iter().fold(0, |sum: u64, word| sum.wrapping_add(*word))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    proptest::proptest! {
+        #[test]
+        fn wide_sums_are_plain_sums(
+            words in proptest::collection::vec(proptest::prelude::any::<u64>(), 0..300)
+        ) {
+            proptest::prop_assert_eq!(wide_sum(&words), plain_sum(&words));
+        }
+    }
 }

@@ -8,6 +8,7 @@ mod agreement;
 mod arguments;
 pub mod capacity;
 pub mod control;
+mod engine;
 mod entry;
 mod error;
 #[cfg(test)]
@@ -34,7 +35,7 @@ mod trials;
 mod warnings;
 
 pub use capacity::Capacity;
-pub use entry::EXPERIMENT;
+pub use entry::{EXPERIMENT, SERVERS};
 pub use error::BenchError;
 pub use options::{Access, Model, Page, Request};
 pub use plan::{Plan, Refusal};

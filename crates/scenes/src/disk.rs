@@ -22,7 +22,7 @@ directory=$(mktemp -d -t untax-lab.XXXXXXXX) && chmod 755 "$directory" && mkdir 
 "#;
 
 /// Unmounts and deletes it as soon as the server on it has ended.
-const REMOVE: &str = r#"
+pub(crate) const REMOVE: &str = r#"
 ticks=1200
 while mountpoint -q "$directory/mount" && [ "$ticks" -gt 0 ]; do
     umount "$directory/mount" || sleep 0.1
@@ -170,7 +170,7 @@ pub enum Limit {
 }
 
 impl Limit {
-    fn v1(self) -> &'static str {
+    pub(crate) fn v1(self) -> &'static str {
         match self {
             Self::ReadOperations => "read_iops",
             Self::WriteOperations => "write_iops",
@@ -178,7 +178,7 @@ impl Limit {
         }
     }
 
-    fn v2(self) -> &'static str {
+    pub(crate) fn v2(self) -> &'static str {
         match self {
             Self::ReadOperations => "riops",
             Self::WriteOperations => "wiops",

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 use untax_changes::{PoolError, TemporaryError};
+use untax_core::Bytes;
 
 /// Why a scratch database or a load did not start, or a setting was not changed.
 #[derive(Debug, thiserror::Error)]
@@ -93,6 +94,16 @@ pub enum SceneError {
         /// How it said so.
         why: String,
     },
+    /// A scratch volume could not be made.
+    #[error("no {filesystem} could be made below {}: {why}; free space, or name another directory", base.display())]
+    Volume {
+        /// Its filesystem.
+        filesystem: &'static str,
+        /// Below what.
+        base: PathBuf,
+        /// The last line of what went wrong.
+        why: String,
+    },
     /// No port of the loopback interface could be had.
     #[error("no free port on 127.0.0.1; is the loopback interface up?")]
     Port {
@@ -112,8 +123,10 @@ pub enum SceneError {
     #[error(transparent)]
     Pages(#[from] PoolError),
     /// The kernel did not find enough huge pages.
-    #[error("got {got} of {wanted} huge pages of 2 MiB; free memory or ask for fewer")]
+    #[error("got {got} of {wanted} huge pages of {size}; free memory or ask for fewer")]
     Pool {
+        /// Of which size.
+        size: Bytes,
         /// How many were asked for.
         wanted: u64,
         /// How many there were.

@@ -164,6 +164,15 @@ impl Group {
         line
     }
 
+    /// Moves a process into it, all its threads with it.
+    pub fn admit(&self, pid: u32) -> Result<(), SceneError> {
+        for member in &self.members {
+            let file = format!("{}/cgroup.procs", member.directory);
+            std::fs::write(&file, pid.to_string()).map_err(crate::error::at(&file))?;
+        }
+        Ok(())
+    }
+
     /// The directory with this controller: the first name is that of version 1, the other that of
     /// version 2. Says which it is.
     pub fn directory(&self, v1: &str, v2: &str) -> Result<(Version, &str), SceneError> {

@@ -43,10 +43,12 @@ mod release;
 mod root;
 mod scratch;
 mod server;
+mod server_pages;
 mod setting;
 mod setup;
 mod shell;
 mod start;
+mod volume;
 mod work;
 mod workload;
 mod workloads;
@@ -71,9 +73,11 @@ pub use release::{
     MARIADB, MARIADB_11, MYSQL_9, POSTGRES, POSTGRES_17, POSTGRES_18, REDIS, RELEASES, Release,
     VALKEY,
 };
+pub use server_pages::{Ground, ServerPages};
 pub use setting::{DirtyLimits, HugePages, Override, Setting, Thp, Turn};
 pub use setup::{OciRuntime, Runtime, Settings, Setup};
 pub use start::start;
-pub use work::{Database, Kind, Work};
+pub use volume::{Filesystem, Volume, limit_device};
+pub use work::{Database, Kind, Stop, Work};
 pub use workload::{Prepared, Watched, Workload};
 pub use workloads::WORKLOADS;

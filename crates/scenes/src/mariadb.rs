@@ -7,7 +7,7 @@ use crate::release::{MARIADB, Release};
 use crate::scratch::free_port;
 use crate::server::{Kind, Server, lines};
 use crate::setup::{Runtime, Settings, Setup};
-use crate::work::{self, Database, Work};
+use crate::work::{self, Database, Stop, Work};
 use crate::workload::Watched;
 use crate::{SceneError, program};
 
@@ -284,6 +284,12 @@ impl MariaDb {
 
     fn defaults(&self) -> String {
         format!("--defaults-file={}", self.server.scratch.word("my.cnf"))
+    }
+}
+
+impl Stop for MariaDb {
+    fn stop(&mut self) {
+        Self::stop(self);
     }
 }
 

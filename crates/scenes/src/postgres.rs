@@ -6,7 +6,7 @@ use crate::release::POSTGRES;
 use crate::scratch::free_port_or;
 use crate::server::{Kind, Server, lines};
 use crate::setup::{Runtime, Settings, Setup};
-use crate::work::{self, Database, Work};
+use crate::work::{self, Database, Stop, Work};
 use crate::workload::Watched;
 use crate::{SceneError, program};
 use std::path::{Path, PathBuf};
@@ -325,6 +325,12 @@ impl Postgres {
     pub fn client_program(&self, name: &str) -> Result<String, SceneError> {
         let directories = self.programs.iter().cloned();
         program::find_in(directories, name, PACKAGE).map(|path| path.to_string_lossy().into_owned())
+    }
+}
+
+impl Stop for Postgres {
+    fn stop(&mut self) {
+        Self::stop(self);
     }
 }
 

@@ -6,7 +6,7 @@ use crate::release::{REDIS, Release};
 use crate::scratch::free_port_or;
 use crate::server::{Kind, Server, lines};
 use crate::setup::{Runtime, Settings, Setup};
-use crate::work::{self, Database, Work};
+use crate::work::{self, Database, Stop, Work};
 use crate::{SceneError, program};
 
 const KIND: Kind = Kind { user: "redis", signal: "TERM" };
@@ -173,6 +173,12 @@ impl Redis {
             client.extend(words(["--no-auth-warning", "-a", &self.password]));
         }
         Ok(client)
+    }
+}
+
+impl Stop for Redis {
+    fn stop(&mut self) {
+        Self::stop(self);
     }
 }
 

@@ -20,6 +20,7 @@ use untax_core::plan::Target;
 
 const SETTINGS: &str = "/sys/kernel/mm";
 const THP: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
+const SHARED_THP: &str = "/sys/kernel/mm/transparent_hugepage/shmem_enabled";
 
 /// Where prior values are kept: only root may write there, and a boot, which resets the settings,
 /// empties it.
@@ -98,7 +99,7 @@ impl Setting {
     }
 }
 
-/// A pool of huge pages of 2 MiB, given back when dropped.
+/// A pool of huge pages of one size, given back when dropped.
 ///
 /// Two at the same time would put back each other's numbers: take a [`Turn`] first.
 pub struct HugePages {
@@ -129,12 +130,17 @@ impl Idle {
 }
 
 impl HugePages {
-    /// Grows the pool by `pages`. Fails, and gives all back, when the kernel finds fewer within a
-    /// minute.
+    /// Grows the pool of 2 MiB by `pages`. Fails, and gives all back, when the kernel finds fewer within
+    /// a minute.
     pub fn reserve(pages: u64) -> Result<Self, SceneError> {
+        Self::reserve_of(Bytes::MIB_2, pages)
+    }
+
+    /// The same of pages of another size.
+    pub fn reserve_of(size: Bytes, pages: u64) -> Result<Self, SceneError> {
         let tree = Tree::live();
-        let pool = Pool::find(&tree, Bytes::MIB_2).ok_or_else(|| SceneError::Host {
-            why: "this kernel has no huge pages of 2 MiB".to_owned(),
+        let pool = Pool::find(&tree, size).ok_or_else(|| SceneError::Host {
+            why: format!("this kernel has no huge pages of {size}"),
         })?;
         let prior = Idle::of(&pool, &tree)?;
         let changes = hold(&tree, pool.targets())?;
@@ -145,9 +151,16 @@ impl HugePages {
         })?;
         if free < wanted {
             let got = free.saturating_sub(prior.idle);
-            return Err(SceneError::Pool { wanted: pages, got });
+            return Err(SceneError::Pool { size, wanted: pages, got });
         }
         Ok(Self { _changes: changes, tree, pool, prior })
+    }
+
+    /// Memory in pages that were allocated or reserved by processes since.
+    pub fn used(&self) -> Result<Bytes, SceneError> {
+        let now = Idle::of(&self.pool, &self.tree)?;
+        let used = |idle: Idle| idle.pages.saturating_sub(idle.idle);
+        Ok(Bytes(used(now).saturating_sub(used(self.prior)) * self.pool.size().0))
     }
 
     /// Gives back the pages that no process has allocated or reserved.
@@ -167,6 +180,13 @@ impl Thp {
     pub fn set(mode: &str) -> Result<Self, SceneError> {
         let word = Target::Word { file: THP.to_owned() };
         Ok(Self { _changes: change([(word, mode.to_owned())])? })
+    }
+
+    /// The same for memory of processes' own and for shared memory, which servers map when they start.
+    pub fn set_both(own: &str, shared: &str) -> Result<Self, SceneError> {
+        let word = |file: &str| Target::Word { file: file.to_owned() };
+        let both = [(word(THP), own.to_owned()), (word(SHARED_THP), shared.to_owned())];
+        Ok(Self { _changes: change(both)? })
     }
 }
 

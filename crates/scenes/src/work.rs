@@ -46,8 +46,14 @@ pub struct Work {
     pub clients: u32,
 }
 
+/// A server that can be stopped.
+pub trait Stop {
+    /// Stops it in good order; its files stay until it is dropped.
+    fn stop(&mut self);
+}
+
 /// A scratch server, whatever its engine.
-pub trait Database {
+pub trait Database: Stop {
     /// Its main process; `None` when it was stopped.
     fn pid(&self) -> Option<u32>;
 

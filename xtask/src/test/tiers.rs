@@ -238,6 +238,7 @@ const KILLS: &[Kills] = &[
         short: 5,
         long: 20,
     },
+    Kills { program: "kill_storage", what: "kills of `untax bench storage`", short: 2, long: 10 },
     Kills { program: "kill_lab", what: "kills of `untax lab run`", short: 1, long: 50 },
     Kills {
         program: "exact_counts",

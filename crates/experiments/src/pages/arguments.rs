@@ -1,9 +1,12 @@
 //! The arguments of `untax bench pages`.
 
+use super::engine;
 use super::options::{Access, Model, Page, Request};
+use crate::platform;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use std::time::Duration;
 use untax_core::Bytes;
+use untax_scenes::{Engine, RELEASES, Release};
 
 /// Trials from which an interval is worth the name.
 const TRIALS: &str = "7";
@@ -45,7 +48,8 @@ const QUICK: Scope = Scope {
     after_help = "Examples:\n  untax bench pages                              4k against 2m, some minutes\n  \
                   untax bench pages --quick                      the same in about a minute\n  \
                   untax bench pages --pages 4k,2m,1g,thp --html pages.html\n  \
-                  untax bench pages --rows 100000000 --row-bytes 128 --access direct"
+                  untax bench pages --rows 100000000 --row-bytes 128 --access direct\n  \
+                  untax bench pages --engine postgres --pages 4k,thp,2m,1g --connections 1,8,32,128"
 )]
 pub(super) struct Arguments {
     /// Take about a minute: rows of 128 B in a table of 1.25 GiB, 1 and 2 connections, trials of
@@ -84,6 +88,24 @@ pub(super) struct Arguments {
     /// What keys and the order of trials are drawn from [default: from the clock; printed]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
+    /// Read a table of a real server instead, which is started anew on each page size: postgres, mysql …
+    /// with --rows of its usual table, 5,000,000 by default
+    #[arg(long, value_name = "SERVER", value_parser = release())]
+    #[arg(conflicts_with_all = ["row_bytes", "model", "access"])]
+    engine: Option<Release>,
+    /// With --engine: run beside busy databases and other programs, which is noted in the result
+    #[arg(long, requires = "engine")]
+    beside: bool,
+}
+
+/// Time that trials of a server may take: their number ends the bench.
+const SERVER_BUDGET: Duration = Duration::from_secs(4 * 3600);
+
+fn release() -> impl TypedValueParser<Value = Release> {
+    let has_table = |release: &&Release| release.engine != Engine::Redis;
+    let releases = RELEASES.iter().filter(has_table);
+    let names: Vec<&str> = releases.flat_map(|r| [Some(r.id), r.alias]).flatten().collect();
+    PossibleValuesParser::new(names).try_map(|id| Release::find(&id).ok_or("no such server"))
 }
 
 fn page() -> impl TypedValueParser<Value = Page> {
@@ -117,6 +139,35 @@ fn default_connections() -> Vec<u32> {
 }
 
 impl Arguments {
+    /// The bench of a server that these arguments ask for; none where they ask for a table of our own.
+    pub(super) fn servers(&self) -> Option<(engine::Request, platform::Arguments)> {
+        let request = self.request();
+        let servers = engine::Request {
+            release: self.engine?,
+            rows: self.rows,
+            pages: self.pages.clone(),
+            clients: request.connections,
+            trial: request.trial,
+        };
+        let common = platform::Arguments {
+            quick: false,
+            budget: Some(SERVER_BUDGET),
+            workloads: Vec::new(),
+            arms: Vec::new(),
+            pin: Vec::new(),
+            trial: None,
+            blocks: Some(self.trials),
+            fail_if: Vec::new(),
+            junit: None,
+            format: "screen".to_owned(),
+            resume: false,
+            beside: self.beside,
+            list: false,
+            seed: Some(request.seed),
+        };
+        Some((servers, common))
+    }
+
     /// The bench that these arguments ask for.
     pub(super) fn request(&self) -> Request {
         let usual = if self.quick { QUICK } else { USUAL };
@@ -182,6 +233,16 @@ mod tests {
     }
 
     #[test]
+    fn a_server_takes_the_pages_and_connections_and_as_many_blocks_as_trials() {
+        let line = "untax --engine mysql --rows 7 --pages 4k,2m --connections 3 --trials 2";
+        let line = Arguments::try_parse_from(line.split(' ')).unwrap();
+        let (servers, common) = line.servers().unwrap();
+        assert_eq!((servers.release.engine, servers.rows), (Engine::Mysql, Some(7)));
+        assert_eq!((servers.clients, common.blocks), (vec![3], Some(2)));
+        assert!(Arguments::try_parse_from(["untax"]).unwrap().servers().is_none());
+    }
+
+    #[test]
     fn lists_and_names_are_understood() {
         let line = "--rows 5 --row-bytes 100,7 --pages 1g,thp,4k --connections 3,64 --seed 9 \
                     --model thread --access direct --trials 2 --trial-seconds 0.25";
@@ -205,6 +266,9 @@ mod tests {
             "--trial-seconds NaN",
             "--model fork",
             "--access index",
+            "--engine redis",
+            "--engine postgres --access hash",
+            "--beside",
         ] {
             assert!(request(line).is_err(), "{line}");
         }

@@ -1,6 +1,7 @@
 //! The entry of `bench pages` in the list of experiments.
 
 use super::arguments::Arguments;
+use super::engine::Servers;
 use super::error::BenchError;
 use super::job;
 use super::plan::Refusal;
@@ -12,6 +13,7 @@ use crate::experiment::{
     BenchResult, Context, Ending, Experiment, ExperimentError, Listener, RunResult,
 };
 use crate::machine::{Machine, own_cgroup};
+use crate::platform::{self, About, PlatformError};
 use crate::progress::{Observer, Progress};
 use clap::{ArgMatches, CommandFactory, FromArgMatches};
 use untax_changes::{Lock, Program, Tree, recover, temporary};
@@ -34,11 +36,28 @@ pub const EXPERIMENT: Experiment = Experiment {
     command: Arguments::command,
     children: &[job::READ_PAGES],
     run,
-    read: |saved| Ok(Box::new(serde_json::from_value::<PagesBench>(saved)?)),
+    read,
 };
+
+/// Results of `--engine`, which have another form.
+pub const SERVERS: About = About { id: "pages-engine", schema: "untax.bench.pages-engine/1" };
+
+fn read(saved: serde_json::Value) -> serde_json::Result<Box<dyn BenchResult>> {
+    if saved["schema"] == SERVERS.schema {
+        return platform::entry::read(saved);
+    }
+    Ok(Box::new(serde_json::from_value::<PagesBench>(saved)?))
+}
 
 fn run(matches: &ArgMatches, context: &mut Context) -> RunResult {
     let arguments = Arguments::from_arg_matches(matches).map_err(ExperimentError::failed)?;
+    if let Some((request, common)) = arguments.servers() {
+        let mut servers = Servers::new(request).map_err(|error| match error {
+            PlatformError::Usage(why) => ExperimentError::Usage(why),
+            other => ExperimentError::failed(other),
+        })?;
+        return platform::entry::run(SERVERS, &common, &mut servers, context);
+    }
     let lock = Lock::to_bench(context.state).map_err(ExperimentError::failed)?;
     let left = recover(&temporary::folder(context.state), &Tree::live());
     for file in left.map_err(ExperimentError::failed)? {

@@ -11,6 +11,7 @@
 
 use super::keys::{Keys, STEP, mix, within};
 use super::options::Access;
+use crate::memory::wide_sum;
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use untax_core::Bytes;
@@ -205,17 +206,23 @@ impl<'a> Table<'a> {
     }
 }
 
+/// Rows of more words than this are summed in the widest vectors of this CPU: for shorter ones the call
+/// would be a larger part of the read.
+const LONG: usize = 64;
+
 /// The sum of all words.
 ///
 /// Rows of 128 bytes, where page size matters most, get code without a loop: the fewer
 /// instructions a read takes, the more reads are on their way at once (measured: 30 ns a read
-/// against 40 with a loop, on 2 MiB pages).
+/// against 40 with a loop, on 2 MiB pages). Rows of 8 KiB are read 5 % faster by vectors of 32 bytes than
+/// by those of 16, which all CPUs have (measured on 4 KiB pages, two readers).
 #[expect(clippy::inline_always, reason = "see above: a call is among those instructions")]
 #[inline(always)]
 fn sum(words: &[u64]) -> u64 {
     let add = |sum: u64, word: &u64| sum.wrapping_add(*word);
     match <&[u64; 16]>::try_from(words) {
         Ok(words) => words.iter().fold(0, add),
+        Err(_) if words.len() > LONG => wide_sum(words),
         Err(_) => words.iter().fold(0, add),
     }
 }
