@@ -16,6 +16,7 @@ pub mod network;
 pub mod pages;
 pub mod platform;
 pub mod progress;
+pub mod runtime;
 mod smaps;
 mod storage;
 mod text_table;

@@ -1,11 +1,16 @@
 //! The list of experiments: `untax bench`, its help and its documents are made from it.
 
 use crate::experiment::Experiment;
-use crate::{affinity, network, pages, storage};
+use crate::{affinity, network, pages, runtime, storage};
 
 /// All experiments, in the order in which help names them.
-pub static EXPERIMENTS: &[Experiment] =
-    &[pages::EXPERIMENT, network::EXPERIMENT, storage::EXPERIMENT, affinity::EXPERIMENT];
+pub static EXPERIMENTS: &[Experiment] = &[
+    pages::EXPERIMENT,
+    runtime::EXPERIMENT,
+    network::EXPERIMENT,
+    storage::EXPERIMENT,
+    affinity::EXPERIMENT,
+];
 
 impl Experiment {
     /// The experiment of an id.

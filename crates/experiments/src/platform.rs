@@ -29,7 +29,9 @@
 //!
 //! A family adds to the result what explains it through [`Running::trial`]'s extras and [`Arm::configuration`];
 //! figures of an arm that hold for all its cells (nanoseconds of a system call) are a workload like any other,
-//! with `explains: true`: they are shown beside the ratios and are no ratio of their own.
+//! with `explains: true`: they are shown beside the ratios and are no ratio of their own. Where a baseline counts
+//! its system calls ([`CALLS`]) and a cell in [`NS_PER_CALL`] says what one costs in each arm, the frame says how
+//! much of each ratio that explains.
 
 mod arguments;
 mod arm;
@@ -38,6 +40,7 @@ mod budget;
 mod cell;
 pub mod entry;
 mod error;
+mod explain;
 mod family;
 mod guard;
 mod html;
@@ -64,6 +67,7 @@ pub use arm::{AGAIN, Arm, Setting, Step};
 pub use cell::{Better, Cell, Published, Workload};
 pub use entry::About;
 pub use error::{PlatformError, Trouble};
+pub use explain::{CALLS, NS_PER_CALL};
 pub use family::{Family, Needs, Running};
 pub use measured::{Extra, Measured};
 pub use placement::{Cpus, Placement};

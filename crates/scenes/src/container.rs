@@ -4,6 +4,7 @@
 //! the server's own directory writable, all inside the container's mount namespace.
 
 use crate::account::Account;
+use crate::network::Network;
 use crate::program::words;
 use crate::scratch::Scratch;
 use crate::setup::{Runtime, Setup};
@@ -38,6 +39,8 @@ pub(crate) struct Place {
     pub(crate) group: Option<String>,
     /// Files and directories of this machine.
     pub(crate) shown: Vec<PathBuf>,
+    /// The words that enter its network: gVisor is asked over a socket that exists in there alone.
+    pub(crate) enter_network: Vec<String>,
 }
 
 impl Place {
@@ -45,6 +48,7 @@ impl Place {
         Self {
             group: setup.group.map(|group| group.path().to_owned()),
             shown: setup.shown.iter().map(|path| path.to_path_buf()).collect(),
+            enter_network: setup.network.map(Network::enter_command).unwrap_or_default(),
         }
     }
 
@@ -70,7 +74,7 @@ impl Container {
         place: &Place,
         words: &[String],
     ) -> Result<Self, SceneError> {
-        let command = runtime_command(runtime, scratch)?;
+        let command = [&place.enter_network[..], &runtime_command(runtime, scratch)?].concat();
         let (id, bundle) = (scratch.name().to_owned(), scratch.private("bundle"));
         let root = bundle.join("root");
         // What is mounted there gets the mode of this one: any user may put files there.
@@ -194,6 +198,10 @@ pub(crate) fn bubblewrap_words(
         "/proc",
         "--dev",
         "/dev",
+        "--perms",
+        "1777",
+        "--tmpfs",
+        "/dev/shm",
         "--perms",
         "1777",
         "--tmpfs",

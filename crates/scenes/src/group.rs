@@ -20,11 +20,16 @@ const CONTROLLERS: [&str; 3] = ["cpu", "memory", "io"];
 /// cleanup ends it: longer than the shell that runs it gives it.
 const END_TIMEOUT: &str = "700";
 
-/// Makes the groups `$2…`.
+/// Makes the groups `$2…` up to `--`. What follows is only removed: a container's runtime makes groups of
+/// these names in other hierarchies.
 const MAKE: &str = r#"
-patience=$1
+patience=$1 made=made
 shift
-mkdir "$@" && echo made || echo
+for directory in "$@"; do
+    [ "$directory" = -- ] && break
+    mkdir "$directory" || made=
+done
+echo "$made"
 "#;
 
 /// Removes them once they are empty; after `$1` tenths of a second it kills the processes that are left.
@@ -101,7 +106,7 @@ impl Group {
             controllers: mount.controllers.clone(),
             directory: format!("{}/{name}", mount.path.trim_end_matches('/')),
         };
-        Self::make_in("clients", "0", |name| {
+        Self::make_in("clients", "0", "", |name| {
             Ok(mounts.iter().map(|mount| directory(mount, name)).collect())
         })
     }
@@ -115,17 +120,17 @@ impl Group {
     }
 
     fn make(role: &str, patience: &str, above: Option<&Self>) -> Result<Self, SceneError> {
-        let group = Self::make_in(role, patience, |name| match above {
+        let path = above.map_or("", |above| above.path.as_str());
+        Self::make_in(role, patience, path, |name| match above {
             None => members(&mounts()?, name),
             Some(above) => above.members.iter().map(|member| member.below(name)).collect(),
-        })?;
-        let path = format!("{}{}", above.map_or("", |above| above.path.as_str()), group.path);
-        Ok(Self { path, ..group })
+        })
     }
 
     fn make_in(
         role: &str,
         patience: &str,
+        above: &str,
         members: impl FnOnce(&str) -> Result<Vec<Member>, SceneError>,
     ) -> Result<Self, SceneError> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
@@ -134,16 +139,20 @@ impl Group {
         }
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let name = format!("untax-lab-{}-{number}-{role}", std::process::id());
-        let members = members(&name)?;
-        let directories = members.iter().map(|member| member.directory.clone());
-        let arguments: Vec<String> =
-            std::iter::once(patience.to_owned()).chain(directories).collect();
+        let (members, path) = (members(&name)?, format!("{above}/{name}"));
+        let mounts = mounts()?;
+        let everywhere = mounts.iter().map(|m| format!("{}{path}", m.path.trim_end_matches('/')));
+        let arguments: Vec<String> = std::iter::once(patience.to_owned())
+            .chain(members.iter().map(|member| member.directory.clone()))
+            .chain(["--".to_owned()])
+            .chain(everywhere)
+            .collect();
         let guard = Shell::guard(MAKE, REMOVE, &arguments)?;
         if guard.first_line != "made" {
             let why = format!("no control group {name} could be made");
             return Err(SceneError::Host { why });
         }
-        Ok(Self { _guard: guard, members, path: format!("/{name}") })
+        Ok(Self { _guard: guard, members, path })
     }
 
     /// Its path in every hierarchy.

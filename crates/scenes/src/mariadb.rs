@@ -219,6 +219,11 @@ impl MariaDb {
         self.sysbench_script(load, "oltp_point_select")
     }
 
+    /// Starts sysbench on the same table, updating single rows by primary key.
+    pub fn sysbench_update(&self, load: &Sysbench) -> Result<Load, SceneError> {
+        self.sysbench_script(load, "oltp_update_non_index")
+    }
+
     pub(crate) fn sysbench_script(
         &self,
         load: &Sysbench,

@@ -50,6 +50,12 @@ pub struct Postgres {
 }
 
 impl Postgres {
+    /// The installed server's program.
+    pub fn find() -> Result<PathBuf, SceneError> {
+        let directories = program_directories(VERSIONS.as_ref());
+        program::find_in(directories.into_iter(), "postgres", PACKAGE)
+    }
+
     /// Makes a cluster and starts it.
     pub fn start(runtime: Runtime, settings: Settings) -> Result<Self, SceneError> {
         Self::start_as(&Setup { runtime, settings, ..Setup::default() })
@@ -205,11 +211,19 @@ impl Postgres {
     /// of each block. 100 gives 15 MB for each scale; a lower one spreads the same rows over more
     /// memory, which takes less time to make.
     pub fn pgbench_fill(&self, scale: u32, fillfactor: u32) -> Result<(), SceneError> {
+        let more: &[&str] = if self.server.durable { &[] } else { &["--unlogged-tables"] };
+        self.fill_with(scale, fillfactor, more)
+    }
+
+    /// The same, full blocks of rows that outlive a server that is killed, though nothing is flushed.
+    pub fn pgbench_fill_logged(&self, scale: u32) -> Result<(), SceneError> {
+        self.fill_with(scale, 100, &[])
+    }
+
+    fn fill_with(&self, scale: u32, fillfactor: u32, more: &[&str]) -> Result<(), SceneError> {
         let (scale, fill) = (format!("--scale={scale}"), format!("--fillfactor={fillfactor}"));
         let mut options = words(["-i", "-q", &scale, &fill]);
-        if !self.server.durable {
-            options.push("--unlogged-tables".to_owned());
-        }
+        options.extend(more.iter().map(|option| (*option).to_owned()));
         self.server.scratch.run(&self.client("pgbench", options)?).map(drop)
     }
 

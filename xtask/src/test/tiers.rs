@@ -225,6 +225,7 @@ const KILLS: &[Kills] = &[
     },
     Kills { program: "guard", what: "kills of a guard, and of whom it guards", short: 1, long: 1 },
     Kills { program: "kill", what: "kills of `untax bench pages`", short: 5, long: 50 },
+    Kills { program: "kill_bench", what: "kills of `untax bench runtime`", short: 2, long: 10 },
     Kills { program: "kill_network", what: "kills of `untax bench network`", short: 2, long: 10 },
     Kills {
         program: "kill_steer",

@@ -12,7 +12,9 @@ const USUAL: Duration = Duration::from_secs(600);
 const QUICK: Duration = Duration::from_secs(180);
 
 /// The arguments that all families have.
+// Without a group: its name would be that of a family's own arguments.
 #[derive(Debug, Clone, clap::Args)]
+#[group(skip)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 pub struct Arguments {
     /// Take at most 3 minutes: fewer cells, unless named by --workloads, and shorter trials
@@ -43,8 +45,8 @@ pub struct Arguments {
     /// Also write the result as XML of `JUnit`
     #[arg(long, value_name = "FILE")]
     pub junit: Option<PathBuf>,
-    /// What to print
-    #[arg(long, value_name = "FORMAT", default_value = "screen", conflicts_with = "json")]
+    /// What to print, unless it is JSON
+    #[arg(long, value_name = "FORMAT", default_value = "screen")]
     #[arg(value_parser = ["screen", "markdown"])]
     pub format: String,
     /// Go on with the trials that the last bench of this kind saved
@@ -94,8 +96,6 @@ mod tests {
     struct Line {
         #[command(flatten)]
         common: Arguments,
-        #[arg(long)]
-        json: bool,
     }
 
     fn arguments(line: &str) -> Result<Arguments, String> {

@@ -4,11 +4,12 @@ use super::arguments::Arguments;
 use super::arm::Arm;
 use super::cell::{Cell, Workload};
 use super::error::PlatformError;
+use super::explain::explain;
 use super::family::{Family, Needs};
 use super::placement::{Placement, cores};
 use super::run::{self, Audience, Outcome, Plan};
 use super::schema::{AaCount, CellResult, CellState, PlatformBench};
-use super::shown::Shown;
+use super::shown::{Form, Shown};
 use super::{beside, junit, lines, machine, warnings};
 use crate::experiment::{BenchResult, Context, ExperimentError, Listener, RunResult};
 use crate::machine::Machine;
@@ -68,12 +69,17 @@ pub fn run(
             ExperimentError::failed(untax_trials::SavedError::Io { path: path.clone(), source })
         })?;
     }
-    Ok(Box::new(Shown { bench, as_markdown: arguments.format == "markdown" }))
+    let form = match arguments.format.as_str() {
+        _ if arguments.list => Form::List,
+        "markdown" => Form::Markdown,
+        _ => Form::Screen,
+    };
+    Ok(Box::new(Shown { bench, form }))
 }
 
 /// Reads a saved result.
 pub fn read(saved: serde_json::Value) -> serde_json::Result<Box<dyn BenchResult>> {
-    Ok(Box::new(Shown { bench: serde_json::from_value(saved)?, as_markdown: false }))
+    Ok(Box::new(Shown { bench: serde_json::from_value(saved)?, form: Form::Screen }))
 }
 
 /// All that a run stands on.
@@ -190,7 +196,8 @@ impl Setting<'_> {
             None => measured.next().map(|place| tally.cell(place)),
             Some(why) => Some(unmeasured(cell, plan, why)),
         };
-        let cells: Vec<CellResult> = choice.cells.iter().filter_map(cell).collect();
+        let mut cells: Vec<CellResult> = choice.cells.iter().filter_map(cell).collect();
+        explain(&mut cells);
         let aa = aa(&cells);
         let baseline = choice.arms.first().map(|arm| arm.id.clone()).unwrap_or_default();
         let guards = self.arguments.fail_if.iter().flat_map(|guard| guard.judge(&tally));
@@ -203,7 +210,11 @@ impl Setting<'_> {
             idle: machine::idle_line(self.facts),
             seed: plan.seed,
             budget_s: plan.budget.as_secs_f64(),
-            spent_s: outcome.trials.iter().map(|trial| trial.took_s).sum(),
+            spent_s: outcome
+                .trials
+                .iter()
+                .map(|trial| trial.took_s)
+                .fold(0.0, |sum, took| sum + took),
             beside: beside.to_vec(),
             baseline,
             arms: choice.arms.clone(),
@@ -312,7 +323,7 @@ impl Audience for Screen<'_> {
 
     fn block(&mut self, outcome: &Outcome) {
         let bench = (self.assemble)(outcome, false);
-        self.listener.partial(&Shown { bench, as_markdown: false });
+        self.listener.partial(&Shown { bench, form: Form::Screen });
     }
 }
 

@@ -6,8 +6,6 @@ use clap::Parser;
 struct Line {
     #[command(flatten)]
     common: Arguments,
-    #[arg(long)]
-    json: bool,
 }
 
 fn arguments(line: &str) -> Arguments {

@@ -44,7 +44,7 @@ pub enum PlatformError {
         available: Bytes,
     },
     /// Too little space.
-    #[error("this bench needs {need} in {}, which has {available}; free some, or set TMPDIR", directory.display())]
+    #[error("this bench needs {need} of disk in {}, which has {available}; free some, or set TMPDIR", directory.display())]
     Disk {
         /// What it needs.
         need: Bytes,

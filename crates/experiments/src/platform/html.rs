@@ -101,6 +101,9 @@ fn figure(cell: &CellResult) -> Markup {
                 }
             }
             (published(cell))
+            @for arm in &cell.arms {
+                @if let Some(text) = phrases::explained(cell, arm) { p.quiet { (text) "." } }
+            }
             @if cell.state == CellState::Failed || cell.state == CellState::Spoiled {
                 p.unknown { (cell.state.id()) ": " (cell.why.as_deref().unwrap_or("")) }
             }

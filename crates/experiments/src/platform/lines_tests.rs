@@ -26,6 +26,7 @@ fn example(numbers: &[u32], value: impl Fn(u32, u32) -> f64) -> (Vec<Arm>, CellR
             why: None,
             value: stats::median_interval(&values).map(Into::into),
             extras: Vec::new(),
+            explained: None,
             ratio: None,
             trials: values.iter().enumerate().map(trial).collect(),
         }

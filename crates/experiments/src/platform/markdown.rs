@@ -33,6 +33,10 @@ pub(super) fn text(bench: &PlatformBench) -> String {
         let why = arm.cannot.as_deref().unwrap_or_default();
         text += &format!("- {} cannot run here: {}\n", arm.id, cell_of(why));
     }
+    let explained = bench
+        .measured()
+        .flat_map(|cell| cell.arms.iter().filter_map(|arm| phrases::explained(cell, arm)));
+    text.extend(explained.map(|line| format!("- {}\n", cell_of(&line))));
     for warning in &bench.warnings {
         text += &format!("- {}\n", cell_of(&warning.text));
     }

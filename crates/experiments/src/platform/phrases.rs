@@ -68,6 +68,23 @@ pub(super) fn extras(arm: &ArmResult) -> String {
     arm.extras.iter().map(extra).collect::<Vec<_>>().join(", ")
 }
 
+/// What system calls explain of an arm's ratio, in words; nothing where they explain less than noise does.
+pub(super) fn explained(cell: &CellResult, arm: &ArmResult) -> Option<String> {
+    let (explained, ratio) = (arm.explained?, arm.ratio?);
+    (ratio.verdict == RatioVerdict::Slower).then(|| {
+        format!(
+            "{} of {}: {} system calls cost {} ns more each, of {} us an operation: {}x by these alone, {} measured",
+            cell.workload,
+            arm.arm,
+            format::number(explained.calls),
+            format::number(explained.more_ns_each),
+            format::number(explained.operation_ns / 1e3),
+            format::number(explained.factor),
+            format::ratio(ratio.factor, ratio.low, ratio.high)
+        )
+    })
+}
+
 /// The noise of a cell, in words.
 pub(super) fn noise(cell: &CellResult) -> String {
     match (&cell.noise, &cell.aa) {

@@ -151,6 +151,7 @@ impl Tally<'_> {
             value: stats::median_interval(&values).map(Into::into),
             extras: extras(&counting),
             ratio: if arm == 0 { None } else { self.ratio(cell, arm, 0) },
+            explained: None,
             trials: all.iter().map(trial).collect(),
         }
     }

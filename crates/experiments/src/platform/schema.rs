@@ -170,8 +170,24 @@ pub struct ArmResult {
     pub extras: Vec<Extra>,
     /// How many times as fast as the baseline; none for the baseline itself.
     pub ratio: Option<Ratio>,
+    /// What its system calls explain of that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub explained: Option<Explained>,
     /// Every trial.
     pub trials: Vec<TrialResult>,
+}
+
+/// A ratio as system calls explain it.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Explained {
+    /// System calls of an operation, counted in the baseline.
+    pub calls: f64,
+    /// What each costs more than in the baseline, nanoseconds.
+    pub more_ns_each: f64,
+    /// What an operation takes of the baseline's CPU, nanoseconds.
+    pub operation_ns: f64,
+    /// The ratio if nothing else were different.
+    pub factor: f64,
 }
 
 /// An arm over the baseline.

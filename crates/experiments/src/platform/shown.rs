@@ -9,7 +9,16 @@ use untax_report::terminal::Style;
 /// A result and the form that was asked for.
 pub(super) struct Shown {
     pub(super) bench: PlatformBench,
-    pub(super) as_markdown: bool,
+    pub(super) form: Form,
+}
+
+/// What is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    Screen,
+    Markdown,
+    /// What there is, without any figure.
+    List,
 }
 
 impl BenchResult for Shown {
@@ -18,10 +27,10 @@ impl BenchResult for Shown {
     }
 
     fn terminal(&self, style: Style) -> String {
-        if self.as_markdown {
-            markdown::text(&self.bench)
-        } else {
-            terminal::screen(&self.bench, style)
+        match self.form {
+            Form::Screen => terminal::screen(&self.bench, style),
+            Form::Markdown => markdown::text(&self.bench),
+            Form::List => terminal::list(&self.bench, style),
         }
     }
 

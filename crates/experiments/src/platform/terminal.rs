@@ -45,6 +45,23 @@ pub(super) fn screen(bench: &PlatformBench, style: Style) -> String {
     screen.finish()
 }
 
+/// What could be measured: arms and work, and why some cannot be measured here.
+pub(super) fn list(bench: &PlatformBench, style: Style) -> String {
+    let mut screen = Screen::new(style);
+    screen.line(&[span(Ink::Bold, "Arms")]);
+    arms(&mut screen, bench);
+    screen.line(&[span(Ink::Bold, "Work")]);
+    let widest = bench.cells.iter().map(|cell| cell.workload.len()).max().unwrap_or(0);
+    for cell in &bench.cells {
+        let (ink, text) = match &cell.why {
+            Some(why) => (Ink::Dim, format!("cannot be measured here: {why}")),
+            None => (Ink::Plain, format!("{} ({})", cell.summary, cell.placement.id())),
+        };
+        screen.labelled(&cell.workload, widest + 2, ink, &text, 2);
+    }
+    screen.finish()
+}
+
 fn is_shown(cell: &CellResult) -> bool {
     cell.state != CellState::NotReached
 }
@@ -136,6 +153,13 @@ fn closing(screen: &mut Screen, bench: &PlatformBench) {
             &format!("{}: {}", cell.name(), phrases::noise(cell)),
             2,
         );
+    }
+    let explained = bench
+        .measured()
+        .flat_map(|cell| cell.arms.iter().filter_map(|arm| phrases::explained(cell, arm)));
+    for (i, text) in explained.enumerate() {
+        let label = if i == 0 { "Explained" } else { "" };
+        screen.labelled(label, COLUMN, Ink::Plain, &text, 3);
     }
     screen.segments("Trials", COLUMN, Ink::Plain, &phrases::conditions(bench));
     let host = [

@@ -1,0 +1,19 @@
+//! What an arm is put into.
+
+use std::rc::Rc;
+use untax_scenes::{Group, Network, Runtime, Setting};
+
+/// Memory of an arm that goes through a file, page cache included. The file is four times as large, so that the
+/// cache never holds it.
+pub(super) const FILE_MEMORY: u64 = 64 << 20;
+/// Of the file.
+pub(super) const FILE_BYTES: u64 = 4 * FILE_MEMORY;
+
+/// What an arm is put into; fields are dropped in this order.
+pub(super) struct Scene {
+    pub(super) runtime: Runtime,
+    /// What the group may use at most; put back before the group goes.
+    pub(super) _limits: Vec<Setting>,
+    pub(super) group: Option<Group>,
+    pub(super) network: Rc<Network>,
+}
