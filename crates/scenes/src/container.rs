@@ -161,13 +161,13 @@ fn mount_own_machine_id(bundle: &Path, config: &mut Value) -> Result<(), SceneEr
 }
 
 /// Passes the signals that this shell gets on to the program that `$2…` runs, as signal `$1`: bubblewrap would
-/// end without it, and the program be killed.
+/// end without it, and the program be killed. The list of children ends without a line break, so `read` fails.
 const FORWARD: &str = r#"
 signal=$1
 shift
 "$@" &
 outer=$!
-trap 'read -r inner <"/proc/$outer/task/$outer/children" && kill -s "$signal" $inner' INT TERM
+trap 'read -r inner <"/proc/$outer/task/$outer/children"; kill -s "$signal" $inner' INT TERM
 while :; do
     wait "$outer"
     status=$?
