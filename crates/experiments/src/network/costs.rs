@@ -74,6 +74,7 @@ mod tests {
             why: None,
             value: stats::median_interval(values).map(Into::into),
             extras: Vec::new(),
+            explained: None,
             ratio: None,
             trials: values.iter().enumerate().map(trial).collect(),
         }
