@@ -105,6 +105,7 @@ fn at_home() -> Vec<String> {
 fn is_ours(argument: &str) -> bool {
     argument == "untax-lab"
         || argument == "untax-lab-neighbour"
+        || argument == "untax-lab-awake"
         || argument.contains("/untax-lab.")
         || argument.contains("/untax-lab-") && argument.ends_with("-server")
         || argument.contains("/untax-lab-") && argument.ends_with("-neighbour")
