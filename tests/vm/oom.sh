@@ -16,7 +16,7 @@ echo $(($(<"$cgroup/memory.current") + (16 << 20))) >"$cgroup/memory.max"
 (
     echo "$BASHPID" >"$cgroup/cgroup.procs"
     while :; do
-        sh -c 'echo 1000 >/proc/self/oom_score_adj; exec tail /dev/zero'
+        sh -c 'echo 1000 >/proc/self/oom_score_adj; exec tail /dev/zero' || true
         sleep 0.2
     done
 ) 2>/dev/null &

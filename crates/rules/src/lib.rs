@@ -11,6 +11,8 @@ mod test_clients;
 #[cfg(test)]
 mod test_examples;
 #[cfg(test)]
+mod test_frequency;
+#[cfg(test)]
 mod test_io;
 #[cfg(test)]
 mod test_lengths;

@@ -1,6 +1,7 @@
 //! For each rule a traced window in which it finds something.
 
 use crate::test_clients::{connect, connection};
+use crate::test_frequency::{self, policy, sampled};
 use crate::test_io::{flow, io};
 use crate::test_window::{self, cgroup, limit, make, pool, postgres, sample, segment, trace};
 use untax_core::Reading::{self, Absent, Present};
@@ -31,6 +32,7 @@ pub static EXAMPLES: &[(&str, Example)] = &[
     ("cpu-contended", cpu_contended),
     ("vm-steal", vm_steal),
     ("idle-wakeup", idle_wakeup),
+    ("cpu-frequency", slow_cpus),
     ("numa-remote", numa_remote),
     ("numa-churn", numa_churn),
     ("reclaim-stall", || short_of_memory("/pod/db", "/pod/db")),
@@ -160,6 +162,14 @@ fn vm_steal() -> Window {
     if let Present(time) = &mut window.end.host.cpu_time {
         time.steal_s = Seconds(5.0);
     }
+    window
+}
+
+fn slow_cpus() -> Window {
+    let policies = [0, 1].map(|cpu| policy(cpu, "powersave", 3_600_000));
+    let mut window = test_frequency::on(doing(&[(Doing::OnCpu, 10.0)]), &policies, 0.5);
+    at_both(&mut window, |database, _| database.counters.runnable_s = Present(Seconds(0.0)));
+    sampled(&mut window, &[1_200_000, 1_800_000]);
     window
 }
 

@@ -40,6 +40,7 @@ pub static UNTRACED: &[(&str, Untraced, &str)] = &[
     ("cpu-contended", Unmeasured, ""),
     ("vm-steal", Same, "steal in /proc/stat, run_delay in schedstat"),
     ("idle-wakeup", Unmeasured, ""),
+    ("cpu-frequency", Same, "cpufreq in /sys, CPU time in /proc"),
     ("numa-remote", Same, "numa_maps and CPUs in /proc/PID"),
     ("numa-churn", Same, "memory.stat or /proc/vmstat"),
     ("reclaim-stall", Finding, "memory.events or failcnt; memory.pressure, full"),
