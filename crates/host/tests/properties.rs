@@ -46,9 +46,8 @@ fn the_whole_machine_is_read() {
     }
     // What the machine has no file for: an old kernel would say the same.
     let absent = text.matches("\"absent\"").count();
-    let which =
-        "reserved on a node, two unlimited, all held up for CPUs, kills in the scope, no tuned";
-    assert_eq!(absent, 6, "{which}: {text}");
+    let which = "reserved on a node, two unlimited, all held up for CPUs, kills in the scope, no tuned, no cluster";
+    assert_eq!(absent, 7, "{which}: {text}");
     assert_eq!(all["container"]["runtime"], "containerd");
     assert_eq!(all["pod"]["qos"], "guaranteed");
     assert!(zeros(&all, "").is_empty(), "{:?}", zeros(&all, ""));

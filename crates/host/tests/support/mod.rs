@@ -33,6 +33,7 @@ pub const FILES: &[(&str, &str)] = &[
     ("/sys/module/haltpoll/parameters/guest_halt_poll_allow_shrink", "Y\n"),
     ("/sys/devices/system/cpu/cpufreq/policy1/scaling_driver", "acpi-cpufreq\n"),
     ("/sys/devices/system/cpu/cpufreq/policy1/affected_cpus", "1 2\n"),
+    ("/sys/devices/system/cpu/cpufreq/policy1/base_frequency", "2411111\n"),
     ("/sys/devices/system/cpu/cpufreq/policy1/scaling_governor", "powersave\n"),
     ("/sys/devices/system/cpu/cpufreq/policy1/energy_performance_preference", "power\n"),
     ("/sys/devices/system/cpu/cpufreq/policy1/scaling_min_freq", "811111\n"),

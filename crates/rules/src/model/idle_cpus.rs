@@ -1,14 +1,7 @@
 //! How CPUs sleep when they are idle, and what could keep them awake.
 
 use untax_core::host::HostFacts;
-use untax_core::idle::IdleState;
-
-/// An idle guest that polls for so long hardly ever halts between two requests of one client: the
-/// default of the kernel's haltpoll governor (kernel.org: virt/guest-halt-polling).
-pub const POLL_NS: u64 = 200_000;
-
-/// States that are left within this time cost a request about as much as any switch of threads.
-const SHALLOW_US: u64 = 10;
+use untax_core::idle::{HALT_POLL_NS, IdleState, SHALLOW_US};
 
 /// What an idle CPU does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,7 +26,7 @@ impl<'a> Idle<'a> {
         let by_haltpoll =
             idle.is_some_and(|idle| idle.governor.value().is_some_and(|name| name == "haltpoll"));
         if let Some(poll) = host.haltpoll.value().filter(|_| by_haltpoll) {
-            let polls = poll.poll_ns >= POLL_NS;
+            let polls = poll.poll_ns >= HALT_POLL_NS;
             return Some(if polls { Self::Polls } else { Self::HaltsThough(poll.poll_ns) });
         }
         let halts = is_guest.then_some(Self::Halts);
@@ -123,7 +116,7 @@ mod tests {
         };
         guest.haltpoll = poll(0);
         assert_eq!(Idle::of(&guest), Some(Idle::HaltsThough(0)));
-        guest.haltpoll = poll(POLL_NS);
+        guest.haltpoll = poll(HALT_POLL_NS);
         assert_eq!(Idle::of(&guest), Some(Idle::Polls));
         // The module is there, and another governor is used.
         let mut other = host("menu", vec![state("C1", 2)]);
