@@ -18,7 +18,6 @@ run() {
 }
 
 inside() {
-    local before
     release=$2
     before=$(cat $knob)
     state=$(mktemp -d)
