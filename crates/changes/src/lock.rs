@@ -19,7 +19,7 @@ const HOST: &str = "/run/untax.lock";
 /// What the lock of a bench lies on, in the state directory.
 const BENCH: &str = "bench.lock";
 
-/// What the lock of steering lies on, in the state directory.
+/// The file in the state directory that a running steerer locks.
 const STEER: &str = "steer.lock";
 
 /// How long a process that is ending is waited for.
