@@ -21,7 +21,7 @@ directory=$(mktemp -d -t untax-lab.XXXXXXXX) && mkdir -m 700 "$directory.own" &&
 
 /// Waits until no process works there: a PostgreSQL that loses its files while it starts or stops leaves
 /// its shared memory behind. A process that works elsewhere may still write there: the shell tries until
-/// nothing is left.
+/// nothing is left. gVisor leaves a network namespace mounted among its state.
 const REMOVE: &str = r#"
 ticks=600
 while [ -n "$directory" ] && [ "$ticks" -gt 0 ] &&
@@ -31,6 +31,9 @@ while [ -n "$directory" ] && [ "$ticks" -gt 0 ] &&
 done
 ticks=600
 while [ -n "$directory" ] && [ "$ticks" -gt 0 ]; do
+    while read -r _ mounted _; do
+        case $mounted in "$directory.own"/*) umount "$mounted" 2>/dev/null ;; esac
+    done </proc/mounts
     rm -rf --one-file-system "$directory" "$directory.own" 2>/dev/null && break
     sleep 0.1
     ticks=$((ticks - 1))
@@ -160,6 +163,21 @@ mod tests {
         drop(scratch);
         assert!(last.wait().unwrap().success());
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn what_a_program_left_mounted_among_our_files_goes_too() {
+        if !account::is_root() {
+            return;
+        }
+        let scratch = Scratch::new(&Account::own().unwrap()).unwrap();
+        let (own, mounted) = (scratch.private(""), scratch.private("null-netns"));
+        std::fs::write(&mounted, "").unwrap();
+        let network = Path::new("/proc/self/ns/net");
+        let mount = Command::new("mount").arg("--bind").args([network, &mounted]).status().unwrap();
+        assert!(mount.success());
+        drop(scratch);
+        assert!(!own.exists());
     }
 
     #[test]
