@@ -1,10 +1,11 @@
 //! From a window to the result of a check.
 
 use crate::catalogue::{self, RULES};
-use crate::model::accounting::{counted_active_s, time_shares};
+use crate::model::accounting::time_shares;
 use crate::model::client_network::client_network;
+use crate::model::idleness::{IDLE_SHARE, worked_s};
 use crate::model::pressure::pressure;
-use crate::model::stall::{self, IDLE_SHARE, percent};
+use crate::model::stall::{self, percent};
 use crate::rule::{Rule, TaxBase};
 use untax_core::check::{Check, Checked, OwnCost, SCHEMA};
 use untax_core::finding::{EVERY_RULE, Says};
@@ -56,8 +57,8 @@ fn diagnoses(rule: &Rule, window: &Window) -> Vec<Diagnosis> {
 fn check_database(window: &Window, pair: &Pair, diagnoses: &[Diagnosis]) -> Checked {
     let database = pair.end;
     let (mut findings, mut unmeasured) = findings_and_gaps(Some(&database.id), diagnoses);
-    if let Some(active_s) = active_s_if_idle(pair) {
-        unmeasured.extend(without_taxes(&mut findings, active_s, pair));
+    if let Some(worked_s) = worked_s_if_idle(pair) {
+        unmeasured.extend(without_taxes(&mut findings, worked_s, pair));
     }
     let [tax, database_tax] = charge_once(&mut findings);
     sort(&mut findings);
@@ -97,22 +98,16 @@ fn sort(findings: &mut [Finding]) {
         .sort_by(|a, b| share(b).total_cmp(&share(a)).then_with(|| b.severity.cmp(&a.severity)));
 }
 
-/// How long the threads were active, where that is too little to speak of shares of it.
-fn active_s_if_idle(pair: &Pair) -> Option<f64> {
-    // Without tracing, what the kernel counts anyway: time on CPU and runnable. The answers that untax asks
-    // for are most of that in a database that nobody else asks.
-    let active_s = match pair.activity.value() {
-        Some(activity) => activity.active(pair.end.model).0,
-        None => counted_active_s(pair).into_value()?,
-    };
-    (active_s < IDLE_SHARE * pair.seconds).then_some(active_s)
+/// How long the threads worked, where that is too little to speak of shares of it.
+fn worked_s_if_idle(pair: &Pair) -> Option<f64> {
+    worked_s(pair).into_value().filter(|worked_s| *worked_s < IDLE_SHARE * pair.seconds)
 }
 
 /// Takes the taxes of an idle database back: it has no time to lose. A tax beside active time stays where
 /// its rule found enough of that time.
-fn without_taxes(findings: &mut [Finding], active_s: f64, pair: &Pair) -> Vec<Unmeasured> {
+fn without_taxes(findings: &mut [Finding], worked_s: f64, pair: &Pair) -> Vec<Unmeasured> {
     let is_enough = |beside: fn(&Pair) -> Option<f64>| {
-        active_s + beside(pair).unwrap_or(0.0) >= IDLE_SHARE * pair.seconds
+        worked_s + beside(pair).unwrap_or(0.0) >= IDLE_SHARE * pair.seconds
     };
     let stays = |finding: &Finding| beside_active_time(finding).is_some_and(is_enough);
     let priced = findings.iter_mut().filter(|finding| finding.tax.is_some() && !stays(finding));
@@ -129,8 +124,8 @@ fn without_taxes(findings: &mut [Finding], active_s: f64, pair: &Pair) -> Vec<Un
             finding.latency_gain = None;
             finding.severity = Severity::Info;
             let why = format!(
-                "tax: idle: all its threads together were active for {active_s:.3} s of the \
-                 window{unknown}; check it under load"
+                "tax: idle: all its threads together worked for {worked_s:.3} s of the window{unknown}; check \
+                 it under load"
             );
             Unmeasured::new(&finding.rule, why)
         })

@@ -3,7 +3,8 @@
 use crate::evidence;
 use crate::model::accounting::{Demand, factor};
 use crate::model::frequency::{Holds, Speed};
-use crate::model::stall::{self, IDLE_SHARE, WORTH};
+use crate::model::idleness::is_idle;
+use crate::model::stall::{self, WORTH};
 use crate::rule::{Rule, Scope, TaxBase};
 use untax_core::finding::Says;
 use untax_core::window::Pair;
@@ -49,7 +50,7 @@ fn evaluate_one(window: &Window, pair: &Pair) -> Reading<Option<Says>> {
         };
         Demand::of(window, pair).map(|demand| {
             let share = demand.bound(part.scale(demand.on_cpu_s / demand.active_s));
-            let is_idle = demand.active_s < IDLE_SHARE * pair.seconds;
+            let is_idle = is_idle(pair).value().is_some_and(|idle| *idle);
             (share.mid >= WORTH && !is_idle).then(|| finding(&speed, &held_by, share))
         })
     })

@@ -2,8 +2,9 @@
 
 use crate::evidence;
 use crate::model::accounting::{self, Demand, factor};
+use crate::model::idleness::IDLE_SHARE;
 use crate::model::sandbox::is_sandbox;
-use crate::model::stall::{self, IDLE_SHARE, percent};
+use crate::model::stall::{self, percent};
 use crate::model::without_tax::{self, Words};
 use crate::rule::{Rule, Scope, TaxBase};
 use untax_core::finding::Says;

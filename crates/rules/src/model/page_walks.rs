@@ -18,7 +18,7 @@ pub fn cost(window: &Window, pair: &Pair) -> Reading<CpuCost> {
     let part = || {
         let accesses = accesses(pair).into_result()?;
         let growth = pair
-            .growth("accesses", |d| d.counters.accesses.clone().map(|a| a.count as f64))
+            .growth_by_server("accesses", |d| d.counters.accesses.clone().map(|a| a.count as f64))
             .into_result()?;
         let by_key = by_key(pair, &accesses).into_result()?;
         let touched = touched(&accesses, growth, by_key);
@@ -69,7 +69,8 @@ fn by_key(pair: &Pair, accesses: &Accesses) -> Reading<Option<f64>> {
         Some(lookups) => Reading::Present(lookups.count as f64),
         None => Reading::Absent("the server told no look-ups by a key".to_owned()),
     };
-    pair.growth("look-ups by a key", |d| d.counters.accesses.clone().and_then(count)).map(Some)
+    pair.growth_by_server("look-ups by a key", |d| d.counters.accesses.clone().and_then(count))
+        .map(Some)
 }
 
 /// A page that an access touches beside those by a key: at most the block that it goes on to. It stays in

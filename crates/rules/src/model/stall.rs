@@ -5,6 +5,7 @@ mod gain;
 use crate::model::accounting::{Demand, factor};
 use crate::model::clients::Clients;
 use crate::model::idle_cpus::Idle;
+use crate::model::idleness::is_idle;
 use crate::model::sandbox::is_sandbox;
 use untax_core::activity::{Doing, Part, Spent};
 use untax_core::database::Model;
@@ -38,16 +39,12 @@ const THREADS_THAT_KEEP_A_CPU_AWAKE: f64 = 2.0;
 /// think, or wait for their next turn: those of a closed loop leave it for about once as long.
 const THINKING: f64 = 2.0;
 
-/// A database that is active for less of the window than this, all threads together, has no time
-/// to lose.
-pub const IDLE_SHARE: f64 = 0.05;
-
 /// Waiting of one kind.
 pub struct Stall {
     /// Its share of the database's active time.
     pub share: Interval,
     demand: Reading<Demand>,
-    /// Whether the database was hardly active at all.
+    /// Whether the database hardly worked at all.
     idle: bool,
     clients: Clients,
     /// The share of active time that ends with the cause and is not charged to it: as expected, and at
@@ -112,7 +109,7 @@ impl Stall {
             Some(Self {
                 share,
                 demand,
-                idle: active < IDLE_SHARE * pair.seconds,
+                idle: is_idle(pair).value().is_some_and(|idle| *idle),
                 asking: asking.filter(|_| active > 0.0),
                 latency: None,
                 clients,
