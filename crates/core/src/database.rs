@@ -290,6 +290,12 @@ pub struct Settings {
 /// What a database has counted since it started. Differences over a window are what matters.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Counters {
+    /// When the kernel's counts were read, seconds since boot; not known of older captures.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counted_at_s: Option<f64>,
+    /// When the server told its own counts; not known of older captures.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub told_at_s: Option<f64>,
     /// Time on CPU of all threads, those of ended processes included.
     pub on_cpu_s: Reading<Seconds>,
     /// Time its living threads were runnable but waited for a CPU (cgroup throttling included).
@@ -314,6 +320,8 @@ impl Counters {
     /// Counters of which none was read.
     pub fn unknown(why: &str) -> Self {
         Self {
+            counted_at_s: None,
+            told_at_s: None,
             on_cpu_s: Reading::absent(why),
             runnable_s: Reading::absent(why),
             system_s: Reading::absent(why),

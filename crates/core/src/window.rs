@@ -96,7 +96,8 @@ impl Window {
         self.end.databases.iter().map(|end| {
             let start = self.start.databases.iter().find(|start| start.is_same_instance(end));
             let activity = self.activity_of(end, start);
-            Pair { start, end, seconds: self.seconds(), activity }
+            let seconds = seconds_between(&self.start, &self.end, &end.id);
+            Pair { start, end, seconds, activity }
         })
     }
 
@@ -133,6 +134,18 @@ impl Window {
             }
         })
     }
+}
+
+/// How long the window between two snapshots is for one database: the time between the two moments at which
+/// the kernel's counts of it were read. Where many are read one after the other, that of each begins and
+/// ends a little later.
+pub fn seconds_between(start: &Snapshot, end: &Snapshot, id: &str) -> f64 {
+    let whole_s = end.uptime_s - start.uptime_s;
+    let ends = database(start, id).zip(database(end, id));
+    let same = ends.filter(|(start, end)| start.is_same_instance(end));
+    let counted = |database: &Database| database.counters.counted_at_s;
+    let own_s = same.and_then(|(start, end)| Some(counted(end)? - counted(start)?));
+    own_s.unwrap_or(whole_s).max(0.0)
 }
 
 /// At which frequency the CPUs of one policy ran.
@@ -287,7 +300,20 @@ impl Pair<'_> {
 
     /// How much one of the server's own counts grew over the window.
     pub fn told_growth(&self, name: &str) -> Reading<f64> {
-        self.growth(name, |database| database.counters.told(name))
+        self.growth_by_server(name, |database| database.counters.told(name))
+    }
+
+    /// How much a count that the server keeps grew over the window, by its rate between the two answers. A
+    /// server may answer late, and at another pace at each end.
+    pub fn growth_by_server(
+        &self,
+        name: &str,
+        read: impl Fn(&Database) -> Reading<f64>,
+    ) -> Reading<f64> {
+        let told = |database: &Database| database.counters.told_at_s;
+        let between = self.start.and_then(told).zip(told(self.end)).map(|(start, end)| end - start);
+        let part = between.filter(|s| *s > 0.0).map_or(1.0, |between_s| self.seconds / between_s);
+        self.growth(name, read).map(|grown| grown * part)
     }
 
     /// How much a growing counter grew over the window.
@@ -310,5 +336,56 @@ impl Pair<'_> {
                 }
             })
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::HostFacts;
+    use jiff::Timestamp;
+
+    /// A look at a database: when the look began, when the kernel's counts were read, when the server told
+    /// its own, and what it told.
+    fn look(uptime_s: f64, counted_at_s: f64, told_at_s: f64, requests: u64) -> Snapshot {
+        let mut database = Database::unknown("postgres", 7, "not read");
+        database.started_ticks = Reading::Present(1);
+        database.counters.counted_at_s = Some(counted_at_s);
+        database.counters.told_at_s = Some(told_at_s);
+        database.counters.told = Reading::Present([("requests".to_owned(), requests)].into());
+        let host = HostFacts::unknown("not read");
+        let snapshot = Snapshot::of_host(Timestamp::UNIX_EPOCH, uptime_s, host);
+        Snapshot { databases: vec![database], ..snapshot }
+    }
+
+    #[test]
+    fn a_server_that_answers_late_changes_neither_the_windows_length_nor_its_rates() {
+        // Ten seconds are counted; the server answers 1 s before the one and 9 s after the other, and does
+        // 100 requests a second.
+        let window = Window::unseen(
+            look(99.5, 100.0, 99.0, 5_000),
+            look(109.5, 110.0, 119.0, 7_000),
+            "a test",
+        );
+        let pair = window.databases().next().unwrap();
+        assert!((pair.seconds - 10.0).abs() < 1e-9);
+        let requests = pair.told_growth("requests").into_value().unwrap();
+        assert!((requests - 1_000.0).abs() < 1e-9, "{requests}");
+    }
+
+    #[test]
+    fn each_database_has_the_time_between_its_own_counts() {
+        let ends = [look(100.0, 100.2, 100.2, 0), look(110.0, 112.2, 112.2, 0)];
+        let [start, end] = &ends;
+        assert!((seconds_between(start, end, "postgres:7") - 12.0).abs() < 1e-9, "counted late");
+        assert!((seconds_between(start, end, "redis:1") - 10.0).abs() < 1e-9, "not there");
+        let mut older = ends.clone();
+        older[0].databases[0].counters.counted_at_s = None;
+        let [start, end] = &older;
+        assert!((seconds_between(start, end, "postgres:7") - 10.0).abs() < 1e-9, "not captured");
+        let mut again = ends.clone();
+        again[1].databases[0].started_ticks = Reading::Present(2);
+        let [start, end] = &again;
+        assert!((seconds_between(start, end, "postgres:7") - 10.0).abs() < 1e-9, "another start");
     }
 }

@@ -17,6 +17,9 @@ pub(crate) struct Answer {
     pub connections: Option<u32>,
     /// The engine's count of accesses to cached data.
     pub accesses: Reading<u64>,
+    /// When it told these and what follows, microseconds since boot; not known of older captures.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub told_at_us: Option<u64>,
     /// Other counts that rules read, by the server's own names.
     #[serde(default)]
     pub counts: BTreeMap<String, u64>,
@@ -34,6 +37,7 @@ impl Default for Answer {
             product: None,
             connections: None,
             accesses: Absent("the server did not tell".to_owned()),
+            told_at_us: None,
             counts: BTreeMap::new(),
             settings: BTreeMap::new(),
             hints: Hints::default(),

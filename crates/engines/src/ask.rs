@@ -42,12 +42,15 @@ pub struct Asker {
     pub deadline: Duration,
     /// What the last answer of each server told for the next question, by its pid.
     hints: RefCell<BTreeMap<u32, Hints>>,
+    /// What servers answered beforehand, by their pids, until it is used.
+    answers: RefCell<BTreeMap<u32, Reading<Answer>>>,
 }
 
 impl Asker {
     /// A program that is given these arguments and may take so long.
     pub fn new(program: impl Into<PathBuf>, arguments: Vec<OsString>, deadline: Duration) -> Self {
-        Self { program: program.into(), arguments, deadline, hints: RefCell::default() }
+        let (hints, answers) = (RefCell::default(), RefCell::default());
+        Self { program: program.into(), arguments, deadline, hints, answers }
     }
 
     /// This very program, which knows the hidden subcommand `__ask`. Works also when its file
@@ -66,7 +69,13 @@ impl Asker {
         self
     }
 
-    /// Starts asking a server; `None` for an engine that is not asked, or a captured host.
+    /// Keeps what a server answers for the next time that it is to be asked.
+    pub(crate) fn keep(&self, pid: u32, question: Question) {
+        let answer = question.finish();
+        self.answers.borrow_mut().insert(pid, answer);
+    }
+
+    /// Starts asking a server, unless it has answered beforehand; `None` for an engine that is not asked, or a captured host.
     pub(crate) fn start<'a>(
         &'a self,
         host: &Host,
@@ -75,9 +84,20 @@ impl Asker {
     ) -> Option<Question<'a>> {
         let asking = engine.asking.as_ref().filter(|_| host.is_live())?;
         let patience = self.deadline + cpu_queue::answer_waits(host);
-        let mut question =
-            Question { asker: self, patience, engine, asking, pid, next: 0, child: None };
-        question.child = question.spawn();
+        let mut question = Question {
+            asker: self,
+            patience,
+            engine,
+            asking,
+            pid,
+            next: 0,
+            child: None,
+            known: None,
+        };
+        question.known = self.answers.borrow_mut().remove(&pid);
+        if question.known.is_none() {
+            question.child = question.spawn();
+        }
         Some(question)
     }
 }
@@ -91,6 +111,8 @@ pub(crate) struct Question<'a> {
     pid: u32,
     next: usize,
     child: Option<Reading<Asked>>,
+    /// The answer, where it was given beforehand.
+    known: Option<Reading<Answer>>,
 }
 
 struct Asked {
@@ -130,6 +152,9 @@ impl Question<'_> {
     /// Waits for the answer, asking as someone else when the server refuses the first. When all
     /// are refused the first reason stays.
     pub fn finish(mut self) -> Reading<Answer> {
+        if let Some(known) = self.known.take() {
+            return known;
+        }
         let mut refused: Option<Reading<Answer>> = None;
         while let Some(asked) = self.child.take() {
             match asked.and_then(Asked::finish) {
@@ -237,6 +262,17 @@ mod tests {
     fn an_answer_comes_through() {
         let answer = ask("redis", &format!("echo '{ANSWER}'"));
         assert_eq!(port(&answer), Some("7"), "{answer:?}");
+    }
+
+    #[test]
+    fn an_answer_that_was_given_beforehand_is_used_once() {
+        let script = format!("echo '{ANSWER}'");
+        let asker = Asker::new("/bin/sh", vec!["-c".into(), script.into()], PATIENT);
+        let start = || asker.start(&Host::live(), by_id("redis").unwrap(), 1).unwrap();
+        asker.keep(1, start());
+        let [known, anew] = [start(), start()];
+        assert!(known.child.is_none() && anew.child.is_some(), "nobody is asked for the first");
+        assert_eq!([port(&known.finish()), port(&anew.finish())], [Some("7"); 2]);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! What a database has counted so far, summed over its processes.
 
+use crate::clock;
 use crate::database_view::DatabaseView;
 use untax_core::Reading::{self, Absent, Failed, Present};
 use untax_core::Seconds;
@@ -16,11 +17,14 @@ pub(crate) fn read(view: &DatabaseView) -> Counters {
         0 => Failed("the kernel has no clock ticks".to_owned()),
         ticks => Present(ticks as f64),
     });
+    let counted_at_s = counted_at_s(view);
     let (on_cpu_s, runnable_s) = time(view, &ticks);
     let stats = || view.processes().map(|p| &p.stat);
     let sum = |field: fn(&process::Stat) -> u64| stats().map(field).fold(0, u64::saturating_add);
     let system = sum(|s| s.system_ticks.saturating_add(s.children_system_ticks));
     Counters {
+        counted_at_s,
+        told_at_s: None,
         on_cpu_s,
         runnable_s,
         system_s: ticks.map(|ticks| Seconds(system as f64 / ticks)),
@@ -31,6 +35,13 @@ pub(crate) fn read(view: &DatabaseView) -> Counters {
         accesses: Absent("not read yet".to_owned()),
         told: Absent("not read yet".to_owned()),
     }
+}
+
+/// Now, in seconds since boot; of a captured host when it was counted, where the capture knows.
+fn counted_at_s(view: &DatabaseView) -> Option<f64> {
+    let key = format!("counted at:{}", view.pid());
+    let us = view.host.observe(&key, || Present(clock::since_boot_us()));
+    us.into_value().map(|us| us as f64 / 1e6)
 }
 
 fn time(view: &DatabaseView, ticks: &Reading<f64>) -> (Reading<Seconds>, Reading<Seconds>) {

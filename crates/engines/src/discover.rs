@@ -93,6 +93,18 @@ pub fn discover(
     })
 }
 
+/// Asks the servers before anything is counted, and has `asker` keep their answers for the next look at this
+/// host. A window that begins with that look is then no longer for a server that answers late.
+pub fn ask_beforehand(host: &Host, facts: &HostFacts, selection: &Selection, asker: &Asker) {
+    let Present(table) = recognition::processes(host) else { return };
+    let found = choose(host, facts, &table, selection).into_value().unwrap_or_default();
+    let ask = |found: &Found| Some((found.pid, asker.start(host, found.engine, found.pid)?));
+    let questions: Vec<(u32, Question)> = found.iter().filter_map(ask).collect();
+    for (pid, question) in questions {
+        asker.keep(pid, question);
+    }
+}
+
 /// Processor time of each process, and what `waited` tells; none when the length of a tick is not known.
 fn times<'a>(
     stats: impl Iterator<Item = &'a Stat>,
@@ -249,6 +261,8 @@ fn read(
         accesses,
     } = (found.engine.describe)(&view);
     let told = view.answer.as_ref().map(|answer| answer.counts.clone());
+    let moment = view.answer.value().and_then(|answer| answer.told_at_us);
+    let told_at_s = moment.map(|us| us as f64 / 1e6);
     let living = || view.processes().filter(|p| !matches!(p.stat.state, 'Z' | 'X'));
     let namespaces = view.status.value().map(|s| s.namespace_pids.as_slice()).unwrap_or_default();
     Database {
@@ -288,7 +302,7 @@ fn read(
         },
         huge_pages,
         settings: view.settings.clone(),
-        counters: Counters { accesses, told, ..counters },
+        counters: Counters { told_at_s, accesses, told, ..counters },
         network,
         placement,
     }

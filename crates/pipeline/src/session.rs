@@ -72,7 +72,7 @@ pub struct Session<'a> {
 
 impl<'a> Session<'a> {
     /// Takes the first snapshot and opens the first window. A window's length is the time between
-    /// what its two snapshots count; servers are asked after that.
+    /// what its two snapshots count: servers are asked before that at the start, and after it at the end.
     pub fn open(
         options: Options,
         costs: &'a dyn PageCosts,

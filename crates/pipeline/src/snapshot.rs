@@ -8,7 +8,7 @@ use untax_probes::Observations;
 
 /// Takes one snapshot of everything that runs here.
 pub fn take() -> Result<Snapshot, PipelineError> {
-    opening(&Host::live(), &Asker::this_program(), &Selection::All)
+    snapshot_of(untax_probes::snapshot(&Host::live(), &Asker::this_program(), &Selection::All))
 }
 
 /// The window of a capture, and what a person should know beside it: the same readings, from its files.
@@ -26,20 +26,24 @@ pub fn replay(capture: &Capture) -> Result<(Window, Vec<String>), PipelineError>
     Ok((window, notes))
 }
 
-/// The snapshot with which a window begins.
+/// The snapshot with which a window begins: servers are asked first.
 pub(crate) fn opening(
     host: &Host,
     asker: &Asker,
     selection: &Selection,
 ) -> Result<Snapshot, PipelineError> {
-    match untax_probes::snapshot(host, asker, selection) {
+    snapshot_of(untax_probes::first_snapshot(host, asker, selection))
+}
+
+fn snapshot_of(taken: Reading<Snapshot>) -> Result<Snapshot, PipelineError> {
+    match taken {
         Reading::Present(snapshot) => Ok(snapshot),
         Reading::Absent(why) => Err(PipelineError::NothingToCheck(why)),
         gap => Err(PipelineError::Unreadable(gap.why().unwrap_or_default())),
     }
 }
 
-/// The snapshot with which a window ends, and what a person should know of it: a selected database that
+/// The snapshot with which a window ends, servers asked last, and what a person should know of it: a selected database that
 /// ended meanwhile leaves the host without it. Captures of older releases hold no host without a database;
 /// for these `start` stands in.
 pub(crate) fn closing(
@@ -48,7 +52,7 @@ pub(crate) fn closing(
     selection: &Selection,
     start: Option<&Snapshot>,
 ) -> Result<(Snapshot, Vec<String>), PipelineError> {
-    let why = match opening(host, asker, selection) {
+    let why = match snapshot_of(untax_probes::snapshot(host, asker, selection)) {
         Err(PipelineError::NothingToCheck(why)) => why,
         snapshot => return Ok((snapshot?, Vec::new())),
     };

@@ -7,7 +7,7 @@ use crate::other_cpu_users::{busiest, kernel_workers_s};
 use crate::send_rates::Sending;
 use crate::{Threads, sample_faults};
 use std::time::{Duration, Instant};
-use untax_core::window::{FaultSample, Frequencies, Loads, Sent};
+use untax_core::window::{FaultSample, Frequencies, Loads, Sent, seconds_between};
 use untax_core::{Activity, Calibration, Database, Io, Reading, Seconds, Snapshot, Window};
 use untax_host::Host;
 
@@ -156,11 +156,9 @@ impl Observations {
         loads: Vec<Loads>,
         calibrated: impl FnOnce(&Snapshot) -> Reading<Calibration>,
     ) -> Window {
-        // What was traced stands for the whole window, which is a little longer: snapshots take their
-        // time.
-        let window_s = Seconds(end.uptime_s - start.uptime_s);
+        // What was traced stands for the whole window, which is a little longer: snapshots take their time.
         for activity in self.activity.as_mut().into_value().into_iter().flatten() {
-            activity.window_s = window_s;
+            activity.window_s = Seconds(seconds_between(&start, &end, &activity.database));
         }
         let samples = host.observe("samples", || Reading::Present(self.samples));
         let activity = host.observe("activity", || self.activity);

@@ -2,6 +2,7 @@
 
 use super::{conf, files};
 use crate::answer::{Answer, converse};
+use crate::clock;
 use crate::endpoint::{Endpoint, Hints};
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Error, OptsBuilder};
@@ -63,6 +64,7 @@ async fn talk(mut server: Conn) -> Result<Answer, Error> {
     let mut values = show(&mut server, "VARIABLES", conf::KEPT).await?;
     let status =
         show(&mut server, "STATUS", &[&COUNTS[..], &[COUNTER, CONNECTED]].concat()).await?;
+    let told_at_us = Some(clock::since_boot_us());
     server.disconnect().await?;
     let number = |name: &str| status.get(name).and_then(|value| value.parse::<u64>().ok());
     let version = values.remove("version").unwrap_or_default();
@@ -75,6 +77,7 @@ async fn talk(mut server: Conn) -> Result<Answer, Error> {
             Some(count) => Present(count),
             None => Absent(format!("the server has no {COUNTER}")),
         },
+        told_at_us,
         counts: COUNTS
             .iter()
             .filter_map(|name| Some(((*name).to_owned(), number(name)?)))

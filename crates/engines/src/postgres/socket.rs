@@ -2,6 +2,7 @@
 
 use super::{cold_caches, conf};
 use crate::answer::{Answer, converse};
+use crate::clock;
 use crate::endpoint::{Endpoint, Entry, Hints};
 use futures_util::future::join_all;
 use std::collections::BTreeMap;
@@ -54,6 +55,7 @@ async fn connect(endpoint: &Endpoint, role: &str, database: &str) -> Result<Answ
         counts(&client, &queries),
         client.simple_query(DATABASES_TOGETHER)
     );
+    let told_at_us = Some(clock::since_boot_us());
     let settings = rows(settings?)
         .filter_map(|row| Some((row.get(0)?.to_owned(), row.get(1)?.to_owned())))
         .collect();
@@ -87,7 +89,8 @@ async fn connect(endpoint: &Endpoint, role: &str, database: &str) -> Result<Answ
         counts.extend(cold_caches::time_statements(&client).await);
     }
     let hints = Hints { busiest, listening: None };
-    Ok(Answer { version, product: None, connections: None, accesses, counts, settings, hints })
+    let (product, connections) = (None, None);
+    Ok(Answer { version, product, connections, accesses, told_at_us, counts, settings, hints })
 }
 
 /// A connection, and the server's version.

@@ -2,6 +2,7 @@
 
 use super::conf;
 use crate::answer::{Answer, converse};
+use crate::clock;
 use crate::endpoint::{Endpoint, Hints, Stream};
 use redis::aio::MultiplexedConnection;
 use redis::{
@@ -45,13 +46,14 @@ async fn talk(stream: Box<dyn Stream>) -> RedisResult<Answer> {
         MultiplexedConnection::new_with_config(&session, stream, patient).await?;
     tokio::spawn(driver);
     let info: String = redis::cmd("INFO").query_async(&mut server).await?;
+    let told_at_us = Some(clock::since_boot_us());
     let info = parse_info(&info);
     let mut settings = settings(&mut server).await;
     if !settings.is_empty() {
         let kept = KEPT_INFO.iter().filter_map(|name| info.get_key_value(*name));
         settings.extend(kept.map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
     }
-    Ok(answer(&info, settings))
+    Ok(Answer { told_at_us, ..answer(&info, settings) })
 }
 
 /// A server may have renamed or forbidden the command; then files have to do. In one go where it
@@ -89,6 +91,7 @@ fn answer(info: &BTreeMap<&str, &str>, settings: BTreeMap<String, String>) -> An
             Some(count) => Present(count),
             None => Absent(format!("INFO has no {COUNTER}")),
         },
+        told_at_us: None,
         counts: COUNTS
             .iter()
             .filter_map(|name| Some(((*name).to_owned(), number(name)?)))

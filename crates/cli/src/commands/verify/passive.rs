@@ -39,12 +39,12 @@ impl Passive {
             std::thread::sleep(STEP);
         }
         let after = untax_pipeline::take()?;
-        let grew = |known| growth(known, &before.databases, &after.databases);
-        let served = self.databases.iter().map(grew).sum::<anyhow::Result<u64>>()?;
-        if served == 0 {
+        let passed_s = after.uptime_s - before.uptime_s;
+        let rate = |known| rate_of(known, &before.databases, &after.databases, passed_s);
+        let per_s = self.databases.iter().map(rate).sum::<anyhow::Result<f64>>()?;
+        if per_s == 0.0 {
             bail!("the databases of the plan served nothing in {:?}; use --workload", self.time);
         }
-        let per_s = served as f64 / (after.uptime_s - before.uptime_s);
         Ok(Rate { per_s, measure: "accesses to cached data per second" })
     }
 }
@@ -65,6 +65,20 @@ fn named(steps: &[Step], here: &[Database]) -> anyhow::Result<Vec<Database>> {
         })
     };
     ids.into_iter().map(find).collect()
+}
+
+/// What a database served each second between its two answers, which may be late; between two looks
+/// `passed_s` after each other where it is not known when it answered.
+fn rate_of(
+    known: &Database,
+    before: &[Database],
+    after: &[Database],
+    passed_s: f64,
+) -> anyhow::Result<f64> {
+    let told = |here| again(known, here).ok()?.counters.told_at_s;
+    let between_s = told(before).zip(told(after)).map(|(before, after)| after - before);
+    let served = growth(known, before, after)? as f64;
+    Ok(served / between_s.filter(|s| *s > 0.0).unwrap_or(passed_s))
 }
 
 /// By how much the count of a database grew between two looks.
