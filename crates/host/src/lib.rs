@@ -13,6 +13,7 @@ mod files;
 pub mod fuzz;
 mod host;
 pub mod mountinfo;
+mod netlink;
 pub mod nft_diag;
 mod pressure;
 pub mod process;

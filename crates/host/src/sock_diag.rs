@@ -4,17 +4,16 @@
 //! The crate netlink-packet-sock-diag was weighed: its `tcp_info` has one length, but each kernel has its own,
 //! and what an older one lacks is unknown here, not an error.
 //!
-//! Source of all numbers: `linux/netlink.h`, `linux/sock_diag.h`, `linux/inet_diag.h`, `linux/tcp.h`.
+//! Source of all numbers: `linux/sock_diag.h`, `linux/inet_diag.h`, `linux/tcp.h`.
 
+use crate::netlink::{self, Attributes, u32_at};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
-use rustix::net::sockopt::{Timeout, set_socket_timeout};
-use rustix::net::{self, AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
+use rustix::net::netlink::SOCK_DIAG;
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsFd, OwnedFd};
 use std::thread;
-use std::time::Duration;
 use untax_core::Reading::{self, Absent, Denied, Failed, Present};
 use untax_core::network::{ClientConnection, Segments};
 
@@ -22,19 +21,8 @@ use untax_core::network::{ClientConnection, Segments};
 /// 4000 of them.
 const MOST: usize = 10_000;
 
-/// The kernel answers at once.
-const DEADLINE: Duration = Duration::from_secs(2);
-
-/// The most that the kernel writes at a time.
-const BUFFER: usize = 32 << 10;
-
-/// `NETLINK_SOCK_DIAG` messages: `SOCK_DIAG_BY_FAMILY`, `NLMSG_ERROR`, `NLMSG_DONE`.
+/// `SOCK_DIAG_BY_FAMILY`.
 const BY_FAMILY: u16 = 20;
-const ERROR: u16 = 2;
-const DONE: u16 = 3;
-
-/// `NLM_F_REQUEST | NLM_F_DUMP`.
-const DUMP: u16 = 0x301;
 
 /// `AF_INET`, `AF_INET6`: those of an IPv6 socket may have IPv4 addresses.
 const FAMILIES: [u8; 2] = [2, 10];
@@ -49,8 +37,7 @@ const ASK_INFO: u8 = 1 << (INFO - 1);
 /// `1 << TCP_ESTABLISHED`.
 const ESTABLISHED: u32 = 1 << 1;
 
-/// Lengths of `nlmsghdr`, `inet_diag_req_v2` and `inet_diag_msg`.
-const HEADER: usize = 16;
+/// Lengths of `inet_diag_req_v2` and `inet_diag_msg`.
 const REQUEST: usize = 56;
 const MESSAGE: usize = 72;
 
@@ -94,11 +81,7 @@ fn open_in_network_of(pid: u32) -> Result<OwnedFd, Errno> {
         if (a.st_dev, a.st_ino) != (b.st_dev, b.st_ino) {
             move_into_link_name_space(its.as_fd(), Some(LinkNameSpaceType::Network))?;
         }
-        let protocol = Some(net::netlink::SOCK_DIAG);
-        let family = AddressFamily::NETLINK;
-        let socket = net::socket_with(family, SocketType::DGRAM, SocketFlags::CLOEXEC, protocol)?;
-        set_socket_timeout(&socket, Timeout::Recv, Some(DEADLINE))?;
-        Ok(socket)
+        netlink::open(SOCK_DIAG)
     };
     let entering = thread::Builder::new().name("untax-network".to_owned()).spawn(open);
     entering.map_err(|_| Errno::AGAIN)?.join().map_err(|_| Errno::IO)?
@@ -110,58 +93,33 @@ fn dump(
     port: u16,
     connections: &mut Vec<ClientConnection>,
 ) -> Result<(), Errno> {
-    net::send(socket, &request(family, port), SendFlags::empty())?;
-    let mut buffer = vec![0; BUFFER];
-    loop {
-        let (_, length) = net::recv(socket, &mut buffer[..], RecvFlags::empty())?;
-        match parse(buffer.get(..length).unwrap_or(&buffer), connections) {
-            Dumped::More => {}
-            Dumped::All => return Ok(()),
-            // A kernel without IPv6 knows no such family.
-            Dumped::Refused(Errno::NOENT) if family == FAMILIES[1] => return Ok(()),
-            Dumped::Refused(Errno::NOENT) => return Err(Errno::PROTONOSUPPORT),
-            Dumped::Refused(errno) => return Err(errno),
-        }
+    let dumped = netlink::dump(socket, BY_FAMILY, &request(family, port), |kind, body| {
+        take(kind, body, connections);
+        Ok(())
+    });
+    match dumped {
+        // A kernel without IPv6 knows no such family.
+        Err(Errno::NOENT) if family == FAMILIES[1] => Ok(()),
+        Err(Errno::NOENT) => Err(Errno::PROTONOSUPPORT),
+        dumped => dumped,
     }
 }
 
-fn request(family: u8, port: u16) -> [u8; HEADER + REQUEST] {
-    let mut bytes = [0; HEADER + REQUEST];
-    bytes[0..4].copy_from_slice(&((HEADER + REQUEST) as u32).to_ne_bytes());
-    bytes[4..6].copy_from_slice(&BY_FAMILY.to_ne_bytes());
-    bytes[6..8].copy_from_slice(&DUMP.to_ne_bytes());
-    bytes[HEADER] = family;
-    bytes[HEADER + 1] = TCP;
-    bytes[HEADER + 2] = ASK_INFO;
-    bytes[HEADER + 4..HEADER + 8].copy_from_slice(&ESTABLISHED.to_ne_bytes());
-    bytes[HEADER + 8..HEADER + 10].copy_from_slice(&port.to_be_bytes());
+fn request(family: u8, port: u16) -> [u8; REQUEST] {
+    let mut bytes = [0; REQUEST];
+    bytes[0] = family;
+    bytes[1] = TCP;
+    bytes[2] = ASK_INFO;
+    bytes[4..8].copy_from_slice(&ESTABLISHED.to_ne_bytes());
+    bytes[8..10].copy_from_slice(&port.to_be_bytes());
     bytes
 }
 
-/// How far a listing has come.
-#[derive(Debug, PartialEq, Eq)]
-enum Dumped {
-    More,
-    All,
-    Refused(Errno),
-}
-
-/// Takes the connections out of what the kernel wrote, up to [`MOST`].
-fn parse(mut bytes: &[u8], connections: &mut Vec<ClientConnection>) -> Dumped {
-    while let Some(length) = u32_at(bytes, 0).map(|length| length as usize) {
-        let Some(message) = bytes.get(HEADER..length) else { break };
-        match u16_at(bytes, 4) {
-            Some(DONE) => return Dumped::All,
-            Some(ERROR) => {
-                let code = u32_at(message, 0).map_or(0, u32::cast_signed);
-                return Dumped::Refused(Errno::from_raw_os_error(code.saturating_neg()));
-            }
-            Some(BY_FAMILY) if connections.len() < MOST => connections.extend(connection(message)),
-            _ => {}
-        }
-        bytes = bytes.get(length.next_multiple_of(4)..).unwrap_or_default();
+/// Adds the connection that a message tells of, up to [`MOST`].
+fn take(kind: u16, body: &[u8], connections: &mut Vec<ClientConnection>) {
+    if kind == BY_FAMILY && connections.len() < MOST {
+        connections.extend(connection(body));
     }
-    Dumped::More
 }
 
 /// One `inet_diag_msg`, with the attributes behind it.
@@ -170,7 +128,8 @@ fn connection(message: &[u8]) -> Option<ClientConnection> {
     let address = |at: usize| address(family, message.get(at..at + 16)?.try_into().ok()?);
     let (own, other) = (address(8)?, address(24)?);
     let cookie = u64::from(u32_at(message, 44)?) | u64::from(u32_at(message, 48)?) << 32;
-    let info = info(message.get(MESSAGE..)?)?;
+    let mut attributes = Attributes(message.get(MESSAGE..)?);
+    let (_, info) = attributes.find(|(kind, _)| *kind == INFO)?;
     // A kernel tells what it does not know yet as nothing, or as the longest time.
     let time = |at| u32_at(info, at).filter(|time| *time != 0 && *time != u32::MAX);
     Some(ClientConnection {
@@ -198,42 +157,14 @@ fn address(family: u8, bytes: [u8; 16]) -> Option<IpAddr> {
     (family == FAMILIES[1]).then(|| Ipv6Addr::from(bytes).to_canonical())
 }
 
-/// The `tcp_info` among the attributes: length, kind and value each.
-fn info(mut attributes: &[u8]) -> Option<&[u8]> {
-    loop {
-        let length = usize::from(u16_at(attributes, 0)?);
-        let value = attributes.get(4..length)?;
-        if u16_at(attributes, 2)? == INFO {
-            return Some(value);
-        }
-        attributes = attributes.get(length.next_multiple_of(4)..)?;
-    }
-}
-
-fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
-    Some(u16::from_ne_bytes(bytes.get(at..at + 2)?.try_into().ok()?))
-}
-
-fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
-    Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::netlink::made::{end, message, refusal};
+    use crate::netlink::{Listed, parse};
     use proptest::prelude::*;
     use std::io::{Read, Write};
     use std::net::{TcpListener, TcpStream};
-
-    /// A message of this kind, padded as the kernel does.
-    fn message(kind: u16, body: &[u8]) -> Vec<u8> {
-        let mut bytes = ((HEADER + body.len()) as u32).to_ne_bytes().to_vec();
-        bytes.extend(kind.to_ne_bytes());
-        bytes.extend([0; HEADER - 6]);
-        bytes.extend(body);
-        bytes.resize(bytes.len().next_multiple_of(4), 0);
-        bytes
-    }
 
     /// A connection from 10.0.0.2 to 10.0.0.1, whose `tcp_info` has this length.
     fn established(length: usize) -> Vec<u8> {
@@ -257,16 +188,20 @@ mod tests {
         message(BY_FAMILY, &body)
     }
 
-    fn parsed(bytes: &[u8]) -> (Dumped, Vec<ClientConnection>) {
+    fn parsed(bytes: &[u8]) -> (Result<Listed, Errno>, Vec<ClientConnection>) {
         let mut connections = Vec::new();
-        (parse(bytes, &mut connections), connections)
+        let listed = parse(bytes, &mut |kind, body| {
+            take(kind, body, &mut connections);
+            Ok(())
+        });
+        (listed, connections)
     }
 
     #[test]
     fn what_a_kernel_does_not_know_is_not_zero() {
-        let all = [established(160), established(104), message(DONE, &[0; 4])].concat();
-        let (dumped, connections) = parsed(&all);
-        assert_eq!(dumped, Dumped::All);
+        let all = [established(160), established(104), end()].concat();
+        let (listed, connections) = parsed(&all);
+        assert_eq!(listed, Ok(Listed::All));
         let newer = ClientConnection {
             cookie: (1 << 32) + 7,
             is_local: false,
@@ -284,8 +219,7 @@ mod tests {
 
     #[test]
     fn a_refusal_is_no_empty_list() {
-        let refused = message(ERROR, &(-1_i32).to_ne_bytes());
-        assert_eq!(parsed(&refused).0, Dumped::Refused(Errno::PERM));
+        assert_eq!(parsed(&refusal(-1)).0, Err(Errno::PERM));
         assert!(!connections(u32::MAX, &[5432]).is_present());
         assert_eq!(connections(u32::MAX, &[]), Present(Vec::new()), "it listens on Unix sockets");
     }
@@ -315,7 +249,7 @@ mod tests {
     proptest! {
         #[test]
         fn garbage_is_refused(bytes in prop::collection::vec(any::<u8>(), 0..400), at in 0..240_usize) {
-            parsed(&bytes);
+            let _ = parsed(&bytes);
             let mut cut = established(160);
             cut.truncate(at);
             prop_assert!(parsed(&cut).1.is_empty());
