@@ -1,5 +1,5 @@
-//! SIGKILL at random moments of `untax apply` and `untax undo` of a plan that keeps CPUs awake, and of a lab
-//! that lets them sleep: `guest_halt_poll_ns` is as before after `untax undo --stale`.
+//! SIGKILL of `untax apply`, once it has set `guest_halt_poll_ns`, of `untax undo`, once it has put it back, and
+//! of a lab that has set it: it is as before after `untax undo --stale`.
 //!
 //! `cargo test -p untax --test kill_idle -- TIMES [SEED]` as root, with no lab running meanwhile.
 //! Without TIMES it says how to run it and does nothing: it changes a setting of the whole machine.
@@ -19,15 +19,21 @@ mod support;
 use serde_json::{Value, json};
 use std::fs;
 use std::path::PathBuf;
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 use support::{Untax, plan, text};
 use untax_scenes::{Redis, Runtime, Turn};
 
 const KNOB: &str = "/sys/module/haltpoll/parameters/guest_halt_poll_ns";
 
-/// A lab has started its server and set the knob by then.
-const LATEST_LAB_MS: u64 = 6_000;
+/// How much later than the change a kill comes at most: apply and undo end soon after it.
+const LATEST_US: u64 = 3_000;
+
+/// The same of a lab, which goes on to its checks and trials.
+const LATEST_LAB_MS: u64 = 3_000;
+
+/// Longer than any command here takes: ends one that hangs, measures nothing.
+const HUNG: Duration = Duration::from_secs(900);
 
 /// One kill of a lab for so many of a plan: each takes some ten seconds.
 const LAB_EVERY: u64 = 5;
@@ -54,48 +60,52 @@ fn main() -> ExitCode {
     let redis = Redis::start(Runtime::Host, &[]).unwrap();
     let untax = Untax::new();
     let id = plan_of_halt_poll(&untax, redis.pid().unwrap());
-    // What nobody kills takes about as long as the latest kill.
-    let since = Instant::now();
-    let receipt = support::apply(&untax, &id);
-    let whole = since.elapsed();
-    untax.run(&["undo", &receipt]);
     // The lab takes it.
     drop(turn);
-    let mut caught = [0; 3];
+    let mut running = [0; 3];
     for time in 1..=*times {
-        let what = if time % LAB_EVERY == 0 {
-            let state = kill_of_lab(&mut rng);
-            caught[2] += u32::from(state != before);
-            "a lab"
+        if time % LAB_EVERY == 0 {
+            running[2] += u32::from(kill_of_lab(&before, &mut rng));
         } else {
-            let [apply, undo] = kill_of_plan(&untax, &id, &before, whole, &mut rng);
-            caught[0] += u32::from(apply);
-            caught[1] += u32::from(undo);
-            "a plan"
-        };
-        assert_eq!(text(KNOB), before, "kill {time}, of {what}");
+            let [apply, undo] = kill_of_plan(&untax, &id, &before, &mut rng);
+            running[0] += u32::from(apply);
+            running[1] += u32::from(undo);
+        }
+        assert_eq!(text(KNOB), before, "kill {time}");
     }
-    let [apply, undo, lab] = caught;
+    let (labs, [apply, undo, lab]) = (times / LAB_EVERY, running);
     println!(
-        "{times} kills: {apply} of apply after the knob was set, {undo} of undo after it was put back, {lab} \
-         of a lab that had set it; it is as before after each"
+        "{times} kills between the change and its end: {apply} of {0} of apply while it ran, {undo} of {0} of \
+         undo, {lab} of {labs} of a lab; the knob is as before after each",
+        times - labs
     );
     ExitCode::SUCCESS
 }
 
 /// The program, to be killed itself.
-fn start(untax: &Untax, words: &[&str]) -> std::process::Child {
+fn start(untax: &Untax, words: &[&str]) -> Child {
     let mut command = Command::new(env!("CARGO_BIN_EXE_untax"));
     command.arg("--state-dir").arg(untax.path("state")).args(words);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
 }
 
-/// Kills a command soon after it began.
-fn killed(untax: &Untax, words: &[&str], whole: Duration, rng: &mut fastrand::Rng) {
-    let mut child = start(untax, words);
-    std::thread::sleep(whole.mul_f64(rng.f64()));
+/// Kills a command soon after it has changed the knob. Gives whether it still ran.
+fn killed_once_changed(mut child: Child, from: &str, delay: Duration) -> bool {
+    let since = Instant::now();
+    loop {
+        // Before the look: it may change the knob and end right after it.
+        let ended = child.try_wait().unwrap().is_some();
+        if text(KNOB) != from {
+            break;
+        }
+        assert!(!ended && since.elapsed() < HUNG, "it changed nothing");
+        std::thread::sleep(Duration::from_micros(100));
+    }
+    std::thread::sleep(delay);
+    let runs = child.try_wait().unwrap().is_none();
     child.kill().unwrap();
     child.wait().unwrap();
+    runs
 }
 
 /// The receipts that there are.
@@ -106,19 +116,15 @@ fn receipts(untax: &Untax) -> Vec<String> {
 }
 
 /// Kills apply, undoes what is left, applies whole, kills undo. Gives whether each was caught half way.
-fn kill_of_plan(
-    untax: &Untax,
-    id: &str,
-    before: &str,
-    whole: Duration,
-    rng: &mut fastrand::Rng,
-) -> [bool; 2] {
+fn kill_of_plan(untax: &Untax, id: &str, before: &str, rng: &mut fastrand::Rng) -> [bool; 2] {
     let _turn = Turn::wait().unwrap();
     let known = receipts(untax);
-    killed(untax, &["apply", id], whole, rng);
+    let mut delay = || Duration::from_micros(rng.u64(..LATEST_US));
+    let apply = killed_once_changed(start(untax, &["apply", id]), before, delay());
+    assert_ne!(text(KNOB), before, "nobody else puts it back");
     let is_new = |receipt: &String| !known.contains(receipt);
     let made: Vec<String> = receipts(untax).into_iter().filter(is_new).collect();
-    let apply = text(KNOB) != before;
+    assert_eq!(made.len(), 1, "what was changed has a receipt");
     untax.run(&["undo", "--stale"]);
     for receipt in made {
         // One that was applied whole is not stale.
@@ -126,9 +132,10 @@ fn kill_of_plan(
     }
     assert_eq!(text(KNOB), before, "after a kill of apply");
     let receipt = support::apply(untax, id);
-    assert_eq!(text(KNOB).trim(), "200000");
-    killed(untax, &["undo", &receipt], whole, rng);
-    let undo = text(KNOB) == before;
+    let set = text(KNOB);
+    assert_eq!(set.trim(), "200000");
+    let undo = killed_once_changed(start(untax, &["undo", &receipt]), &set, delay());
+    assert_eq!(text(KNOB), before, "after a kill of undo");
     untax.run(&["undo", "--stale"]);
     untax.run(&["undo", &receipt]);
     [apply, undo]
@@ -152,18 +159,15 @@ fn plan_of_halt_poll(untax: &Untax, pid: u32) -> String {
     id
 }
 
-/// Kills a lab that lets CPUs sleep and keeps them awake by turns; gives what the knob was then.
-fn kill_of_lab(rng: &mut fastrand::Rng) -> String {
+/// Kills a lab soon after it has let CPUs sleep or kept them awake. Gives whether it still ran.
+fn kill_of_lab(before: &str, rng: &mut fastrand::Rng) -> bool {
     let untax = Untax::new();
     let words = ["lab", "run", "idle-wakeup", "--engine", "redis", "--window", "2s"];
-    let mut lab = start(&untax, &words);
-    std::thread::sleep(Duration::from_millis(1_000 + rng.u64(..LATEST_LAB_MS)));
-    let then = text(KNOB);
-    lab.kill().unwrap();
-    lab.wait().unwrap();
+    let delay = Duration::from_millis(rng.u64(..LATEST_LAB_MS));
+    let runs = killed_once_changed(start(&untax, &words), before, delay);
     // Its guard has the turn until all is put back.
     let since = Instant::now();
     let _turn = Turn::wait().unwrap();
     assert!(since.elapsed() < WITHIN, "the lab's guard was too slow");
-    then
+    runs
 }

@@ -11,11 +11,14 @@
               code that it tests"
 )]
 
+mod kills;
+
+use kills::{Kill, Outcome, gone, start};
 use libbpf_rs::query::ProgInfoIter;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::PathBuf;
-use std::process::{Command, ExitCode, Stdio};
+use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use untax_scenes::Turn;
 
@@ -29,76 +32,28 @@ const LATEST_MS: u64 = 8_000;
 const ARMS: &str = "loopback,bridge,ebpf-routed,nodes-ebpf,services-ebpf-1000,services-iptables-1000,\
                     policies-100,nodes-vxlan";
 
-type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
-
 fn main() -> ExitCode {
-    let numbers: Vec<u64> = std::env::args().filter_map(|a| a.parse().ok()).collect();
-    let Some(times) = numbers.first() else {
-        println!("not run: cargo test -p untax --test kill_network -- TIMES");
-        return ExitCode::SUCCESS;
-    };
-    if !rustix::process::geteuid().is_root() {
-        println!("not run: needs root");
-        return ExitCode::FAILURE;
-    }
-    let mut rng = fastrand::Rng::with_seed(numbers.get(1).copied().unwrap_or(1));
-    match run(*times, &mut rng) {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(error) => {
-            println!("{error}");
-            ExitCode::from(2)
-        }
-    }
-}
-
-fn run(times: u64, rng: &mut fastrand::Rng) -> Outcome<bool> {
     // Labs and other benches make namespaces too.
-    let _turn = Turn::wait()?;
-    let (mut failed, mut caught) = (0, 0);
-    for time in 1..=times {
-        let before = Things::now();
-        let after = Duration::from_millis(rng.u64(..LATEST_MS));
-        let folder = tempfile::tempdir()?;
-        let mut bench = Command::new(env!("CARGO_BIN_EXE_untax"))
-            .arg("--state-dir")
-            .arg(folder.path())
-            .args(["bench", "network", "--beside", "--arms", ARMS, "--budget", "60s"])
-            .args(["--services", "1000", "--rules", "100", "--workloads", "rr,redis-get"])
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()?;
-        std::thread::sleep(after);
-        let there = Things::now().beyond(&before);
-        bench.kill()?;
-        let killed = Instant::now();
-        bench.wait()?;
-        let left = gone(killed, &before);
-        caught += u32::from(!there.is_empty());
-        failed += u32::from(left.is_err());
-        let verdict = match left {
-            Ok(took) => format!("gone after {:.1} s", took.as_secs_f64()),
-            Err(left) => format!("LEFT: {}", left.join(", ")),
-        };
-        println!("{time:>3}: killed after {after:.1?} with {}: {verdict}", there.join(", "));
-    }
-    println!("{times} kills, {caught} with something there, {failed} that left something");
-    Ok(failed == 0 && (caught > 0 || times < 5))
+    let begin = || Ok(Turn::wait()?);
+    kills::main("kill_network", begin, |_turn, rng| {
+        kill_once(Duration::from_millis(rng.u64(..LATEST_MS)))
+    })
 }
 
-/// How long after a moment nothing is left any more; what is, when that takes too long.
-fn gone(since: Instant, before: &Things) -> Result<Duration, Vec<String>> {
-    loop {
-        let left = Things::now().beyond(before);
-        if left.is_empty() {
-            return Ok(since.elapsed());
-        }
-        if since.elapsed() > WITHIN {
-            return Err(left);
-        }
-        std::thread::sleep(Duration::from_millis(100));
-    }
+fn kill_once(after: Duration) -> Outcome<Kill> {
+    let before = Things::now();
+    let folder = tempfile::tempdir()?;
+    let mut words = vec!["bench", "network", "--beside", "--arms", ARMS, "--budget", "60s"];
+    words.extend(["--services", "1000", "--rules", "100", "--workloads", "rr,redis-get"]);
+    let mut bench = start(folder.path(), &words)?;
+    std::thread::sleep(after);
+    let there = Things::now().beyond(&before);
+    bench.kill()?;
+    let killed = Instant::now();
+    bench.wait()?;
+    let left = gone(killed, WITHIN, || Things::now().beyond(&before));
+    let what = format!("killed after {after:.1?}: {}", there.join(", "));
+    Ok(Kill { what, there: there.len(), left })
 }
 
 /// How many there are of everything that the bench makes.

@@ -11,9 +11,12 @@
               code that it tests"
 )]
 
+mod kills;
+
+use kills::{Kill, Outcome, gone, start};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Stdio};
+use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use untax_scenes::Turn;
 
@@ -23,75 +26,27 @@ const WITHIN: Duration = Duration::from_secs(90);
 /// Making the volumes and a first block take about as long as the latest kill.
 const LATEST_MS: u64 = 15_000;
 
-type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
-
 fn main() -> ExitCode {
-    let numbers: Vec<u64> = std::env::args().filter_map(|a| a.parse().ok()).collect();
-    let Some(times) = numbers.first() else {
-        println!("not run: cargo test -p untax --test kill_storage -- TIMES");
-        return ExitCode::SUCCESS;
-    };
-    if !rustix::process::geteuid().is_root() {
-        println!("not run: needs root");
-        return ExitCode::FAILURE;
-    }
-    let mut rng = fastrand::Rng::with_seed(numbers.get(1).copied().unwrap_or(1));
-    match run(*times, &mut rng) {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(error) => {
-            println!("{error}");
-            ExitCode::from(2)
-        }
-    }
+    kills::main(
+        "kill_storage",
+        || Ok(Turn::wait()?),
+        |_turn, rng| kill_once(Duration::from_millis(rng.u64(..LATEST_MS))),
+    )
 }
 
-fn run(times: u64, rng: &mut fastrand::Rng) -> Outcome<bool> {
-    let _turn = Turn::wait()?;
-    let (mut failed, mut caught) = (0, 0);
-    for time in 1..=times {
-        let after = Duration::from_millis(rng.u64(..LATEST_MS));
-        let (there, left) = kill_once(after)?;
-        caught += u32::from(there > 0);
-        failed += u32::from(left.is_err());
-        let verdict = match left {
-            Ok(took) => format!("gone after {:.1} s", took.as_secs_f64()),
-            Err(left) => format!("LEFT: {}", left.join(", ")),
-        };
-        println!("{time:>3}: killed after {after:.1?} with {there} things: {verdict}");
-    }
-    println!("{times} kills, {caught} with something there, {failed} that left something");
-    Ok(failed == 0 && (caught > 0 || times < 3))
-}
-
-/// Kills one run; gives how many things there were, and when all were gone or what was left.
-fn kill_once(after: Duration) -> Outcome<(usize, Result<Duration, Vec<String>>)> {
+fn kill_once(after: Duration) -> Outcome<Kill> {
     let folder = tempfile::tempdir()?;
     // Volumes whose files take long come first, and servers and neighbours soon after.
-    let mut bench = Command::new(env!("CARGO_BIN_EXE_untax"))
-        .arg("--state-dir")
-        .arg(folder.path())
-        .args(["bench", "storage", "--beside", "--size", "64", "--trial", "200ms"])
-        .args(["--workloads", "flood-limited,log-limited,postgres,checkpoint"])
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()?;
+    let mut words = vec!["bench", "storage", "--beside", "--size", "64", "--trial", "200ms"];
+    words.extend(["--workloads", "flood-limited,log-limited,postgres,checkpoint"]);
+    let mut bench = start(folder.path(), &words)?;
     std::thread::sleep(after);
     let there = things(bench.id()).len();
     bench.kill()?;
     let killed = Instant::now();
     bench.wait()?;
-    loop {
-        let left = things(bench.id());
-        if left.is_empty() {
-            return Ok((there, Ok(killed.elapsed())));
-        }
-        if killed.elapsed() > WITHIN {
-            return Ok((there, Err(left)));
-        }
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    let left = gone(killed, WITHIN, || things(bench.id()));
+    Ok(Kill { what: format!("killed after {after:.1?}"), there, left })
 }
 
 fn is_ours(text: &str) -> bool {

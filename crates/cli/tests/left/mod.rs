@@ -3,10 +3,10 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How soon everything must be gone. A server gets a minute to end in good order.
-const WITHIN: Duration = Duration::from_secs(90);
+pub const WITHIN: Duration = Duration::from_secs(90);
 
 /// Settings of the whole machine that causes change.
 const SETTINGS: [&str; 11] = [
@@ -22,20 +22,6 @@ const SETTINGS: [&str; 11] = [
     "/proc/sys/net/netfilter/nf_conntrack_max",
     "/sys/module/haltpoll/parameters/guest_halt_poll_ns",
 ];
-
-/// How long after a moment nothing is left any more; what is, when that takes too long.
-pub fn gone(since: Instant, left: impl Fn() -> Vec<String>) -> Result<Duration, Vec<String>> {
-    loop {
-        let left = left();
-        if left.is_empty() {
-            return Ok(since.elapsed());
-        }
-        if since.elapsed() > WITHIN {
-            return Err(left);
-        }
-        std::thread::sleep(Duration::from_millis(100));
-    }
-}
 
 /// The settings with their values; those that this machine does not have are left out. And the shared
 /// memory that there is, of System V and of POSIX.
