@@ -24,7 +24,8 @@ fn program() -> Program {
 }
 
 fn machine() -> Machine {
-    Machine { cpu_model: "the test's".to_owned(), kernel_release: "the test's".to_owned() }
+    let of_the_test = || "the test's".to_owned();
+    Machine { cpu_model: of_the_test(), kernel_release: of_the_test(), idle: of_the_test() }
 }
 
 fn request(pages: &[Page]) -> Request {

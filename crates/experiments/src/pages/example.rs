@@ -26,6 +26,7 @@ pub(super) fn bench() -> PagesBench {
         taken_at: "2026-03-01T11:30:00Z".parse().unwrap(),
         cpu_model: "Intel(R) Xeon(R) Platinum 8370C CPU @ 2.80GHz".into(),
         kernel_release: "6.1.0-18-amd64".into(),
+        idle: "driver haltpoll, governor haltpoll, guest_halt_poll_ns 0".into(),
         rows: 100_000_000,
         access: "hash".into(),
         model: "process".into(),

@@ -143,6 +143,7 @@ impl Results {
             taken_at: Timestamp::now(),
             cpu_model: self.machine.cpu_model.clone(),
             kernel_release: self.machine.kernel_release.clone(),
+            idle: self.machine.idle.clone(),
             rows: self.cells.values().map(|tally| tally.rows).max().or(request.rows).unwrap_or(0),
             access: request.access.id().to_owned(),
             model: request.model.id().to_owned(),

@@ -32,7 +32,8 @@ fn results(request: &Request, available: Bytes) -> (Results, Plan) {
         nodes: 1,
     };
     let plan = Plan::new(request, &capacity).unwrap();
-    let machine = Machine { cpu_model: "a cpu".to_owned(), kernel_release: "6.1".to_owned() };
+    let [cpu_model, kernel_release, idle] = ["a cpu", "6.1", "driver haltpoll"].map(str::to_owned);
+    let machine = Machine { cpu_model, kernel_release, idle };
     (Results::new(request, &plan, &machine, "run-1"), plan)
 }
 

@@ -22,6 +22,9 @@ pub struct PagesBench {
     pub cpu_model: String,
     /// The kernel.
     pub kernel_release: String,
+    /// How idle CPUs sleep here; nothing in older runs.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub idle: String,
     /// Rows in the table; when they were chosen by memory, those of the narrowest rows (each cell
     /// says its own).
     pub rows: u64,

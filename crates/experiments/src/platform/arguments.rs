@@ -29,7 +29,8 @@ pub struct Arguments {
     /// Arms to compare; the baseline is always among them [default: all that run here]
     #[arg(long, value_name = "ID,…", value_delimiter = ',')]
     pub arms: Vec<String>,
-    /// Where servers and clients run [default: by the work]; with none, ratios below 2 mean nothing
+    /// CPUs of servers and clients [default: by the work]. Unpinned, a request may wait until an idle
+    /// CPU is awake, by chance: a cell then has two rates, up to a factor of five apart
     #[arg(long, value_name = "PLACE,…", value_delimiter = ',', value_parser = placement())]
     pub pin: Vec<Placement>,
     /// Length of one trial in seconds [default: by the work]

@@ -10,7 +10,7 @@ use super::placement::{Placement, cores};
 use super::run::{self, Audience, Outcome, Plan};
 use super::schema::{AaCount, CellResult, CellState, PlatformBench};
 use super::shown::{Form, Shown};
-use super::{beside, junit, lines, machine, warnings};
+use super::{beside, junit, lines, warnings};
 use crate::experiment::{BenchResult, Context, ExperimentError, Listener, RunResult};
 use crate::machine::Machine;
 use crate::progress::Progress;
@@ -207,7 +207,7 @@ impl Setting<'_> {
             taken_at: Timestamp::now(),
             cpu_model: machine.cpu_model,
             kernel_release: machine.kernel_release,
-            idle: machine::idle_line(self.facts),
+            idle: machine.idle,
             seed: plan.seed,
             budget_s: plan.budget.as_secs_f64(),
             spent_s: outcome

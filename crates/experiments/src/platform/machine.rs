@@ -3,7 +3,7 @@
 
 use super::measured::Measured;
 use untax_core::Reading;
-use untax_core::host::{HostFacts, cpus};
+use untax_core::host::cpus;
 use untax_host::{Host, facts};
 
 /// Counters of the machine and of some control groups at one moment.
@@ -97,21 +97,6 @@ fn throttling(host: &Host, group: &str) -> Option<Throttling> {
         value.trim().parse::<f64>().ok()
     };
     Some(Throttling { periods: field("nr_periods")?, throttled: field("nr_throttled")? })
-}
-
-/// How idle CPUs sleep here, in one line.
-pub(crate) fn idle_line(host: &HostFacts) -> String {
-    let driver = match &host.cpuidle {
-        Reading::Present(idle) => {
-            let governor = idle.governor.value().map_or("unknown", String::as_str);
-            format!("driver {}, governor {governor}", idle.driver)
-        }
-        gap => gap.why().unwrap_or_default(),
-    };
-    match &host.haltpoll {
-        Reading::Present(poll) => format!("{driver}, guest_halt_poll_ns {}", poll.poll_ns),
-        _ => driver,
-    }
 }
 
 #[cfg(test)]
