@@ -22,6 +22,11 @@ add_up() {
 }
 
 say "Linux $(uname -r)"
+if grep -q 'lockdown=integrity' /proc/cmdline; then
+    mount -t securityfs securityfs /sys/kernel/security
+    grep -q '\[integrity\]' /sys/kernel/security/lockdown || fail "the kernel is not locked down"
+    say "the kernel is locked down: $(</sys/kernel/security/lockdown)"
+fi
 in_group sh -c 'while :; do :; done & while :; do :; done'
 echo "20000 100000" >"$cgroup/cpu.max"
 # An emulated machine stops now and then for as long as a slice lasts: then what was seen in it stands for more

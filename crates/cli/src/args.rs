@@ -108,9 +108,10 @@ pub enum Command {
     /// The latest first. Wherever a run is wanted, its name may be cut as long as it is still one run's;
     /// @last is the latest one, and @-1 the one before it.
     Runs(runs::Args),
-    /// Say what this host and this user let untax see and change
+    /// Show what untax can see and change on this host, as this user
     ///
-    /// What each thing is for, what is lost without it, and how to get it. Nothing is changed.
+    /// For each requirement: its purpose, what untax cannot do without it, and how to get it. Changes
+    /// nothing.
     Doctor(doctor::Args),
     /// Print a script that completes untax's options in a shell
     Completions(completions::Args),

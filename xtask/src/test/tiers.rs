@@ -83,6 +83,13 @@ pub const GUESTS: &[Guest] = &[
         ..PLAIN
     },
     Guest {
+        script: "kernel",
+        what: "the same where lockdown protects the kernel's integrity alone",
+        kernels: TRACED,
+        machine: Machine::Words("lockdown=integrity"),
+        ..PLAIN
+    },
+    Guest {
         script: "limits",
         what: "`cpu.max` and `memory.high` of cgroup v2 are found",
         kernels: TRACED,
@@ -117,7 +124,7 @@ pub const GUESTS: &[Guest] = &[
     Guest {
         script: "postgres",
         what: "PostgreSQL under `io.max` and `memory.high`, and behind a network that loses packets",
-        kernels: &[KERNEL_6, NEWEST],
+        kernels: TRACED,
         ..PLAIN
     },
     Guest {
