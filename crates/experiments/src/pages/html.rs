@@ -21,6 +21,7 @@ pub(super) fn part(bench: &PagesBench) -> Part {
     let body = html! {
         (head("untax bench pages", &title, &conditions))
         (line(&summary::conditions(bench)))
+        @if !bench.idle.is_empty() { (line(&[format!("idle CPUs: {}", bench.idle)])) }
         ul.lede { @for summary in summary::page_sizes(bench) { li { (summary) } } }
         @if !bench.complete { p.warning { "Interrupted: the trials done so far are shown." } }
         @for warning in &bench.warnings { p.warning { (warning.text) } }

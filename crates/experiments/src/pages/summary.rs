@@ -63,17 +63,12 @@ pub(super) fn noise(bench: &PagesBench) -> String {
 /// The bench's conditions, in segments.
 pub(super) fn conditions(bench: &PagesBench) -> Vec<String> {
     let trials = bench.cells.iter().map(|c| c.trials.len()).max().unwrap_or(0);
-    let mut conditions = vec![
+    vec![
         rows(bench),
         format!("{} access", bench.access),
         format!("one {} per connection", bench.model),
         format!("{} of {} per cell", count_of(trials as u64, "trial"), seconds(bench.trial_s)),
-    ];
-    // Older runs do not know.
-    if !bench.idle.is_empty() {
-        conditions.push(format!("idle CPUs: {}", bench.idle));
-    }
-    conditions
+    ]
 }
 
 /// How many rows the tables have: one number, or a range where memory set it.

@@ -87,6 +87,10 @@ fn closing(screen: &mut Screen, bench: &PagesBench) {
         screen.segments("Costs here", COLUMN, Ink::Plain, &costs);
     }
     screen.segments("Trials", COLUMN, Ink::Plain, &summary::conditions(bench));
+    // Older runs do not know.
+    if !bench.idle.is_empty() {
+        screen.labelled("Idle CPUs", COLUMN, Ink::Plain, &bench.idle, 2);
+    }
     let host = [
         facts::short_model(&bench.cpu_model),
         format!("kernel{}{}", format::THIN, bench.kernel_release),

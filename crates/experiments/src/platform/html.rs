@@ -21,6 +21,7 @@ pub(super) fn part(bench: &PlatformBench) -> Part {
     let body = html! {
         (head(&kind, &title, &conditions))
         (line(&phrases::conditions(bench)))
+        (line(&[format!("idle CPUs: {}", bench.idle)]))
         @if !bench.complete { p.warning { "Interrupted: the trials done so far are shown." } }
         @for guard in &bench.guards {
             p.warning[guard.failed] {

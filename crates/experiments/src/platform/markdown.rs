@@ -41,10 +41,11 @@ pub(super) fn text(bench: &PlatformBench) -> String {
         text += &format!("- {}\n", cell_of(&warning.text));
     }
     text += &format!(
-        "\n{} · kernel {} · {} · run `{}`\n",
+        "\n{} · kernel {} · {} · idle CPUs: {} · run `{}`\n",
         cell_of(&bench.cpu_model),
         cell_of(&bench.kernel_release),
         phrases::conditions(bench).join(" · "),
+        cell_of(&bench.idle),
         bench.run
     );
     text

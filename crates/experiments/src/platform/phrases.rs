@@ -110,7 +110,6 @@ pub(super) fn conditions(bench: &PlatformBench) -> Vec<String> {
             format::number(bench.spent_s.round()),
             format::number(bench.budget_s)
         ),
-        format!("idle CPUs: {}", bench.idle),
     ];
     if bench.aa.cells > 0 {
         conditions.push(format!(

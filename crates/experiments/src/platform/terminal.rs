@@ -162,6 +162,7 @@ fn closing(screen: &mut Screen, bench: &PlatformBench) {
         screen.labelled(label, COLUMN, Ink::Plain, &text, 3);
     }
     screen.segments("Trials", COLUMN, Ink::Plain, &phrases::conditions(bench));
+    screen.labelled("Idle CPUs", COLUMN, Ink::Plain, &bench.idle, 2);
     let host = [
         facts::short_model(&bench.cpu_model),
         format!("kernel{}{}", format::THIN, bench.kernel_release),
