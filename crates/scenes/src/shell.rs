@@ -19,13 +19,14 @@ pub(crate) const TICK: Duration = Duration::from_millis(20);
 /// Runs `$3…` with its output in file `$2`, prints its pid, and ends with its exit status. When the pipe
 /// closes, the program gets signal `$1` again and again, because a program that is just starting may
 /// ignore it; after a minute it gets SIGKILL. The shell is the parent, so the pid cannot be reused.
-/// The trap: the reader of the pid may have ended before the shell prints it.
+/// The trap: the reader of the pid may have ended before the shell prints it. A shell lets what runs in the
+/// background ignore SIGINT, and a `runsc` that was started so passes none on: `env` undoes that.
 const RUN: &str = r#"
 signal=$1 log=$2
 shift 2
 trap : PIPE
 exec 3<&0
-"$@" >>"$log" 2>&1 </dev/null 3<&- &
+env --default-signal=INT,QUIT "$@" >>"$log" 2>&1 </dev/null 3<&- &
 program=$!
 echo "$program"
 {
@@ -148,6 +149,14 @@ mod tests {
         let starting = "trap '' TERM; sleep 1; trap - TERM; exec sleep 600";
         let status = status_without_starter(&["/bin/sh", "-c", starting], Stdio::null());
         assert_eq!(status.code(), Some(128 + Signal::TERM.as_raw()), "{status}");
+    }
+
+    #[test]
+    fn a_program_ignores_no_signal_because_of_the_shell() {
+        // Neither 2 nor 4, SIGINT and SIGQUIT, in the last digit.
+        let program = ["/bin/grep", "-q", "SigIgn:.*[0189]$", "/proc/self/status"];
+        let status = status_without_starter(&program, Stdio::null());
+        assert_eq!(status.code(), Some(0), "{status}");
     }
 
     #[test]
