@@ -14,7 +14,7 @@ source "$here/../../scripts/suite.sh"
 
 release=1.36.3
 suite=trixie
-kubernetes=(kube-apiserver kubectl kube-controller-manager kube-scheduler kubelet)
+kubernetes=(kube-apiserver kubectl kube-controller-manager kube-scheduler kubelet kube-proxy)
 packages=(etcd-server containerd containernetworking-plugins)
 
 cache=${1:?usage: tests/kubernetes/build.sh CACHE-DIRECTORY [--have]}/kubernetes

@@ -7,6 +7,7 @@ mod affinity;
 mod bench;
 pub mod calibrate;
 mod child;
+mod cluster;
 mod experiment;
 mod hidden;
 mod list;

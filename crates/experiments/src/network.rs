@@ -6,11 +6,12 @@
 //! others are divided by it. What a path imitates is in its summary: never a product's name.
 
 mod arguments;
+mod cluster;
 mod costs;
 mod entry;
-mod exchange;
+pub(crate) mod exchange;
 mod family;
-mod peers;
+pub(crate) mod peers;
 mod pgbench;
 mod redis;
 mod workloads;

@@ -64,12 +64,14 @@ mod fake;
 
 pub use arguments::Arguments;
 pub use arm::{AGAIN, Arm, Setting, Step};
-pub use cell::{Better, Cell, Published, Workload};
+pub use cell::{Better, Cell, Published, StandsFor, Workload};
 pub use entry::About;
 pub use error::{PlatformError, Trouble};
 pub use explain::{CALLS, NS_PER_CALL};
 pub use family::{Family, Needs, Running};
 pub use measured::{Extra, Measured};
 pub use placement::{Cpus, Placement};
-pub use schema::{ArmResult, CellResult, CellState, Line, PlatformBench, Ratio, TrialResult};
+pub use schema::{
+    AaCount, ArmResult, CellResult, CellState, Line, PlatformBench, Ratio, TrialResult,
+};
 pub use warnings::KINDS as WARNINGS;

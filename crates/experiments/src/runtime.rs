@@ -8,7 +8,9 @@
 mod arguments;
 mod arms;
 mod calls;
+mod cluster;
 mod entry;
+mod exchange;
 mod family;
 mod job;
 mod memory_copy;

@@ -25,3 +25,4 @@ mod volumes;
 mod work;
 
 pub use entry::EXPERIMENT;
+pub(crate) use volumes::PATH;

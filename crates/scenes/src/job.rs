@@ -7,10 +7,10 @@ use crate::network::Network;
 use crate::program;
 use crate::scratch::Scratch;
 use crate::setup::{Runtime, Setup};
-use crate::shell::Shell;
+use crate::shell::{Shell, TICK};
 use crate::{SceneError, account};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How much longer than its work a program may run: starting and ending in a sandbox.
 const EXTRA_TIME: Duration = Duration::from_secs(120);
@@ -62,6 +62,34 @@ impl Job {
 
     /// The same, killed after exactly this time.
     pub fn run_within(&self, words: &[String], deadline: Duration) -> Result<String, SceneError> {
+        let Started { shell, log, name, container } = self.spawn(words)?;
+        let output = program::finish(shell, &name, &log, deadline);
+        drop(container);
+        output
+    }
+
+    /// Starts a program that runs until the value is dropped, and waits until it has printed a line.
+    pub fn start(&self, words: &[String], patience: Duration) -> Result<Started, SceneError> {
+        let mut started = self.spawn(words)?;
+        let since = Instant::now();
+        while !started.printed().contains('\n') {
+            let ended = started.shell.exit_status();
+            let output_end = started.printed();
+            let program = started.name.clone();
+            if let Some(status) = ended {
+                let status = status.to_string();
+                return Err(SceneError::Failed { program, status, output_end });
+            }
+            if since.elapsed() > patience {
+                let seconds = patience.as_secs();
+                return Err(SceneError::Late { program, what: "ready", seconds, output_end });
+            }
+            std::thread::sleep(TICK);
+        }
+        Ok(started)
+    }
+
+    fn spawn(&self, words: &[String]) -> Result<Started, SceneError> {
         let (container, inner) = match self.runtime {
             Runtime::Host => (None, words.to_vec()),
             Runtime::Bubblewrap => {
@@ -77,9 +105,23 @@ impl Job {
         let whole = [&self.enter_command[..], &inner].concat();
         let log = self.scratch.log(words);
         let shell = Shell::run(&whole, "KILL", &log, self.directory())?;
-        let output = program::finish(shell, &program::name(words), &log, deadline);
-        drop(container);
-        output
+        Ok(Started { shell, log, name: program::name(words), container })
+    }
+}
+
+/// A program of a [`Job`] that runs; killed when this is dropped, and its container deleted.
+pub struct Started {
+    // In this order: the program ends before its container goes.
+    shell: Shell,
+    log: PathBuf,
+    name: String,
+    container: Option<Container>,
+}
+
+impl Started {
+    /// What it printed so far.
+    pub fn printed(&self) -> String {
+        program::text(&self.log)
     }
 }
 
@@ -101,6 +143,12 @@ mod tests {
         assert!(failed.to_string().contains("why"), "{failed}");
         let late = job.run_within(&words(["/bin/sleep", "60"]), Duration::from_millis(100));
         assert!(matches!(late, Err(SceneError::Late { .. })));
+        let server =
+            job.start(&words(["/bin/sh", "-c", "echo ready; exec sleep 60"]), second).unwrap();
+        assert_eq!(server.printed(), "ready\n");
+        let ended = job.start(&words(["/bin/sh", "-c", "printf why"]), second);
+        assert!(matches!(ended, Err(SceneError::Failed { output_end, .. }) if output_end == "why"));
+        drop(server);
         drop(job);
         assert!(!file.exists() && !directory.exists());
     }

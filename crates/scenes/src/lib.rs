@@ -22,6 +22,7 @@
 //! ```
 
 mod account;
+mod cluster;
 mod container;
 mod disk;
 mod engine;
@@ -54,12 +55,13 @@ mod workload;
 mod workloads;
 
 pub use account::is_root;
+pub use cluster::{Cluster, ClusterNode, kubectl};
 pub use disk::{Disk, FreezeLoop, Limit};
 pub use engine::Engine;
 pub use error::SceneError;
 pub use group::{Group, Version};
 pub use idle_cpus::IdleCpus;
-pub use job::Job;
+pub use job::{Job, Started};
 pub use load::{Load, Pgbench, RedisBenchmark, Sysbench};
 pub use mariadb::MariaDb;
 pub use neighbour::Neighbour;

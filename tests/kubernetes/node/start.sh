@@ -84,9 +84,19 @@ start_control_plane() {
     start kube-controller-manager kube-controller-manager --kubeconfig "$RUN/admin.kubeconfig" \
         --leader-elect=false --service-account-private-key-file="$RUN/accounts.key" \
         --root-ca-file="$RUN/certificates/apiserver.crt"
+    # Its limits of connections are the whole machine's: 0 leaves them as they are.
+    start kube-proxy kube-proxy --kubeconfig "$RUN/admin.kubeconfig" --hostname-override "$NODE" \
+        --proxy-mode nftables --conntrack-max-per-core 0 --conntrack-tcp-timeout-established 0s \
+        --conntrack-tcp-timeout-close-wait 0s
 }
 
 start_runtime() {
+    # crun refuses version 2 of control groups beside version 1, so it runs where the former is unmounted.
+    cat >"$RUN/crun" <<END
+#!/bin/sh
+exec unshare --mount sh -c 'umount /sys/fs/cgroup/unified 2>/dev/null; exec crun "\$@"' crun "\$@"
+END
+    chmod 755 "$RUN/crun"
     cat >"$RUN/containerd.toml" <<END
 version = 2
 root = "$RUN/containerd"
@@ -94,6 +104,10 @@ root = "$RUN/containerd"
   sandbox_image = "untax.invalid/pause:1"
   # Where root itself may not protect a process from being killed first.
   restrict_oom_score_adj = true
+[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.crun]
+  runtime_type = "io.containerd.runc.v2"
+[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.crun.options]
+  BinaryName = "$RUN/crun"
 [plugins."io.containerd.grpc.v1.cri".cni]
   bin_dir = "$PROGRAMS/cni"
   conf_dir = "$RUN/cni"

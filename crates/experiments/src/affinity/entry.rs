@@ -9,7 +9,7 @@ use crate::platform::{About, WARNINGS, entry};
 use clap::{ArgMatches, CommandFactory, FromArgMatches};
 use untax_steer::model::Size;
 
-const ABOUT: About = About { id: "affinity", schema: "untax.bench.affinity/1" };
+const ABOUT: About = About { id: "affinity", schema: "untax.bench.affinity/1", in_cluster: false };
 
 /// `untax bench affinity`.
 pub const EXPERIMENT: Experiment = Experiment {

@@ -1,5 +1,6 @@
 //! The arguments of `bench network` alone.
 
+use crate::cluster::ClusterArguments;
 use crate::platform;
 use clap::Parser;
 
@@ -11,7 +12,9 @@ use clap::Parser;
 #[derive(Debug, Clone, Parser)]
 #[command(
     name = "network",
-    after_help = "Takes root, and iptables, nft and redis-server for some arms."
+    after_help = "Takes root, and iptables, nft and redis-server for some arms; in a cluster kubectl alone.\n\n\
+                  Examples:\n  untax bench network --quick\n  \
+                  untax bench network --cluster --image registry.example/untax:1   between two pods"
 )]
 pub(super) struct NetworkArguments {
     #[command(flatten)]
@@ -24,4 +27,6 @@ pub(super) struct NetworkArguments {
     #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "100,1000")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=50_000))]
     pub rules: Vec<u32>,
+    #[command(flatten)]
+    pub cluster: ClusterArguments,
 }

@@ -94,6 +94,7 @@ mod tests {
             why: None,
             blocks: 3,
             arms: vec![arm("wire", &[7.0, 17.0, 7.0]), arm("routed", &[9.0, 19.0, 9.0])],
+            stands_for: None,
             published: Vec::new(),
             noise: None,
             aa: None,

@@ -1,6 +1,7 @@
 //! The entry of `bench network` in the list of experiments.
 
 use super::arguments::NetworkArguments;
+use super::cluster::ClusterPaths;
 use super::family::Paths;
 use super::peers::{CLIENT, SERVER};
 use crate::experiment::{Context, Experiment, ExperimentError, RunResult};
@@ -9,7 +10,7 @@ use crate::platform::entry::{self, About};
 use clap::{ArgMatches, CommandFactory, FromArgMatches};
 use untax_changes::Program;
 
-const ABOUT: About = About { id: "network", schema: "untax.bench.network/1" };
+const ABOUT: About = About { id: "network", schema: "untax.bench.network/1", in_cluster: false };
 
 /// `untax bench network`.
 pub const EXPERIMENT: Experiment = Experiment {
@@ -29,6 +30,11 @@ pub const EXPERIMENT: Experiment = Experiment {
 
 fn run(matches: &ArgMatches, context: &mut Context) -> RunResult {
     let arguments = NetworkArguments::from_arg_matches(matches).map_err(ExperimentError::failed)?;
+    if arguments.cluster.cluster {
+        let about = About { in_cluster: true, ..ABOUT };
+        let mut paths = ClusterPaths::new(arguments.cluster.clone());
+        return entry::run(about, &arguments.common, &mut paths, context);
+    }
     let mut paths = Paths::new(&arguments, Program::this());
     entry::run(ABOUT, &arguments.common, &mut paths, context)
 }

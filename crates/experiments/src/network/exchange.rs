@@ -15,6 +15,9 @@ use untax_trials::Interrupt;
 /// Of a thousand datagrams, so many may be lost before the times of the others tell little.
 const MOST_LOST: f64 = 0.001;
 
+/// The extra of a trial that says what the server's CPU took for a transaction, µs.
+pub(crate) const SERVER_CPU: &str = "server-cpu";
+
 /// CPU time over the time of a trial from which on a side is at its limit.
 const SATURATED: f64 = 0.9;
 
@@ -53,22 +56,26 @@ impl Running for Exchange {
         let exchanged: Exchanged = run_client(&self.program, &self.client)?;
         let after = self.server.ask()?;
         interrupt.check()?;
-        measured(self.client.kind, &exchanged, &[before, after])
+        measured(self.client.kind, &exchanged, Some(&[before, after]))
     }
 }
 
-/// What a trial gives, from what both sides said.
-fn measured(kind: Kind, client: &Exchanged, server: &[Served; 2]) -> Result<Measured, Trouble> {
-    let [before, after] = server;
-    let answered = after.transactions.saturating_sub(before.transactions);
-    let server_s = (after.cpu_s - before.cpu_s).max(0.0);
-    if client.transactions == 0 || answered == 0 {
+/// What a trial gives, from what the client said, and the server before and after where it is asked.
+pub(crate) fn measured(
+    kind: Kind,
+    client: &Exchanged,
+    server: Option<&[Served; 2]>,
+) -> Result<Measured, Trouble> {
+    let answered = server.map(|[before, after]| {
+        let answered = after.transactions.saturating_sub(before.transactions);
+        (answered, (after.cpu_s - before.cpu_s).max(0.0))
+    });
+    if client.transactions == 0 || answered.is_some_and(|(answered, _)| answered == 0) {
         return Err(Trouble::Failed("no transaction was made; make trials longer".to_owned()));
     }
     let per_request_us = client.cpu_s / client.all_transactions as f64 * 1e6;
-    let per_answer_us = server_s / answered as f64 * 1e6;
     if kind == Kind::Stream {
-        return Ok(stream(client, server_s));
+        return Ok(stream(client, answered.map(|(_, server_s)| server_s)));
     }
     let lost = client.lost as f64 / client.all_transactions as f64;
     if lost > MOST_LOST {
@@ -77,23 +84,34 @@ fn measured(kind: Kind, client: &Exchanged, server: &[Served; 2]) -> Result<Meas
     }
     let [p50, p90, p99, p999] =
         client.latency_us.ok_or_else(|| Trouble::Failed("the client gave no times".to_owned()))?;
-    Ok(Measured::of(p50)
+    let measured = Measured::of(p50)
         .counting(client.transactions as f64)
         .with("rate", client.transactions as f64 / client.elapsed_s, "transactions/s")
         .with("latency-p90", p90, "us")
         .with("latency-p99", p99, "us")
         .with("latency-p999", p999, "us")
-        .with("client-cpu", per_request_us, "us/transaction")
-        .with("server-cpu", per_answer_us, "us/transaction"))
+        .with("client-cpu", per_request_us, "us/transaction");
+    Ok(match answered {
+        Some((answered, server_s)) => {
+            measured.with(SERVER_CPU, server_s / answered as f64 * 1e6, "us/transaction")
+        }
+        None => measured,
+    })
 }
 
 /// A stream says what the path carries only while neither side is at its limit; and packets that are larger
 /// than its segments never leave a machine.
-fn stream(client: &Exchanged, server_s: f64) -> Measured {
+fn stream(client: &Exchanged, server_s: Option<f64>) -> Measured {
     let (bytes, elapsed_s) = (client.transactions as f64, client.elapsed_s);
-    let mut measured = Measured::of(bytes / elapsed_s / 1e6)
-        .with("client-cpu", client.cpu_s / bytes * 1e9, "ns/byte")
-        .with("server-cpu", server_s / bytes * 1e9, "ns/byte");
+    let mut measured = Measured::of(bytes / elapsed_s / 1e6).with(
+        "client-cpu",
+        client.cpu_s / bytes * 1e9,
+        "ns/byte",
+    );
+    if let Some(server_s) = server_s {
+        measured = measured.with(SERVER_CPU, server_s / bytes * 1e9, "ns/byte");
+    }
+    let server_s = server_s.unwrap_or(0.0);
     if let Some(sent) = client.sent {
         if sent.packets > 0 {
             measured = measured.with("packet", bytes / sent.packets as f64, "bytes");
@@ -145,7 +163,11 @@ impl Drop for Server {
     }
 }
 
-fn run_client<T: DeserializeOwned>(program: &Program, spec: &ClientSpec) -> Result<T, Trouble> {
+/// Runs a client to its end.
+pub(crate) fn run_client<T: DeserializeOwned>(
+    program: &Program,
+    spec: &ClientSpec,
+) -> Result<T, Trouble> {
     let mut child = spawn(&CLIENT, program, spec).map_err(|error| failed("client", &error))?;
     let mut text = String::new();
     if let Some(output) = &mut child.stdout {

@@ -151,7 +151,7 @@ impl Family for Paths {
         match load {
             Load::Exchange { kind, connections } => {
                 let place = Place::of(&path.server, &cell.cpus.server);
-                let server = ServerSpec { kind, place, port: PORT };
+                let server = ServerSpec { kind, place, port: PORT, asked: true };
                 let client = ClientSpec {
                     kind,
                     place: Place::of(&path.client, &cell.cpus.client),

@@ -5,6 +5,6 @@ mod client;
 mod server;
 mod shared;
 
-pub(super) use client::{CLIENT, ClientSpec, Exchanged};
-pub(super) use server::{SERVER, Served, ServerSpec};
-pub(super) use shared::{Kind, Place};
+pub(crate) use client::{CLIENT, ClientSpec, Exchanged};
+pub(crate) use server::{SERVER, Served, ServerSpec};
+pub(crate) use shared::{Kind, Place};

@@ -80,13 +80,13 @@ fn workload(id: &str, load: Load) -> Workload {
                 ("redis-server", "redis-server"),
                 ("redis-benchmark", "redis-tools"),
             ]),
-            ..work
+            ..work.standing_for("redis", false)
         },
-        Load::Pgbench { .. } => Workload {
+        Load::Pgbench { reconnects } => Workload {
             trial: Duration::from_secs(2),
             start: Duration::from_millis(1500),
             cannot: lacking(&[("pgbench", "postgresql")]),
-            ..work
+            ..work.standing_for("postgres", reconnects)
         },
     }
 }

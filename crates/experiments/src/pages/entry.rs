@@ -40,7 +40,8 @@ pub const EXPERIMENT: Experiment = Experiment {
 };
 
 /// Results of `--engine`, which have another form.
-pub const SERVERS: About = About { id: "pages-engine", schema: "untax.bench.pages-engine/1" };
+pub const SERVERS: About =
+    About { id: "pages-engine", schema: "untax.bench.pages-engine/1", in_cluster: false };
 
 fn read(saved: serde_json::Value) -> serde_json::Result<Box<dyn BenchResult>> {
     if saved["schema"] == SERVERS.schema {

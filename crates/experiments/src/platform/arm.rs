@@ -18,6 +18,10 @@ pub struct Arm {
     /// What it separates from the host beside its speed, where that is a reason to choose it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub isolation: Option<String>,
+    /// Whether system calls reach another kernel than the host's first; none where that is not known, or no
+    /// question of this layer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub separates_kernel: Option<bool>,
     /// Whether it imitates what it is named after, so that its figures stand apart from the others.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_emulated: bool,
@@ -62,10 +66,10 @@ impl Arm {
         self
     }
 
-    /// The same, which separates this from the host.
+    /// The same, which separates this from the host, its kernel or not.
     #[must_use]
-    pub fn isolating(self, isolation: &str) -> Self {
-        Self { isolation: Some(isolation.to_owned()), ..self }
+    pub fn isolating(self, isolation: &str, separates_kernel: Option<bool>) -> Self {
+        Self { isolation: Some(isolation.to_owned()), separates_kernel, ..self }
     }
 
     /// The same, which cannot run here.

@@ -47,10 +47,21 @@ pub struct Workload {
     pub is_quick: bool,
     /// Whether it explains other cells (the cost of a system call) rather than being compared.
     pub explains: bool,
+    /// Which databases it stands for: those of an engine, loaded in this way.
+    pub stands_for: Option<StandsFor>,
     /// What others published, by arm: times as fast as their baseline.
     pub published: Vec<Published>,
     /// Why it cannot be measured here.
     pub cannot: Option<String>,
+}
+
+/// The databases that a workload stands for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StandsFor {
+    /// The engine's id.
+    pub engine: String,
+    /// Whether each operation has a connection of its own.
+    pub connects: bool,
 }
 
 /// A ratio that somebody published.
@@ -78,9 +89,17 @@ impl Workload {
             is_usual: false,
             is_quick: false,
             explains: false,
+            stands_for: None,
             published: Vec::new(),
             cannot: None,
         }
+    }
+
+    /// The same, which stands for the databases of an engine that make a connection for each operation or
+    /// keep them.
+    #[must_use]
+    pub fn standing_for(self, engine: &str, connects: bool) -> Self {
+        Self { stands_for: Some(StandsFor { engine: engine.to_owned(), connects }), ..self }
     }
 }
 

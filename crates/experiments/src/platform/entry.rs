@@ -31,6 +31,8 @@ pub struct About {
     pub id: &'static str,
     /// The schema of its results.
     pub schema: &'static str,
+    /// Whether it is measured on nodes of a cluster rather than on this machine.
+    pub in_cluster: bool,
 }
 
 /// CPUs that other programs may use beside a trial: a tenth of one is what others of a quiet machine take in
@@ -190,7 +192,12 @@ impl Setting<'_> {
         complete: bool,
     ) -> PlatformBench {
         let tally = outcome.tally(plan);
-        let machine = Machine::of(self.facts);
+        let of_nodes = || "that of the nodes".to_owned();
+        let machine = if self.about.in_cluster {
+            Machine { cpu_model: of_nodes(), kernel_release: of_nodes(), idle: of_nodes() }
+        } else {
+            Machine::of(self.facts)
+        };
         let mut measured = 0..plan.cells.len();
         let cell = |(cell, why): &(Cell, Option<String>)| match why {
             None => measured.next().map(|place| tally.cell(place)),
@@ -205,6 +212,7 @@ impl Setting<'_> {
             schema: self.about.schema.to_owned(),
             run: self.run.to_owned(),
             taken_at: Timestamp::now(),
+            in_cluster: self.about.in_cluster,
             cpu_model: machine.cpu_model,
             kernel_release: machine.kernel_release,
             idle: machine.idle,

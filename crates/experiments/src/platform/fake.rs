@@ -160,6 +160,7 @@ pub(crate) fn result() -> PlatformBench {
         schema: "untax.bench.made-up/1".to_owned(),
         run: "a-run".to_owned(),
         taken_at: jiff::Timestamp::UNIX_EPOCH,
+        in_cluster: false,
         cpu_model: "a processor".to_owned(),
         kernel_release: "6.18".to_owned(),
         idle: "driver haltpoll".to_owned(),

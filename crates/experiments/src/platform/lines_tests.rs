@@ -43,6 +43,7 @@ fn example(numbers: &[u32], value: impl Fn(u32, u32) -> f64) -> (Vec<Arm>, CellR
         why: None,
         blocks: 7,
         arms: arms.iter().map(result).collect(),
+        stands_for: None,
         published: Vec::new(),
         noise: None,
         aa: None,

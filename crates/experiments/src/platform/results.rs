@@ -91,15 +91,11 @@ impl Tally<'_> {
     pub(crate) fn cell(&self, place: usize) -> CellResult {
         let cell = &self.cells[place];
         let arms: Vec<ArmResult> = (0..self.arms.len()).map(|arm| self.arm(place, arm)).collect();
-        let baseline = &arms[0];
-        let state = if baseline.state == CellState::Saturated {
-            CellState::Measured
-        } else {
-            baseline.state
-        };
-        let why = match state {
-            CellState::Measured => None,
-            _ => baseline.why.clone(),
+        // Without an arm that runs nothing is reached.
+        let (state, why) = match arms.first().map(|baseline| (baseline.state, &baseline.why)) {
+            Some((CellState::Measured | CellState::Saturated, _)) => (CellState::Measured, None),
+            Some((state, why)) => (state, why.clone()),
+            None => (CellState::NotReached, None),
         };
         let ratios = self.noise(place);
         let floor = stats::noise_floor_of_median(&ratios, ratios.len());
@@ -117,6 +113,7 @@ impl Tally<'_> {
             why,
             blocks: self.blocks(place),
             arms,
+            stands_for: work.stands_for.clone(),
             published: work.published.clone(),
             noise: floor.map(|floor| Noise { ratios, floor }),
             aa: stats::paired_ratio(&again, &first).map(Into::into),

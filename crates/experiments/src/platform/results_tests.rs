@@ -79,3 +79,9 @@ fn an_arm_that_failed_says_why() {
     let slow = outcome.tally(&plan).cell(0).arm("slow").unwrap().clone();
     assert_eq!((slow.state, slow.why.as_deref()), (CellState::Failed, Some("no such program")));
 }
+
+#[test]
+fn without_an_arm_that_runs_nothing_is_reached() {
+    let plan = plan(&[], vec![cell("work", Better::Higher)]);
+    assert_eq!(Outcome::default().tally(&plan).cell(0).state, CellState::NotReached);
+}

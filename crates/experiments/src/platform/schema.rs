@@ -1,7 +1,7 @@
 //! The result of a platform bench: what `--json` prints.
 
 use super::arm::Arm;
-use super::cell::{Better, Published};
+use super::cell::{Better, Published, StandsFor};
 use super::measured::{Extra, Measured};
 use super::placement::{Cpus, Placement};
 use jiff::Timestamp;
@@ -18,6 +18,9 @@ pub struct PlatformBench {
     pub run: String,
     /// When it ended.
     pub taken_at: Timestamp,
+    /// Whether it was measured on nodes of a cluster rather than on the machine that it ran on.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub in_cluster: bool,
     /// The processor.
     pub cpu_model: String,
     /// The kernel.
@@ -115,6 +118,9 @@ pub struct CellResult {
     pub blocks: u32,
     /// Every arm, the baseline first.
     pub arms: Vec<ArmResult>,
+    /// The databases that it stands for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stands_for: Option<StandsFor>,
     /// What others published of this work.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub published: Vec<Published>,

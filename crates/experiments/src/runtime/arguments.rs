@@ -1,5 +1,6 @@
 //! The arguments of `untax bench runtime`.
 
+use crate::cluster::ClusterArguments;
 use crate::platform::Arguments as Common;
 use std::path::PathBuf;
 
@@ -13,7 +14,8 @@ use std::path::PathBuf;
                   untax bench runtime --quick                    less of it, in 3 minutes\n  \
                   untax bench runtime --list                     arms and work, and why some cannot run here\n  \
                   untax bench runtime --workloads redis-get --arms runc --fail-if 'runc/host < 0.95'\n  \
-                  untax bench runtime --runtime /usr/bin/youki --limit 1"
+                  untax bench runtime --runtime /usr/bin/youki --limit 1\n  \
+                  untax bench runtime --cluster --image registry.example/untax:1   its runtime classes"
 )]
 pub(super) struct Arguments {
     #[command(flatten)]
@@ -31,6 +33,8 @@ pub(super) struct Arguments {
     /// Work of your own: a command that runs in every arm; its time is measured
     #[arg(long, value_name = "CMD")]
     pub(super) workload: Option<String>,
+    #[command(flatten)]
+    pub(super) cluster: ClusterArguments,
 }
 
 fn cpus(text: &str) -> Result<f64, String> {

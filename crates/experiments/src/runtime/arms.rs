@@ -17,8 +17,15 @@ pub(super) struct Vessel {
 }
 
 /// What all runtimes share of the host that they run on, for the column of what is separated.
-const SHARED_KERNEL: &str = "namespaces; the host's kernel serves every system call";
-const OWN_KERNEL: &str = "a kernel of its own in user space serves most system calls";
+const SHARED_KERNEL: Isolation =
+    Isolation("namespaces; the host's kernel serves every system call", Some(false));
+const OWN_KERNEL: Isolation =
+    Isolation("a kernel of its own in user space serves most system calls", Some(true));
+const UNKNOWN: Isolation = Isolation("unknown", None);
+
+/// What a runtime separates from the host, and whether that is the kernel.
+#[derive(Clone, Copy)]
+struct Isolation(&'static str, Option<bool>);
 
 /// The id of the arm with which containers share everything but the runtime.
 pub(super) const GROUPED: &str = "host-cgroup";
@@ -88,15 +95,21 @@ fn runtime(words: Vec<String>) -> Runtime {
     Runtime::Oci(OciRuntime { words: Vec::leak(words) })
 }
 
-fn oci(id: &str, program: &str, summary: &str, options: &[&str], isolation: &str) -> Vessel {
+fn oci(id: &str, program: &str, summary: &str, options: &[&str], isolation: Isolation) -> Vessel {
     match find_program(program, program) {
         Ok(path) => oci_at(id, &path, summary, options, isolation),
         Err(error) => missing(id, summary, error.to_string()),
     }
 }
 
-fn oci_at(id: &str, path: &Path, summary: &str, options: &[&str], isolation: &str) -> Vessel {
-    let arm = described(Arm::new(id, summary), path, options).isolating(isolation);
+fn oci_at(
+    id: &str,
+    path: &Path,
+    summary: &str,
+    options: &[&str],
+    Isolation(what, kernel): Isolation,
+) -> Vessel {
+    let arm = described(Arm::new(id, summary), path, options).isolating(what, kernel);
     let options = options.iter().map(|option| (*option).to_owned());
     let words = std::iter::once(path.to_string_lossy().into_owned()).chain(options);
     Vessel { arm, runtime: Some(runtime(words.collect())), is_grouped: true }
@@ -150,11 +163,12 @@ fn hybrid() -> Option<String> {
 fn bubblewrap() -> Vessel {
     const SUMMARY: &str = "plain namespaces, made by bubblewrap";
     match find_program("bwrap", "bubblewrap") {
-        Ok(path) => Vessel {
-            arm: described(Arm::new("bubblewrap", SUMMARY), &path, &[]).isolating(SHARED_KERNEL),
-            runtime: Some(Runtime::Bubblewrap),
-            is_grouped: true,
-        },
+        Ok(path) => {
+            let Isolation(what, kernel) = SHARED_KERNEL;
+            let arm = described(Arm::new("bubblewrap", SUMMARY), &path, &[]);
+            let arm = arm.isolating(what, kernel);
+            Vessel { arm, runtime: Some(Runtime::Bubblewrap), is_grouped: true }
+        }
         Err(error) => missing("bubblewrap", SUMMARY, error.to_string()),
     }
 }
@@ -190,7 +204,7 @@ fn other(text: &str) -> Vessel {
         let why = format!("there is no program '{}'; name its whole path", path.display());
         return missing(&id, SUMMARY, why);
     }
-    oci_at(&id, &path, SUMMARY, &words.collect::<Vec<_>>(), "unknown")
+    oci_at(&id, &path, SUMMARY, &words.collect::<Vec<_>>(), UNKNOWN)
 }
 
 fn qemu() -> Vessel {

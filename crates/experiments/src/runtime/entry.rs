@@ -1,13 +1,14 @@
 //! The entry of `bench runtime` in the list of experiments.
 
 use super::arguments::Arguments;
+use super::cluster::RuntimeClasses;
 use super::family::Runtimes;
 use super::work;
 use crate::experiment::{Context, Experiment, ExperimentError, RunResult};
 use crate::platform::{About, WARNINGS, entry};
 use clap::{ArgMatches, CommandFactory, FromArgMatches};
 
-const ABOUT: About = About { id: "runtime", schema: "untax.bench.runtime/1" };
+const ABOUT: About = About { id: "runtime", schema: "untax.bench.runtime/1", in_cluster: false };
 
 /// `untax bench runtime`.
 pub const EXPERIMENT: Experiment = Experiment {
@@ -26,6 +27,12 @@ pub const EXPERIMENT: Experiment = Experiment {
 
 fn run(matches: &ArgMatches, context: &mut Context) -> RunResult {
     let arguments = Arguments::from_arg_matches(matches).map_err(ExperimentError::failed)?;
+    if arguments.cluster.cluster {
+        let about = About { in_cluster: true, ..ABOUT };
+        let asked = arguments.common.arms.clone();
+        let mut classes = RuntimeClasses::new(arguments.cluster.clone(), asked);
+        return entry::run(about, &arguments.common, &mut classes, context);
+    }
     let mut family = Runtimes::new(&arguments);
     entry::run(ABOUT, &arguments.common, &mut family, context)
 }

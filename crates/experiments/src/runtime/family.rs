@@ -2,6 +2,7 @@
 
 use super::arguments::Arguments;
 use super::arms::{self, Vessel, Wanted};
+use super::exchange::ExchangeRunning;
 use super::job::JobRunning;
 use super::scene::{FILE_MEMORY, Scene};
 use super::server::{ServerRunning, Servers};
@@ -88,7 +89,7 @@ fn programs(kind: Kind) -> &'static [(&'static str, &'static str)] {
         }
         Kind::MariaDb { .. } => &[("mariadbd", "mariadb-server"), ("sysbench", "sysbench")],
         Kind::Encode => &[("SvtAv1EncApp", "svt-av1")],
-        Kind::Postgres { .. } | Kind::Own(_) | Kind::Command => &[],
+        Kind::Postgres { .. } | Kind::Own(_) | Kind::Exchange(_) | Kind::Command => &[],
     }
 }
 
@@ -128,11 +129,14 @@ impl Family for Runtimes {
             .find_map(|(work, kind)| (work.id == cell.workload.id).then_some(kind));
         let kind = kind.ok_or_else(|| Trouble::Failed("there is no such work".to_owned()))?;
         let started = self.scene(arm, kind).and_then(|scene| {
-            Ok(if kind.is_served() {
-                let running = ServerRunning::start(&mut self.servers, scene, kind, cell)?;
-                Box::new(running) as Box<dyn Running>
-            } else {
-                Box::new(JobRunning::start(scene, kind, self.command.as_deref(), cell)?)
+            Ok(match kind {
+                Kind::Exchange(exchange) => {
+                    Box::new(ExchangeRunning::start(scene, exchange, cell)?) as Box<dyn Running>
+                }
+                _ if kind.is_served() => {
+                    Box::new(ServerRunning::start(&mut self.servers, scene, kind, cell)?)
+                }
+                _ => Box::new(JobRunning::start(scene, kind, self.command.as_deref(), cell)?),
             })
         });
         started.map_err(|error| Trouble::of(&error))

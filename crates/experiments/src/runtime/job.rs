@@ -73,7 +73,10 @@ impl JobRunning {
             }
             Kind::Encode => self.encode(),
             Kind::Command => self.command(self.own_command.as_deref().unwrap_or("true")),
-            Kind::Redis { .. } | Kind::Postgres { .. } | Kind::MariaDb { .. } => {
+            Kind::Redis { .. }
+            | Kind::Postgres { .. }
+            | Kind::MariaDb { .. }
+            | Kind::Exchange(_) => {
                 let why = "a server is no program that ends".to_owned();
                 Err(SceneError::Host { why })
             }
@@ -110,13 +113,7 @@ impl JobRunning {
         let output = self.run(&words)?;
         let done = output.lines().rev().find_map(|line| serde_json::from_str::<Done>(line).ok());
         let done = done.ok_or_else(|| no_figure(WORK.name, &output))?;
-        let measured = if kind == WorkKind::Calls {
-            Measured::of(done.ns_each())
-        } else {
-            Measured::of(done.units / done.seconds)
-        };
-        let beside = done.beside_ns.iter();
-        Ok(beside.fold(measured, |measured, (id, ns)| measured.with(id, *ns, "ns")))
+        Ok(done.measured(kind == WorkKind::Calls))
     }
 
     /// Inserts so many rows, and gives how many a second.

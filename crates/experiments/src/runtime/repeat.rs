@@ -1,5 +1,6 @@
 //! Repeating something for a time.
 
+use crate::platform::Measured;
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::time::{Duration, Instant};
@@ -18,6 +19,13 @@ pub(super) struct Done {
 impl Done {
     pub(super) fn of(units: f64, took: Duration) -> Self {
         Self { units, seconds: took.as_secs_f64(), beside_ns: Vec::new() }
+    }
+
+    /// As a trial gives it: nanoseconds of each unit, or units a second.
+    pub(super) fn measured(&self, in_ns: bool) -> Measured {
+        let value = if in_ns { self.ns_each() } else { self.units / self.seconds };
+        let beside = self.beside_ns.iter();
+        beside.fold(Measured::of(value), |measured, (id, ns)| measured.with(id, *ns, "ns"))
     }
 
     /// Nanoseconds of each unit.

@@ -1,7 +1,8 @@
 //! All work of `bench runtime`, the most telling first.
 
 use super::work::{Sequential, WorkKind};
-use crate::platform::{Better, Placement, Published, Workload};
+use crate::network::peers::Kind as Exchange;
+use crate::platform::{Better, Placement, Published, StandsFor, Workload};
 use std::time::Duration;
 use untax_core::Bytes;
 
@@ -20,6 +21,8 @@ pub(super) enum Kind {
     Postgres { writes: bool, reconnect: bool },
     /// sysbench on MariaDB.
     MariaDb { writes: bool },
+    /// Our own server in the arm, and its client outside.
+    Exchange(Exchange),
     /// SVT-AV1 on frames that are made here.
     Encode,
     /// A command of the user's.
@@ -91,6 +94,21 @@ const fn redis(
 ) -> Entry {
     let kind = Kind::Redis { test, pipeline };
     Entry { published, start_ms: 900, ..entry(id, summary, "requests/s", kind, when) }
+}
+
+/// A server and a client of our own over the loopback of a namespace: what the stack of an arm costs, not a wire.
+const fn exchange(
+    id: &'static str,
+    summary: &'static str,
+    kind: Exchange,
+    published: Option<[f64; 2]>,
+) -> Entry {
+    let (unit, better) = match kind {
+        Exchange::Stream => ("MB/s", Better::Higher),
+        _ => ("us", Better::Lower),
+    };
+    let entry = entry(id, summary, unit, Kind::Exchange(kind), When::Named);
+    Entry { better, trial_ms: 500, start_ms: 400, published, ..entry }
 }
 
 const fn own(
@@ -226,6 +244,30 @@ static WORKLOADS: &[Entry] = &[
         When::Named,
         Some([1.028, 0.046]),
     ),
+    exchange(
+        "tcp-rr",
+        "TCP_RR: one byte to a server in the arm and back, loopback; median time",
+        Exchange::Tcp,
+        Some([0.999, 0.666]),
+    ),
+    exchange(
+        "tcp-crr",
+        "TCP_CRR: a connection for each byte there and back, loopback; median time",
+        Exchange::TcpConnect,
+        Some([0.989, 0.476]),
+    ),
+    exchange(
+        "udp-rr",
+        "UDP_RR: one datagram to a server in the arm and one back, loopback; median time",
+        Exchange::Udp,
+        Some([0.998, 0.748]),
+    ),
+    exchange(
+        "tcp-stream",
+        "TCP_STREAM: as many bytes as a server in the arm takes over one connection, loopback",
+        Exchange::Stream,
+        None,
+    ),
     own("memory-copy", "copies of 64 MiB", WorkKind::MemoryCopy, 500, Some([0.972, 0.992])),
     own("memory-scale", "a = s b, 64 MiB each", WorkKind::MemoryScale, 500, Some([0.972, 0.992])),
     own("memory-add", "a = b + c, 64 MiB each", WorkKind::MemoryAdd, 500, Some([0.972, 0.992])),
@@ -318,6 +360,17 @@ impl Kind {
         matches!(self, Self::Redis { .. } | Self::Postgres { .. } | Self::MariaDb { .. })
     }
 
+    /// The databases whose loads it is like.
+    fn stands_for(self) -> Option<StandsFor> {
+        let of = |engine: &str, connects| StandsFor { engine: engine.to_owned(), connects };
+        match self {
+            Self::Redis { .. } => Some(of("redis", false)),
+            Self::Postgres { reconnect, .. } => Some(of("postgres", reconnect)),
+            Self::MariaDb { .. } => Some(of("mysql", false)),
+            _ => None,
+        }
+    }
+
     /// Whether the page cache must be smaller than the file.
     pub(super) fn needs_memory_limit(self) -> bool {
         matches!(self, Self::Own(WorkKind::Write(_) | WorkKind::Read(_)))
@@ -331,7 +384,9 @@ pub(super) fn all(command: Option<&str>) -> Vec<(Workload, Kind)> {
     let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let apart = if cpus > 1 { Placement::TwoCores } else { Placement::OneCpu };
     let known = WORKLOADS.iter().map(|entry| {
-        let placement = if entry.kind.is_served() { apart } else { Placement::OneCpu };
+        let is_stream = entry.kind == Kind::Exchange(Exchange::Stream);
+        let is_apart = entry.kind.is_served() || is_stream;
+        let placement = if is_apart { apart } else { Placement::OneCpu };
         let published = entry.published.into_iter().flat_map(|[runc, ptrace]| {
             [("runc", runc), ("gvisor-ptrace", ptrace)].map(|(arm, factor)| Published {
                 arm: arm.to_owned(),
@@ -347,6 +402,7 @@ pub(super) fn all(command: Option<&str>) -> Vec<(Workload, Kind)> {
             is_quick: entry.when == When::Quick,
             explains: entry.kind == Kind::Own(WorkKind::Calls),
             published: published.collect(),
+            stands_for: entry.kind.stands_for(),
             ..Workload::new(entry.id, entry.summary, entry.unit, entry.better)
         };
         (workload, entry.kind)

@@ -8,7 +8,7 @@ use crate::platform::{About, PlatformError, WARNINGS, entry};
 use clap::{ArgMatches, CommandFactory, FromArgMatches};
 use untax_changes::Program;
 
-const ABOUT: About = About { id: "storage", schema: "untax.bench.storage/1" };
+const ABOUT: About = About { id: "storage", schema: "untax.bench.storage/1", in_cluster: false };
 
 /// `untax bench storage`.
 pub const EXPERIMENT: Experiment = Experiment {

@@ -25,6 +25,9 @@ pub(crate) fn need(data: Bytes) -> Bytes {
     data + files::LOG + ROOM
 }
 
+/// What the configuration of an arm calls the directory that it is.
+pub(crate) const PATH: &str = "path";
+
 /// Where an arm's files go.
 #[derive(Debug, Clone)]
 pub(crate) struct Place {
@@ -105,6 +108,9 @@ impl Place {
             other => format!("{} in a full image below {base}, on a loop device", other.id()),
         };
         let mut arm = Arm::new(&self.arm, &summary);
+        if self.filesystem == Filesystem::Directory {
+            arm = arm.with(PATH, base.to_string());
+        }
         if self.filesystem != Filesystem::Tmpfs {
             for (name, value) in facts(&host, &below) {
                 arm = arm.with(&name, value);

@@ -19,6 +19,8 @@ pub(crate) struct ServerSpec {
     pub kind: Kind,
     pub place: Place,
     pub port: u16,
+    /// Whether it ends with its standard input; else it runs until it is killed.
+    pub asked: bool,
 }
 
 /// What it has done so far.
@@ -54,6 +56,12 @@ fn run(spec: &str) -> io::Result<()> {
     };
     // The first line says that it listens.
     say()?;
+    if !spec.asked {
+        // Parking may end for no reason.
+        loop {
+            thread::park();
+        }
+    }
     for line in io::stdin().lines() {
         line?;
         say()?;
