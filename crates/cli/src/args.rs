@@ -1,8 +1,8 @@
 //! The command line. Help, completions, the man page and docs/command-line.md come from here.
 
 use crate::commands::{
-    apply, bench, capture, check, compare, completions, doctor, explain, lab, man, plan, report,
-    runs, steer, undo, verify, watch,
+    advise, apply, bench, capture, check, compare, completions, doctor, explain, lab, man, plan,
+    report, runs, steer, undo, verify, watch,
 };
 use clap::{Parser, Subcommand};
 use std::path::PathBuf;
@@ -95,6 +95,13 @@ pub enum Command {
     /// Measure what the platform is worth on this machine
     #[command(subcommand)]
     Bench(bench::Bench),
+    /// Say which runtime, network or storage to choose, and what each would cost a database
+    ///
+    /// From what untax bench measured on this host, and from what a check says that the database needs: its
+    /// system calls, its network, its disks. Every price has an interval and says what it stands on; what was
+    /// not measured here is called so, with the command that measures it. Isolation stands beside speed.
+    /// Changes nothing.
+    Advise(advise::Args),
     /// Save what a check reads here, without secrets, to replay elsewhere
     ///
     /// Every file that a check reads on this host, with those that were denied or absent marked, and

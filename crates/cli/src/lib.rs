@@ -5,6 +5,7 @@ mod child_commands;
 mod commands;
 mod duration;
 mod job_control;
+mod kept;
 mod needs;
 mod outcome;
 mod page_costs;
@@ -65,6 +66,7 @@ fn run(args: Args) -> anyhow::Result<Outcome> {
         Command::Compare(args) => commands::compare::run(&args, &state),
         Command::Report(args) => commands::report::run(&args, &state),
         Command::Steer(args) => commands::steer::run(&args, &state),
+        Command::Advise(args) => commands::advise::run(&args, &state),
         Command::Bench(bench) => commands::bench::run(&bench, &state),
         Command::Capture(args) => commands::capture::run(&args, &state),
         Command::Doctor(args) => commands::doctor::run(&args),

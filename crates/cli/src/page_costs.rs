@@ -1,19 +1,16 @@
 //! Costs that experiments measured on this host, kept in the state directory.
 
+use crate::kept;
 use crate::state::State;
 use std::path::PathBuf;
 use untax_core::host::HostFacts;
 use untax_core::{Calibration, PathCosts, Reading};
-use untax_experiments::Machine;
+use untax_experiments::advise::Layer;
 use untax_experiments::network::costs;
-use untax_experiments::platform::PlatformBench;
 use untax_pipeline::{NO_PATH_COSTS, PageCosts};
 
 /// The calibration's name in the state directory; `bench pages` keeps its own there too.
 const CALIBRATION: &str = "calibration";
-
-/// What runs of `bench network` are called.
-const NETWORK: &str = "bench-network";
 
 /// The name of the one that was replaced last.
 const OLDER: &str = "calibration-older";
@@ -48,20 +45,14 @@ impl PageCosts for StatePageCosts<'_> {
     }
 
     fn paths(&self, host: &HostFacts) -> Reading<PathCosts> {
-        let Ok(bench) = self.0.load_run::<PlatformBench>("@last", Some(NETWORK)) else {
-            return Reading::Absent(NO_PATH_COSTS.to_owned());
-        };
-        let machine = Machine::of(host);
-        if (&machine.cpu_model, &machine.kernel_release)
-            != (&bench.cpu_model, &bench.kernel_release)
-        {
-            let why = format!(
-                "{} was measured on another processor or kernel: untax bench network",
-                bench.run
-            );
-            return Reading::Absent(why);
+        let kept = kept::results(self.0, Layer::Network, host);
+        match (kept.results.first(), kept.elsewhere) {
+            (Some(bench), _) => Reading::Present(costs(bench)),
+            (None, 0) => Reading::Absent(NO_PATH_COSTS.to_owned()),
+            (None, _) => Reading::absent(
+                "paths were measured on another processor or kernel: untax bench network",
+            ),
         }
-        Reading::Present(costs(&bench))
     }
 }
 
@@ -70,6 +61,7 @@ mod tests {
     use super::*;
     use jiff::Timestamp;
     use untax_core::Interval;
+    use untax_experiments::Machine;
 
     #[test]
     fn a_calibration_that_is_replaced_is_kept_beside_the_new_one() {
@@ -105,7 +97,10 @@ mod tests {
             "schema": "untax.bench.network/1", "run": "bench-network-1",
             "taken_at": "2026-01-01T00:00:00Z", "cpu_model": machine.cpu_model,
             "kernel_release": machine.kernel_release, "idle": "", "seed": 1, "budget_s": 1.0,
-            "spent_s": 1.0, "baseline": "wire", "arms": [], "cells": [],
+            "spent_s": 1.0, "baseline": "wire", "arms": [],
+            "cells": [{"workload": "rr", "summary": "", "unit": "us", "better": "lower",
+                "placement": "one-cpu", "cpus": {"server": [0], "client": [0]}, "state": "measured",
+                "blocks": 1, "arms": [], "noise": null}],
             "aa": {"differ": 0, "cells": 0}, "complete": true,
         });
         state.save_run("bench-network-20260101T000000000Z", &bench).unwrap();

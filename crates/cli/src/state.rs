@@ -5,6 +5,7 @@ use anyhow::{Context, bail};
 use jiff::Timestamp;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -97,6 +98,13 @@ impl State {
         ids
     }
 
+    /// The ids of the saved runs of one kind, the latest first.
+    pub fn runs_of(&self, kind: &str) -> Vec<String> {
+        let mut ids = self.runs();
+        ids.retain(|id| run_names::kind(id) == kind);
+        ids
+    }
+
     /// Where receipts are kept; made if need be.
     pub fn receipts(&self) -> anyhow::Result<PathBuf> {
         Ok(self.directory()?.join("receipts"))
@@ -144,8 +152,14 @@ fn load<T: DeserializeOwned>(path: &Path) -> anyhow::Result<T> {
     serde_json::from_str(&text).with_context(|| path.display().to_string())
 }
 
-/// Removes the oldest runs beyond those kept. Their names sort by time within a kind; whatever
-/// cannot be removed is tried again next time.
+/// How many results of each bench are kept beyond those: a bench takes ten minutes and a check ten seconds,
+/// and advice stands on benches long after.
+const KEPT_BENCHES: usize = 10;
+
+/// What runs of benches are called.
+const BENCH: &str = "bench-";
+
+/// Removes the oldest runs beyond those kept. Whatever cannot be removed is tried again next time.
 #[expect(clippy::disallowed_methods, reason = "lists our own saved state, not the host")]
 fn prune(runs: &Path) {
     let Ok(entries) = fs::read_dir(runs) else { return };
@@ -154,9 +168,19 @@ fn prune(runs: &Path) {
         .filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path())))
         .collect();
     dated.sort();
-    let extra = dated.len().saturating_sub(KEPT_RUNS);
-    for (_, path) in &dated[..extra] {
-        let _ = fs::remove_file(path);
+    dated.reverse();
+    let mut benches: BTreeMap<String, usize> = BTreeMap::new();
+    for (place, (_, path)) in dated.iter().enumerate() {
+        let id = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+        let kind = id.as_deref().map(run_names::kind).filter(|kind| kind.starts_with(BENCH));
+        let is_kept_bench = kind.is_some_and(|kind| {
+            let seen = benches.entry(kind.to_owned()).or_default();
+            *seen += 1;
+            *seen <= KEPT_BENCHES
+        });
+        if place >= KEPT_RUNS && !is_kept_bench {
+            let _ = fs::remove_file(path);
+        }
     }
 }
 
@@ -184,5 +208,20 @@ mod tests {
         }
         let kept = fs::read_dir(folder.path().join("runs")).unwrap().count();
         assert_eq!(kept, KEPT_RUNS);
+    }
+
+    #[test]
+    fn checks_do_not_push_out_the_results_of_benches() {
+        let folder = tempfile::tempdir().unwrap();
+        let state = State::new(Some(folder.path().to_owned()));
+        for n in 0..=KEPT_BENCHES {
+            state.save_run(&format!("bench-runtime-{n:04}"), &n).unwrap();
+        }
+        for n in 0..KEPT_RUNS {
+            state.save_run(&format!("check-{n:04}"), &n).unwrap();
+        }
+        let benches = state.runs_of("bench-runtime");
+        assert_eq!(benches.len(), KEPT_BENCHES);
+        assert!(!benches.contains(&"bench-runtime-0000".to_owned()), "the oldest goes first");
     }
 }

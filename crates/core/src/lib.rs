@@ -4,6 +4,7 @@
 //! replayed.
 
 pub mod activity;
+pub mod advice;
 pub mod bench;
 pub mod boot;
 pub mod calibration;

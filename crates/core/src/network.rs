@@ -12,6 +12,18 @@ pub struct Links {
     pub veth_peers: Vec<u32>,
 }
 
+impl Links {
+    /// The overlays that carried packets since an earlier look.
+    pub fn carrying_since(&self, before: Option<&Self>) -> Vec<Overlay> {
+        let grew = |overlay: &&Overlay| {
+            let mut before = before.into_iter().flat_map(|links| &links.overlays);
+            let known = before.find(|known| known.name == overlay.name);
+            overlay.packets > known.map_or(0, |known| known.packets)
+        };
+        self.overlays.iter().filter(grew).cloned().collect()
+    }
+}
+
 /// A link that wraps packets into others.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Overlay {
@@ -48,6 +60,29 @@ pub struct Services {
     pub mode: String,
     /// Rules, elements or virtual servers: one for each port of a service.
     pub rules: Reading<u64>,
+}
+
+impl Services {
+    /// The series of `bench network` with services in that mode.
+    pub fn series(&self) -> Option<&'static str> {
+        match self.mode.as_str() {
+            "iptables" => Some("services-iptables"),
+            "iptables-legacy" => Some("services-legacy"),
+            "nftables" => Some("services-nft"),
+            "ipvs" => Some("services-ipvs"),
+            _ => None,
+        }
+    }
+}
+
+/// The path of `bench network` that is most like the way out of a network namespace: an overlay of that kind,
+/// else services in that mode, else a node that only routes.
+pub fn path_like(overlays: &[Overlay], services: Option<&Services>) -> String {
+    match (overlays.first(), services) {
+        (Some(overlay), _) => format!("nodes-{}", overlay.kind),
+        (None, Some(services)) => services.series().unwrap_or("routed").to_owned(),
+        (None, None) => "routed".to_owned(),
+    }
 }
 
 /// The connection table of the host.

@@ -1,5 +1,6 @@
 //! A plan: what to change on a host, made from a saved check, never altered afterwards.
 
+use crate::advice;
 use crate::cpus::Cpus;
 use crate::finding::Gain;
 use crate::{Bytes, Reading};
@@ -27,6 +28,10 @@ pub struct Plan {
     pub tasks: Vec<Task>,
     /// What is to be known before it is applied.
     pub warnings: Vec<Warning>,
+    /// What other runtimes, networks and volumes would cost the databases, by what was measured here; nothing
+    /// where nothing was.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub alternatives: Vec<advice::Advice>,
     /// A digest of everything above: a plan that was edited is refused.
     pub digest: String,
 }

@@ -3,6 +3,7 @@
 //! A program that runs them must call [`run_hidden`] first of all: the bench starts it again
 //! for its readers, its guard and its calibration.
 
+pub mod advise;
 mod affinity;
 mod bench;
 pub mod calibrate;

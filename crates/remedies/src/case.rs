@@ -1,5 +1,6 @@
 //! What a remedy is planned from.
 
+use untax_core::advice::Advice;
 use untax_core::plan::Sizing;
 use untax_core::{Bytes, Database, Finding, Snapshot, page_size};
 
@@ -13,6 +14,8 @@ pub struct Wish {
     /// The size of huge page to plan for, such as `2m`, or `thp` for transparent ones, instead of
     /// the advised one.
     pub page: Option<String>,
+    /// What other runtimes, networks and volumes would cost: part of the plan as it is.
+    pub alternatives: Vec<Advice>,
 }
 
 /// The wish for transparent huge pages instead of a pool.

@@ -81,6 +81,7 @@ pub fn plan(
         steps: draft.steps,
         tasks: draft.tasks,
         warnings: draft.warnings,
+        alternatives: wish.alternatives.clone(),
         digest: String::new(),
     };
     let harms = harm::harms(&plan, snapshot);

@@ -218,6 +218,7 @@ pub mod tests {
             steps,
             tasks: Vec::new(),
             warnings: Vec::new(),
+            alternatives: Vec::new(),
             digest: String::new(),
         }
     }

@@ -1,5 +1,6 @@
 //! One file per command: its arguments and what it does.
 
+pub mod advise;
 pub mod apply;
 pub mod bench;
 pub mod capture;

@@ -48,7 +48,8 @@ pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
     let from = args.from.as_deref().unwrap_or("@last");
     let Saved { check, window } = check::load(from, state)?;
     let (only, page) = (args.only.clone(), args.page.clone());
-    let wish = Wish { only, configure: args.configure, page };
+    let alternatives = super::advise::measured(&check, &window, state);
+    let wish = Wish { only, configure: args.configure, page, alternatives };
     let id = State::new_run("plan");
     let plan = untax_remedies::plan(id.clone(), &check, &window.end, &wish)?;
     state.save_run(&id, &plan)?;

@@ -93,7 +93,7 @@ pub fn made(seed: u64) -> Made {
         1 => sizes.get(rng.usize(..sizes.len().max(1))).map(|size| page_size::token(*size)),
         _ => None,
     };
-    let wish = Wish { only: Vec::new(), configure: rng.bool(), page };
+    let wish = Wish { only: Vec::new(), configure: rng.bool(), page, ..Wish::default() };
     Made { snapshot, check, wish }
 }
 

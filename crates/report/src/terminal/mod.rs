@@ -1,5 +1,6 @@
 //! One screen of plain text.
 
+mod advice;
 mod check;
 mod comparison;
 mod lab;
@@ -8,6 +9,7 @@ pub mod screen;
 mod style;
 mod verification;
 
+pub use advice::advice;
 pub use check::check;
 pub use comparison::comparison;
 pub(crate) use lab::{columns as lab_columns, time as lab_time};

@@ -4,6 +4,7 @@ use super::Style;
 use super::screen::{Ink, Screen, span};
 use crate::format;
 use untax_core::Reading;
+use untax_core::advice::Advice;
 use untax_core::plan::{Effect, Plan, Sizing, Step, Target};
 
 /// Where labels end.
@@ -31,9 +32,23 @@ pub fn plan(plan: &Plan, style: Style) -> String {
             if warning.refuses { ("refused", Ink::Red) } else { ("note", Ink::Yellow) };
         screen.labelled(label, COLUMN, ink, &warning.text, 4);
     }
+    for advice in &plan.alternatives {
+        alternatives(&mut screen, advice);
+    }
     screen.blank();
     sizes(&mut screen, &plan.sizing);
     screen.finish()
+}
+
+/// What another runtime, network or volume would cost.
+fn alternatives(screen: &mut Screen, advice: &Advice) {
+    screen.blank();
+    screen.line(&[span(Ink::Bold, format!("Another {}", advice.layer))]);
+    for database in &advice.databases {
+        for said in &database.says {
+            screen.labelled("", 2, Ink::Plain, &format!("{}: {said}", database.id), 6);
+        }
+    }
 }
 
 fn headline(plan: &Plan) -> String {

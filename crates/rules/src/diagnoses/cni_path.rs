@@ -5,7 +5,7 @@ use crate::model::client_network::Clients;
 use crate::model::path_price;
 use crate::model::without_tax::{self, Words};
 use crate::rule::{Rule, Scope, TaxBase};
-use untax_core::network::{Links, Overlay, Way};
+use untax_core::network::{Overlay, Way};
 use untax_core::window::Pair;
 use untax_core::{Diagnosis, Evidence, Reading, Severity, Window};
 
@@ -81,20 +81,10 @@ fn evaluate_one(window: &Window, pair: &Pair) -> Vec<Diagnosis> {
     let lost = dropped as f64 >= WORTH_DROPS_PER_S * pair.seconds;
     let drops = Drops { count: dropped, is_often: lost && dropped > 0 };
     let clients = Clients::of(pair);
-    let overlays = carrying_links(before, links);
+    let overlays = links.carrying_since(before);
     let mut price = clients.value().map_or_else(Vec::new, |all| all.latency_evidence(pair));
     price.extend(path_price::price(window, &overlays));
     finding_and_gap(id, &Path { way: &end, packets_per_s, drops, overlays, price })
-}
-
-/// The overlays that carried packets in the window.
-fn carrying_links(before: Option<&Links>, links: &Links) -> Vec<Overlay> {
-    let grew = |overlay: &&Overlay| {
-        let mut before = before.into_iter().flat_map(|links| &links.overlays);
-        let known = before.find(|known| known.name == overlay.name);
-        overlay.packets > known.map_or(0, |known| known.packets)
-    };
-    links.overlays.iter().filter(grew).cloned().collect()
 }
 
 /// Packets that the link dropped in the window.
@@ -157,7 +147,7 @@ mod tests {
     use crate::test_window;
     use untax_core::Finding;
     use untax_core::evidence::Value;
-    use untax_core::network::{DatabaseNetwork, Overlay};
+    use untax_core::network::{DatabaseNetwork, Links, Overlay};
 
     fn found(packets: u64, dropped: u64, peers: &[u32], overlay: u64) -> Vec<Finding> {
         let mut window = test_window::postgres();

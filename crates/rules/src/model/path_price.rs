@@ -1,7 +1,7 @@
 //! What the way of a database's packets costs, by what `bench network` measured on this host.
 
 use crate::evidence;
-use untax_core::network::{ClusterNetwork, Overlay, Services};
+use untax_core::network::{ClusterNetwork, Overlay, Services, path_like};
 use untax_core::{Evidence, Interval, PathCosts, Reading, Window};
 
 /// Where the price is from.
@@ -39,28 +39,8 @@ fn described(cluster: &ClusterNetwork) -> Vec<Evidence> {
     all
 }
 
-/// The bench's path that is most like this way: an overlay of that kind, else services in that mode, else a
-/// node that only routes.
-fn like(overlays: &[Overlay], services: Option<&Services>) -> String {
-    match (overlays.first(), services) {
-        (Some(overlay), _) => format!("nodes-{}", overlay.kind),
-        (None, Some(services)) => series(services).unwrap_or("routed").to_owned(),
-        (None, None) => "routed".to_owned(),
-    }
-}
-
-/// The bench's series with services in that mode.
-fn series(services: &Services) -> Option<&'static str> {
-    match services.mode.as_str() {
-        "iptables" => Some("services-iptables"),
-        "iptables-legacy" => Some("services-legacy"),
-        "nftables" => Some("services-nft"),
-        _ => None,
-    }
-}
-
 fn round_trip(costs: &PathCosts, overlays: &[Overlay], services: Option<&Services>) -> Evidence {
-    let path = like(overlays, services);
+    let path = path_like(overlays, services);
     if let Some(trip) = costs.round_trip(&path) {
         return seconds(&evidence::PATH_PRICE, trip.extra_us).of(&trip.path);
     }
@@ -70,7 +50,7 @@ fn round_trip(costs: &PathCosts, overlays: &[Overlay], services: Option<&Service
 
 fn connection(costs: &PathCosts, services: &Services) -> Option<Evidence> {
     let count = *services.rules.value()?;
-    let us = costs.connection_us(series(services)?, count)?;
+    let us = costs.connection_us(services.series()?, count)?;
     Some(seconds(&evidence::SERVICE_PRICE, us))
 }
 
