@@ -37,6 +37,47 @@ fn left() -> Vec<String> {
     all.filter(|path| path.contains("/untax-lab-")).collect()
 }
 
+/// A program that only computes; killed when dropped.
+struct Hog(std::process::Child);
+
+impl Hog {
+    fn start() -> Self {
+        let mut command = std::process::Command::new("/bin/sh");
+        Self(command.args(["-c", "while :; do :; done"]).spawn().unwrap())
+    }
+}
+
+impl Drop for Hog {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn a_trial_beside_a_program_that_computes_is_spoiled_and_gives_no_figure() {
+    real(|| {
+        let _hog = Hog::start();
+        let untax = Untax::new();
+        let line = ["bench", "runtime", "--arms", "host-cgroup", "--workloads", "memory-copy"];
+        let short = ["--trial", "300ms", "--blocks", "1", "--budget", "20s", "--json"];
+        let result = untax.run(&[&line[..], &short].concat()).json();
+        let cell = &result["cells"][0];
+        assert_eq!((&cell["state"], &cell["noise"]), (&"spoiled".into(), &Value::Null), "{cell:#}");
+        for id in ["host", "host-cgroup"] {
+            assert_eq!(
+                (&arm(cell, id)["value"], &arm(cell, id)["ratio"]),
+                (&Value::Null, &Value::Null)
+            );
+            for trial in arm(cell, id)["trials"].as_array().unwrap() {
+                let guards = trial["spoiled"].as_array().unwrap().iter();
+                assert!(guards.clone().any(|guard| guard["id"] == "others-busy"), "{trial:#}");
+            }
+        }
+        Ok(())
+    });
+}
+
 #[test]
 fn servers_and_work_are_measured_in_a_container_and_a_second_run_goes_on() {
     real(|| {
@@ -44,7 +85,7 @@ fn servers_and_work_are_measured_in_a_container_and_a_second_run_goes_on() {
         find_program("redis-server", "redis-server")?;
         let untax = Untax::new();
         let line = ["bench", "runtime", "--beside", "--arms", "runc", "--trial", "200ms"];
-        let work = ["--workloads", "redis-get,system-calls", "--budget", "60s", "--json"];
+        let work = ["--workloads", "redis-get,system-calls,tcp-rr", "--budget", "60s", "--json"];
         let run = |more: &[&str]| untax.run(&[&line[..], &work, more].concat()).json();
         let first = run(&["--blocks", "1"]);
         assert_eq!(first["schema"], "untax.bench.runtime/1");

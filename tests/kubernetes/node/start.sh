@@ -104,6 +104,8 @@ root = "$RUN/containerd"
   sandbox_image = "untax.invalid/pause:1"
   # Where root itself may not protect a process from being killed first.
   restrict_oom_score_adj = true
+[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
+  runtime_type = "io.containerd.runc.v2"
 [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.crun]
   runtime_type = "io.containerd.runc.v2"
 [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.crun.options]

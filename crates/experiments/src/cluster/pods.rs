@@ -86,7 +86,7 @@ fn container(template: &Template, kind: Kind, name: &str) -> Value {
         "volumeMounts": mounts,
     });
     if kind != Kind::Udp {
-        container["readinessProbe"] =
+        container["startupProbe"] =
             json!({"tcpSocket": {"port": port(kind)}, "periodSeconds": 1, "failureThreshold": 60});
     }
     container
