@@ -9,16 +9,33 @@ use untax_experiments::platform::PlatformBench;
 
 /// The results of a layer's bench, those of the processor and kernel of a host, the latest first.
 pub fn results(state: &State, layer: Layer, host: &HostFacts) -> Kept {
-    let kind = format!("bench-{}", layer.id());
-    let saved = state.runs_of(&kind).into_iter();
-    let all = saved.filter_map(|id| state.load_run::<PlatformBench>(&id, None).ok());
+    search(state, layer, host, usize::MAX)
+}
+
+/// The same, of which only the latest is wanted: every check asks, and reading one takes a while.
+pub fn latest(state: &State, layer: Layer, host: &HostFacts) -> Kept {
+    search(state, layer, host, 1)
+}
+
+fn search(state: &State, layer: Layer, host: &HostFacts, most: usize) -> Kept {
     let machine = Machine::of(host);
     let is_here = |bench: &PlatformBench| {
         (&machine.cpu_model, &machine.kernel_release) == (&bench.cpu_model, &bench.kernel_release)
     };
     let is_measured =
         |bench: &PlatformBench| !bench.in_cluster && bench.cells.iter().any(|cell| cell.blocks > 0);
-    let measured = all.filter(is_measured);
-    let (results, elsewhere): (Vec<PlatformBench>, Vec<_>) = measured.partition(is_here);
-    Kept { results, elsewhere: elsewhere.len() }
+    let mut kept = Kept::default();
+    for id in state.runs_of(&format!("bench-{}", layer.id())) {
+        match state.load_run::<PlatformBench>(&id, None) {
+            Ok(bench) if !is_measured(&bench) => {}
+            Ok(bench) if is_here(&bench) => kept.results.push(bench),
+            Ok(_) => kept.elsewhere += 1,
+            // Of a version whose results had another form.
+            Err(_) => {}
+        }
+        if kept.results.len() == most {
+            break;
+        }
+    }
+    kept
 }

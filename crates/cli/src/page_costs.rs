@@ -45,7 +45,7 @@ impl PageCosts for StatePageCosts<'_> {
     }
 
     fn paths(&self, host: &HostFacts) -> Reading<PathCosts> {
-        let kept = kept::results(self.0, Layer::Network, host);
+        let kept = kept::latest(self.0, Layer::Network, host);
         match (kept.results.first(), kept.elsewhere) {
             (Some(bench), _) => Reading::Present(costs(bench)),
             (None, 0) => Reading::Absent(NO_PATH_COSTS.to_owned()),

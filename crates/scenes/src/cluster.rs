@@ -2,11 +2,12 @@
 
 use crate::SceneError;
 use crate::program::words;
-use crate::shell::Shell;
+use crate::shell::{Shell, TICK};
 use serde_json::Value;
 use std::io::{ErrorKind, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 /// Makes namespace `$1` with the program `$2…`, and says so, or why not.
 const MAKE: &str = r#"
@@ -16,6 +17,9 @@ if said=$("$@" create namespace "$namespace" 2>&1); then echo made; else echo $s
 
 /// Removes it, and waits for nothing: the cluster goes on by itself.
 const REMOVE: &str = r#""$@" delete namespace "$namespace" --wait=false >/dev/null 2>&1"#;
+
+/// A cluster makes the account of a namespace in well under a second.
+const ACCOUNT_PATIENCE: Duration = Duration::from_secs(30);
 
 /// A namespace of our own in a cluster; removed with this value, and when this program is killed.
 pub struct Cluster {
@@ -55,7 +59,21 @@ impl Cluster {
             let why = format!("the cluster makes no namespace: {}", guard.first_line);
             return Err(SceneError::Host { why });
         }
-        Ok(Self { _guard: guard, kubectl, namespace })
+        let cluster = Self { _guard: guard, kubectl, namespace };
+        cluster.wait_for_account()?;
+        Ok(cluster)
+    }
+
+    /// Pods are refused until the cluster has made the account that they have by default.
+    fn wait_for_account(&self) -> Result<(), SceneError> {
+        let since = Instant::now();
+        loop {
+            match self.run(&["get", "serviceaccount", "default"], None) {
+                Err(error) if since.elapsed() > ACCOUNT_PATIENCE => return Err(error),
+                Err(_) => std::thread::sleep(TICK),
+                Ok(_) => return Ok(()),
+            }
+        }
     }
 
     /// The namespace.

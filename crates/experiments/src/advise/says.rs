@@ -4,6 +4,7 @@ use super::basis::Basis;
 use super::layer::Layer;
 use untax_core::advice::{Choice, DatabaseAdvice, Price};
 use untax_core::bench::RatioVerdict;
+use untax_core::verdict::LEAST_PAIRS;
 use untax_report::format;
 
 /// What to choose, a sentence each: never more than prices and needs allow.
@@ -25,16 +26,25 @@ pub(super) fn all(layer: Layer, advice: &DatabaseAdvice, basis: &Basis) -> Vec<S
         return vec![format!("Not measured for this database: run {command} --workloads {of}.")];
     }
     let mut says = vec![cheaper(advice, over, &priced)];
-    says.extend(level(&priced));
+    says.extend(level(layer, &priced));
     says.extend(dearest(advice, layer, &priced));
     says.extend(isolating(advice, layer, &priced));
     says
 }
 
-/// `8.12× (7.40–8.90)`.
+/// `8.12× (7.40–8.90)`; with the pairs where they are too few for a verdict.
 fn times(price: &Price) -> String {
     let factor = price.factor;
-    format::ratio(factor.median, factor.low, factor.high)
+    let times = format::ratio(factor.median, factor.low, factor.high);
+    if is_decided(price) {
+        return times;
+    }
+    format!("{times} from {} alone", format::count_of(price.pairs.into(), "pair"))
+}
+
+/// Whether there are pairs enough to tell a price from noise.
+fn is_decided(price: &Price) -> bool {
+    price.pairs >= LEAST_PAIRS
 }
 
 /// The cheapest of those that are surely cheaper than what it has.
@@ -48,6 +58,9 @@ fn cheaper(advice: &DatabaseAdvice, over: &str, priced: &[(&Choice, &Price)]) ->
             format::percent(1.0 - price.factor.median),
             times(price)
         ),
+        None if !priced.iter().any(|(_, price)| is_decided(price)) => {
+            format!("Nothing can be said of {over} yet.")
+        }
         None if is_now => {
             format!("Keep {over}: nothing measured here is faster by more than noise.")
         }
@@ -55,12 +68,22 @@ fn cheaper(advice: &DatabaseAdvice, over: &str, priced: &[(&Choice, &Price)]) ->
     }
 }
 
-/// Those that cost nothing beyond noise.
-fn level(priced: &[(&Choice, &Price)]) -> Option<String> {
-    let level = priced.iter().filter(|(_, price)| price.verdict == RatioVerdict::Inconclusive);
-    let names: Vec<String> =
-        level.map(|(choice, price)| format!("{} {}", choice.id, times(price))).collect();
-    (!names.is_empty()).then(|| format!("No price beyond noise: {}.", names.join(", ")))
+/// Those that cost nothing beyond noise, and those of which that cannot be told yet.
+fn level(layer: Layer, priced: &[(&Choice, &Price)]) -> Vec<String> {
+    let named = |is_meant: &dyn Fn(&Price) -> bool| {
+        let meant = priced.iter().filter(|(_, price)| is_meant(price));
+        let names = meant.map(|(choice, price)| format!("{} {}", choice.id, times(price)));
+        Some(names.collect::<Vec<_>>().join(", ")).filter(|names| !names.is_empty())
+    };
+    let is_level = |price: &Price| price.verdict == RatioVerdict::Inconclusive && is_decided(price);
+    let level = named(&is_level).map(|names| format!("No price beyond noise: {names}."));
+    let open = named(&|price| !is_decided(price)).map(|names| {
+        format!(
+            "Too few pairs to tell from noise: {names}; give {} more --budget.",
+            layer.command()
+        )
+    });
+    level.into_iter().chain(open).collect()
 }
 
 /// The dearest, which is what a wrong choice costs.

@@ -98,6 +98,20 @@ fn a_load_that_connects_has_the_price_of_a_cell_that_connects() {
 }
 
 #[test]
+fn few_pairs_are_no_verdict_and_no_advice_to_stay() {
+    let (check, window) = window(ENGINE, |_, _| {});
+    let mut few = get();
+    for arm in &mut few.arms {
+        arm.trials.truncate(2);
+    }
+    let advice = advise(Layer::Runtime, &check, &window, &runtimes(vec![few]));
+    let said = said(&advice);
+    assert!(said.starts_with("Nothing can be said of host yet"), "{said}");
+    assert!(said.contains("Too few pairs to tell from noise: runc"), "{said}");
+    assert!(!said.contains("No price beyond noise") && !said.contains("Keep"), "{said}");
+}
+
+#[test]
 fn the_latest_result_that_has_both_arms_is_the_price() {
     let (check, window) = window(ENGINE, |_, _| {});
     let mut both = runtimes(vec![get()]);

@@ -6,6 +6,7 @@ use crate::format;
 use untax_core::Reading;
 use untax_core::advice::{Advice, Choice, DatabaseAdvice, Needs, Price};
 use untax_core::bench::RatioVerdict;
+use untax_core::verdict::LEAST_PAIRS;
 
 /// Columns of a price.
 const PRICE: usize = 22;
@@ -88,6 +89,7 @@ fn row(screen: &mut Screen, choice: &Choice, column: usize) {
     let (ink, word) = match price.verdict {
         RatioVerdict::Slower => (Ink::Red, "slower"),
         RatioVerdict::Faster => (Ink::Green, "faster"),
+        RatioVerdict::Inconclusive if price.pairs < LEAST_PAIRS => (Ink::Yellow, "too few pairs"),
         RatioVerdict::Inconclusive => (Ink::Plain, "no price beyond noise"),
     };
     let kernel = match choice.separates_kernel {
