@@ -376,7 +376,11 @@ mod tests {
         let tree = tidy::read(&paths::root()).unwrap();
         let promises = &tree["SPECIFICATION.md"];
         let tests = long_tests(&tree).into_iter().map(|(path, name, _)| format!("{path}::{name}`"));
-        let guests = GUESTS.iter().filter(|guest| guest.tier == Tier::Long).map(Guest::path);
+        // A script that is short on one machine shows there what it promises.
+        let is_short = |path: &String| {
+            GUESTS.iter().any(|guest| guest.tier == Tier::Short && guest.path() == *path)
+        };
+        let guests = GUESTS.iter().map(Guest::path).filter(|path| !is_short(path));
         for proof in tests.chain(guests) {
             for after in promises.split(&proof).skip(1) {
                 assert!(
