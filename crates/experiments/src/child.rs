@@ -42,13 +42,16 @@ impl HiddenCommand {
 
 /// Ties this process to the bench that started it, and gives back its specification.
 fn depend(mut arguments: impl Iterator<Item = OsString>) -> io::Result<String> {
-    rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
     let mut text = || arguments.next().and_then(|a| a.into_string().ok());
     let bad = || io::Error::from(io::ErrorKind::InvalidInput);
     let parent: i32 = text().and_then(|pid| pid.parse().ok()).ok_or_else(bad)?;
-    // 0: it runs in a container, where its parent is unknown, and which ends it.
-    if parent != 0 && rustix::process::getppid().map(Pid::as_raw_pid) != Some(parent) {
-        return Err(io::Error::other("the bench ended before its child began"));
+    // 0: it runs in a container, which ends it. Its parent is unknown there, and may be gone at once: a runtime
+    // that starts a program in a running container does not wait for it.
+    if parent != 0 {
+        rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
+        if rustix::process::getppid().map(Pid::as_raw_pid) != Some(parent) {
+            return Err(io::Error::other("the bench ended before its child began"));
+        }
     }
     // Without the privilege to write it, the default remains.
     let _ = std::fs::write("/proc/self/oom_score_adj", OOM_SCORE);
