@@ -130,7 +130,7 @@ impl Processes {
 
     /// Processes outside of the tree that may have been born in it: they started later than its first
     /// change, by the same user and in the same control groups.
-    fn orphans(&self, host: &Host, family: &Family, tree: &[u32]) -> Vec<u32> {
+    pub(crate) fn orphans(&self, host: &Host, family: &Family, tree: &[u32]) -> Vec<u32> {
         let tree: BTreeSet<u32> = tree.iter().copied().collect();
         let is_late = |known: &Known| known.started_ticks >= family.since_ticks;
         let late = self.known.iter().filter(|(pid, known)| is_late(known) && !tree.contains(pid));

@@ -6,6 +6,7 @@
 //! ([`temporary`]): a process of its own puts it back ([`guard`]).
 
 pub mod affinity;
+pub mod class;
 pub mod executor;
 pub mod guard;
 pub mod lock;

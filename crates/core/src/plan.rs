@@ -130,6 +130,12 @@ pub enum Target {
         /// The CPUs that they are narrowed to.
         cpus: Cpus,
     },
+    /// The scheduling class of the threads of a process and of all processes that descend from it. The value
+    /// is how many of them have that of a `sched_ext` program: 0 before, and 0 when they were put back.
+    Class {
+        /// Whose threads.
+        family: Family,
+    },
 }
 
 /// A process and all that descend from it, so that they are found again after a crash.

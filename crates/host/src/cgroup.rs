@@ -35,6 +35,13 @@ pub fn of_process(host: &Host, layout: &CgroupLayout, pid: u32) -> Reading<Cgrou
     })
 }
 
+/// The groups of a process whose weight for CPU time is not the default, nearest first, with the weight.
+pub fn cpu_weights(host: &Host, layout: &CgroupLayout, pid: u32) -> Reading<Vec<(String, u64)>> {
+    let path = format!("/proc/{pid}/cgroup");
+    let paths = host.text(&path).parse(&path, |text| parse_paths(text));
+    paths.and_then(|paths| cpu::weights(host, layout, &paths))
+}
+
 /// The control group of a process for processor time, as `/proc/PID/cgroup` gives it.
 pub fn path_of(host: &Host, pid: u32) -> Reading<String> {
     let path = format!("/proc/{pid}/cgroup");

@@ -3,12 +3,14 @@
 
 mod conntrack;
 mod maps;
+mod scheduling;
 mod stat;
 mod status;
 mod tcp;
 
 use crate::Host;
 pub use maps::{Mapping, parse as parse_maps};
+pub use scheduling::{Scheduling, parse as parse_scheduling};
 pub use stat::{Stat, parse as parse_stat};
 pub use status::{Status, parse as parse_status};
 pub use tcp::{Sent, TCP_LISTEN, listening_sockets};

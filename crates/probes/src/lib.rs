@@ -9,6 +9,7 @@ mod io;
 mod other_cpu_users;
 mod probes;
 mod refusal;
+pub mod scheduling_class;
 mod send_rates;
 mod slots;
 mod threads;

@@ -3,6 +3,7 @@
 
 mod affinity;
 mod block;
+mod class;
 mod device_limit;
 mod dirty;
 mod file;
@@ -33,6 +34,7 @@ fn of(target: &Target) -> Box<dyn Kind + '_> {
         Target::Service { unit } => Box::new(service::Service(unit)),
         Target::Grubby => Box::new(grubby::Grubby),
         Target::Affinity { family, cpus } => Box::new(affinity::Affinity { family, cpus }),
+        Target::Class { family } => Box::new(class::Class(family)),
     }
 }
 
@@ -74,5 +76,6 @@ pub fn is_of_kernel(target: &Target) -> bool {
             | Target::Value { .. }
             | Target::DeviceLimit { .. }
             | Target::Affinity { .. }
+            | Target::Class { .. }
     )
 }

@@ -36,6 +36,31 @@ pub(super) fn limits(
     })
 }
 
+/// The groups of a process, nearest first, whose weight for CPU time is not the default, with the weight.
+pub(super) fn weights(
+    host: &Host,
+    layout: &CgroupLayout,
+    paths: &BTreeMap<String, String>,
+) -> Reading<Vec<(String, u64)>> {
+    groups(layout, paths, "cpu").and_then(|(groups, files)| {
+        let (name, default) = if files.v2 { ("cpu.weight", 100) } else { ("cpu.shares", 1024) };
+        let weights = groups.iter().map(|group| {
+            let path = format!("{}/{name}", group.directory);
+            match host.text(&path) {
+                // The root group has none, and neither has one without the controller.
+                Absent(_) => Ok(None),
+                reading => {
+                    let weight = reading.parse(&path, |text| text.trim().parse::<u64>().ok());
+                    weight.into_result().map(|weight| Some((group.path.clone(), weight)))
+                }
+            }
+        });
+        let weights: Result<Vec<Option<(String, u64)>>, Gap> = weights.collect();
+        let is_other = |(_, weight): &(String, u64)| *weight != default;
+        Reading::from(weights).map(|all| all.into_iter().flatten().filter(is_other).collect())
+    })
+}
+
 /// Microseconds of CPU time in microseconds; `None` when there is no limit, as in the root group.
 fn quota_v2(host: &Host, directory: &str) -> Result<Option<(f64, f64)>, Gap> {
     let path = format!("{directory}/cpu.max");
@@ -87,8 +112,10 @@ fn statistics(host: &Host, group: &Group) -> Reading<(u64, u64)> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::of_files;
+    use super::super::{cpu_weights, of_files};
     use super::*;
+    use crate::Record;
+    use untax_core::host::CgroupMount;
 
     fn limits_of(mounts: &str, group: &str, files: &[(&str, &str)]) -> Reading<Vec<CpuLimit>> {
         of_files(mounts, group, files).cpu
@@ -109,6 +136,32 @@ mod tests {
         let [limit] = &limits[..] else { panic!("{limits:?}") };
         assert_eq!((limit.cgroup.as_str(), limit.cpus, limit.period_s.0), ("/db", 1.5, 0.1));
         assert_eq!((&limit.periods, &limit.throttled_periods), (&Present(61), &Present(60)));
+    }
+
+    #[test]
+    fn a_weight_that_is_not_the_default_is_named() {
+        let weights = |controllers: &str, group: &str, files: &[(&str, &str)]| {
+            let mount = CgroupMount {
+                controllers: vec![controllers.to_owned()],
+                path: "/sys/fs/cgroup".to_owned(),
+                root: "/".to_owned(),
+            };
+            let layout = CgroupLayout { mounts: vec![mount], memory_hugetlb_accounting: false };
+            let record = Record::default().with_file("/proc/7/cgroup", group);
+            let with = |record: Record, (path, text): &(&str, &str)| record.with_file(path, text);
+            let host = Host::from_record(files.iter().fold(record, with));
+            cpu_weights(&host, &layout, 7).into_value().unwrap()
+        };
+        let v2 = [
+            ("/sys/fs/cgroup/db/pg/cpu.weight", "100\n"),
+            ("/sys/fs/cgroup/db/cpu.weight", "50\n"),
+        ];
+        assert_eq!(weights("unified", "0::/db/pg\n", &v2), [("/db".to_owned(), 50)]);
+        assert_eq!(weights("unified", "0::/db/pg\n", &v2[..1]), []);
+        let v1 = [("/sys/fs/cgroup/pg/cpu.shares", "1024\n")];
+        assert_eq!(weights("cpu", "3:cpu:/pg\n", &v1), []);
+        let v1 = [("/sys/fs/cgroup/pg/cpu.shares", "100\n")];
+        assert_eq!(weights("cpu", "3:cpu:/pg\n", &v1), [("/pg".to_owned(), 100)]);
     }
 
     #[test]

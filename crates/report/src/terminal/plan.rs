@@ -99,6 +99,9 @@ fn place(target: &Target) -> String {
         Target::Affinity { family, cpus } => {
             format!("threads of process {} that are narrowed to CPUs {cpus}", family.root)
         }
+        Target::Class { family } => {
+            format!("scheduling class of threads of process {}", family.root)
+        }
     }
 }
 
