@@ -141,6 +141,37 @@ fn a_cpuset_that_changes_under_it_is_followed_and_never_left() {
     });
 }
 
+#[test]
+fn a_plan_that_hands_over_steering_is_verified_in_three_arms() {
+    support::real(|| {
+        if text("/sys/devices/system/cpu/online").trim() == "0" {
+            return Ok(());
+        }
+        let redis = Redis::start(Runtime::Host, &[])?;
+        let (pid, untax) = (redis.pid().unwrap(), Untax::new());
+        let before = masks(pid);
+        let plan = support::plan_of_a_file(&untax, pid);
+        let instance = format!("redis@{}=0", redis.port());
+        let words =
+            ["verify", &plan, "--steer", "--instance", &instance, "--json", "--warm-up", "0"];
+        let more = ["--workload", "redis-benchmark", "--trial", "1s", "--clients", "4"];
+        let pairs = ["--pairs", "2"];
+        let verified = untax.run(&[&words[..], &more, &pairs].concat()).json();
+        assert_eq!(verified["measure"], "requests per second");
+        assert_eq!(verified["trials"].as_array().unwrap().len(), 4, "{verified}");
+        let affinity = &verified["affinity"];
+        assert_eq!(affinity["hard_trials"].as_array().unwrap().len(), 2, "{affinity}");
+        assert_eq!(affinity["preferred"][format!("redis@{}", redis.port())], "0");
+        for verdict in [&affinity["hard"], &affinity["soft_over_hard"], &verified["verdict"]] {
+            assert_eq!(verdict["pairs"], 2, "{verified}");
+        }
+        assert!(!untax.path(support::MARKER).exists(), "no step of the plan is done");
+        assert_eq!(masks(pid), before);
+        assert_eq!(untax.run(&["steer", "status", "--json"]).json()["run"], Value::Null);
+        Ok(())
+    });
+}
+
 /// A control group that is removed in the end.
 struct Gone(String);
 

@@ -1,11 +1,13 @@
 //! What an A/B verification showed.
 
+use crate::cpus::Cpus;
 use crate::finding::Gain;
 use crate::guards::Guard;
 use crate::sleeps::Sleeps;
 use crate::{Interval, stats};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// The schema's name and version.
 pub const SCHEMA: &str = "untax.verify/1";
@@ -39,6 +41,39 @@ pub struct Verification {
     /// What the order of the trials was drawn from; older results do not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
+    /// Where `untax steer` was tried and no step of a plan: the other arm, and the CPUs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub affinity: Option<Box<Affinity>>,
+}
+
+/// What soft affinity was compared with, beside no affinity.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Affinity {
+    /// The CPUs that each database prefers, by its name.
+    pub preferred: BTreeMap<String, Cpus>,
+    /// Trials in hard partitions: every database has its preferred CPUs alone.
+    pub hard_trials: Vec<Trial>,
+    /// Hard partitions over no affinity; `None` before the first pair is whole.
+    pub hard: Option<Verdict>,
+    /// Soft affinity over hard partitions.
+    pub soft_over_hard: Option<Verdict>,
+}
+
+impl Affinity {
+    /// What trials of no affinity, in hard partitions and with soft affinity show together. In `trials` those
+    /// with soft affinity are applied; in `hard_trials` all are.
+    pub fn of(
+        preferred: BTreeMap<String, Cpus>,
+        trials: &[Trial],
+        hard_trials: Vec<Trial>,
+    ) -> Self {
+        let only = |applied: bool| trials.iter().filter(move |t| t.applied == applied).cloned();
+        let as_base = |trial: &Trial| Trial { applied: false, ..trial.clone() };
+        let over_none: Vec<Trial> = only(false).chain(hard_trials.iter().cloned()).collect();
+        let soft: Vec<Trial> = only(true).chain(hard_trials.iter().map(as_base)).collect();
+        let (hard, soft_over_hard) = (judge(&over_none), judge(&soft));
+        Self { preferred, hard_trials, hard, soft_over_hard }
+    }
 }
 
 /// One run of the workload.
@@ -224,6 +259,18 @@ mod tests {
             trial.spoiled = vec![steal.clone()];
         }
         assert_eq!(judge(&more), None);
+    }
+
+    #[test]
+    fn three_arms_are_three_verdicts() {
+        let mut rng = fastrand::Rng::with_seed(5);
+        let made = trials(12, 1.2, 0.01, &mut rng);
+        let hard = |trial: &Trial| Trial { applied: true, rate: 900.0, ..trial.clone() };
+        let hard = made.iter().filter(|trial| trial.applied).map(hard).collect();
+        let affinity = Affinity::of(BTreeMap::new(), &made, hard);
+        let word = |verdict: Option<Verdict>| verdict.map(|verdict| verdict.word);
+        assert_eq!(word(affinity.hard), Some(Word::Disproven));
+        assert_eq!(word(affinity.soft_over_hard), Some(Word::Proven));
     }
 
     #[test]

@@ -14,5 +14,6 @@ mod model;
 mod observed;
 mod steerer;
 mod trial;
+mod ways;
 
 pub use entry::EXPERIMENT;

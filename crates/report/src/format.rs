@@ -6,6 +6,7 @@ use untax_core::bench::Estimate;
 use untax_core::evidence::Value;
 use untax_core::guards::Guard;
 use untax_core::power::Power;
+use untax_core::verdict::{Affinity, Verdict, Verification};
 use untax_core::{Bytes, Evidence, Gain, Reading, Seconds, Tax, page_size};
 
 /// Narrow no-break space: groups digits and ties a number to its unit. The terminal prints it as
@@ -71,6 +72,31 @@ pub fn gain(gain: &Gain) -> String {
 /// A predicted gain of latency: by how much less time requests take in the database.
 pub fn latency_gain(gain: &Gain) -> String {
     format!("{} less time in the database", ratio(gain.factor, gain.low, gain.high))
+}
+
+/// What the measured ratio of a verification is of.
+pub fn compared(result: &Verification) -> &'static str {
+    match result.affinity {
+        Some(_) => "soft affinity over none",
+        None => "with the plan over without",
+    }
+}
+
+/// What the other arm of a verification of steering showed, with labels.
+pub fn affinity(affinity: &Affinity) -> Vec<(&'static str, String)> {
+    let ratio = |verdict: &Option<Verdict>| {
+        let measured = verdict.as_ref().map(|verdict| gain(&Gain::from(verdict.measured)));
+        measured.unwrap_or_else(|| NOT_MEASURED.to_owned())
+    };
+    let cpus = affinity.preferred.iter().map(|(name, cpus)| format!("{name} prefers CPUs {cpus}"));
+    vec![
+        ("Hard", format!("{}, hard partitions over none", ratio(&affinity.hard))),
+        (
+            "Soft",
+            format!("{}, soft affinity over hard partitions", ratio(&affinity.soft_over_hard)),
+        ),
+        ("CPUs", cpus.collect::<Vec<_>>().join("; ")),
+    ]
 }
 
 /// How surely an effect would have been found.

@@ -65,6 +65,7 @@ fn verified() -> Verification {
         power: Some(Power { factor: 1.1, found: 0.83, pairs: 15 }),
         receipt: Some("receipt-1".to_owned()),
         seed: None,
+        affinity: None,
     }
 }
 

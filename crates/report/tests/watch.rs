@@ -11,7 +11,7 @@ use ratatui::backend::TestBackend;
 use untax_core::Reading::{Denied, Present};
 use untax_core::check::{Check, TimeShares};
 use untax_core::{Finding, Seconds};
-use untax_report::watch::{Event, Key, State, draw};
+use untax_report::watch::{Event, Key, State, Steered, draw};
 
 /// A state after some events.
 fn after(state: State, events: impl IntoIterator<Item = Event>) -> State {
@@ -324,4 +324,26 @@ proptest! {
         let shown = screen_of(&state, columns, rows);
         prop_assert!(!shown.replace('\n', "").contains(char::is_control));
     }
+}
+
+#[test]
+fn a_steered_database_says_so_and_no_longer_once_that_ends() {
+    let pid = window(0, None).databases[1].pid;
+    let steered = Steered {
+        pid,
+        cpus: (0..3).collect(),
+        preferred: (0..2).collect(),
+        used_cpus: 2.5,
+        preferred_busy_share: 0.97,
+        threads: 12,
+        own_threads: 0,
+        verdict: Some((Some(1.31), true)),
+    };
+    let state = after(State::new(100, 24), [checked(&window(0, Some(0.2)))]);
+    assert!(!screen_of(&state, 100, 24).contains("steered"));
+    let state = after(state, [Event::Steered(vec![steered])]);
+    let picture = screen_of(&state, 100, 24);
+    assert!(picture.contains("steered: CPUs 0-2 (prefers 0-1), 2.5 used, its own 97"), "{picture}");
+    let state = after(state, [Event::Steered(Vec::new())]);
+    assert!(!screen_of(&state, 100, 24).contains("steered"));
 }

@@ -76,10 +76,10 @@ pub use release::{
     VALKEY,
 };
 pub use server_pages::{Ground, ServerPages};
-pub use setting::{DirtyLimits, HugePages, Override, Setting, Thp, Turn};
+pub use setting::{DirtyLimits, HugePages, NumaBalancing, Override, Setting, Thp, Turn};
 pub use setup::{OciRuntime, Runtime, Settings, Setup};
 pub use start::start;
 pub use volume::{Filesystem, Volume, limit_device};
 pub use work::{Database, Kind, Stop, Work};
 pub use workload::{Prepared, Watched, Workload};
-pub use workloads::WORKLOADS;
+pub use workloads::{WORKLOADS, has_go_tpc, tpcc};

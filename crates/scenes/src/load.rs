@@ -124,9 +124,10 @@ impl Load {
         Self::start(scratch, &[&line, words].concat(), seconds, Benchmark::silent(runs_per_s))
     }
 
-    /// Transactions in each second so far; empty for all programs but pgbench.
+    /// Transactions in each second so far: of pgbench all, of go-tpc new orders; empty for other programs.
     pub fn each_second(&self) -> Vec<f64> {
-        program::text(&self.log).lines().filter_map(pgbench_second).collect()
+        let rate = |line: &str| pgbench_second(line).or_else(|| go_tpc_second(line));
+        program::text(&self.log).lines().filter_map(rate).collect()
     }
 
     /// Waits for the end of the load. Gives transactions (or requests) per second.
@@ -195,6 +196,12 @@ pub(crate) fn pgbench_tps(output: &str) -> Option<f64> {
 fn pgbench_second(line: &str) -> Option<f64> {
     let (_, rates) = line.strip_prefix("progress: ")?.split_once("s, ")?;
     rates.split_once(" tps")?.0.parse().ok()
+}
+
+/// `[Current] NEW_ORDER - Takes(s): 1.0, Count: 25, TPM: 1500.0, …`, told every second.
+fn go_tpc_second(line: &str) -> Option<f64> {
+    let (_, rest) = line.strip_prefix("[Current] NEW_ORDER - ")?.split_once("TPM: ")?;
+    Some(rest.split(',').next()?.trim().parse::<f64>().ok()? / 60.0)
 }
 
 /// `runs: 12 in 3456789012 ns`, of which the last counts.

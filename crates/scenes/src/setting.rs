@@ -190,6 +190,20 @@ impl Thp {
     }
 }
 
+/// Whether the kernel moves memory to the threads that use it (`kernel.numa_balancing`), put back when dropped.
+/// Take a [`Turn`] first.
+pub struct NumaBalancing {
+    _changes: Temporary,
+}
+
+impl NumaBalancing {
+    /// Switches it on or off; an error where this kernel does not have it.
+    pub fn set(on: bool) -> Result<Self, SceneError> {
+        let value = Target::Value { file: "/proc/sys/kernel/numa_balancing".to_owned() };
+        Ok(Self { _changes: change([(value, u8::from(on).to_string())])? })
+    }
+}
+
 /// How much of memory changed pages may fill, put back when dropped. Take a [`Turn`] first.
 pub struct DirtyLimits {
     _changes: Temporary,

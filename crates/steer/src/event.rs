@@ -27,6 +27,8 @@ pub enum Event {
     Started {
         /// The id under which masks are in the journal.
         run: String,
+        /// `user` or `ext`.
+        backend: String,
         /// The process that puts them back if this one is killed.
         guard_pid: Option<u32>,
         /// The instances.
@@ -100,6 +102,9 @@ pub struct Standing {
     pub name: String,
     /// The CPUs that its threads have.
     pub cpus: Cpus,
+    /// Its preferred CPUs.
+    #[serde(default)]
+    pub preferred: Cpus,
     /// CPU time that it used, in CPUs.
     pub used_cpus: f64,
     /// Busy share of its preferred CPUs.

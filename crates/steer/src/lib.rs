@@ -5,12 +5,16 @@
 //! and keeps a journal, so that all is put back whatever ends it ([`steer`]). The [`model`] is an
 //! instrument for tests.
 
+mod beside;
 mod demand;
 pub mod event;
+mod ext;
 pub mod model;
+mod order;
 mod pace;
 pub mod policy;
 pub mod proposal;
+mod published;
 pub mod resolve;
 mod status;
 mod steering;
@@ -21,8 +25,12 @@ pub mod topology;
 mod usage;
 mod work;
 
+pub use beside::{Beside, Done};
 pub use demand::{demands, preferred_cpus};
+pub use ext::{ExtError, Refusal};
+pub use order::{Backend, Chosen, Order, SteerError};
 pub use pace::thread_s;
+pub use published::{Steered, steered_now};
 pub use status::{Left, Status, StopError, status, stop};
-pub use steering::{Chosen, Order, SteerError, folder, put_back_rest, steer};
+pub use steering::{folder, put_back_rest, steer};
 pub use usage::{MachineTime, Usage};

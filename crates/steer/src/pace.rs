@@ -44,7 +44,7 @@ impl Pace {
         Self { wanted, sample_s: 0.0, look_s: 0.0, slowest_s: 0.0 }
     }
 
-    /// A sample took so much CPU time, and so long.
+    /// A round of a sample and what goes with it took so much CPU time, and the sample so long.
     pub fn sampled(&mut self, cpu_s: f64, took_s: f64) {
         // A moving mean over some ten samples.
         self.sample_s += (cpu_s - self.sample_s) * if self.sample_s == 0.0 { 1.0 } else { 0.1 };

@@ -33,9 +33,22 @@ pub struct Unknown {
 
 /// The databases of a host, in ascending order of pid. Servers are not asked.
 pub fn candidates(host: &Host, facts: &HostFacts) -> Reading<Vec<Candidate>> {
+    selected(host, facts, &Selection::All)
+}
+
+/// The process with this number, whatever it is; `None` where there is none.
+pub fn process(host: &Host, facts: &HostFacts, pid: u32) -> Option<Candidate> {
+    let found = selected(host, facts, &Selection::Pid(pid)).into_value()?.into_iter().next()?;
+    // It stands for itself, also where it is a part of a database.
+    let is_whole = found.pid == pid;
+    let engine = if is_whole { found.engine.clone() } else { "generic".to_owned() };
+    Some(Candidate { name: pid.to_string(), engine, pid, ..found })
+}
+
+fn selected(host: &Host, facts: &HostFacts, selection: &Selection) -> Reading<Vec<Candidate>> {
     // Nothing that a server tells is wanted here.
     let asker = Asker::new("/bin/false", Vec::new(), std::time::Duration::from_secs(1));
-    discover(host, facts, &Selection::All, &asker)
+    discover(host, facts, selection, &asker)
         .map(|found| found.databases.iter().map(|database| candidate(host, database)).collect())
 }
 
@@ -92,11 +105,16 @@ pub fn memory_warning(
         memory.iter().filter(|on| of(on.node)).map(|on| on.bytes.0).sum()
     };
     let (all, far) = (sum(&|_| true), sum(&|node| !is_home(node)));
+    let list = |of: &dyn Fn(u32) -> bool| -> String {
+        let numbers = nodes.iter().map(|n| n.node).filter(|node| of(*node));
+        numbers.map(|node| node.to_string()).collect::<Vec<_>>().join(",")
+    };
+    let (away, home) = (list(&|node| !is_home(node)), list(&is_home));
     (far * 2 > all).then(|| {
         format!(
-            "{}: {:.0} % of its memory is on other nodes than CPUs {preferred}; prefer the CPUs of \
-             that node, or start it under numactl --cpunodebind with --preferred, or move its pages \
-             with migratepages {} while it is idle",
+            "{}: {:.0} % of its memory is on other nodes than CPUs {preferred}. Prefer the CPUs of that \
+             node; or start it under numactl --membind={home}; or move its pages while it is idle: \
+             migratepages {} {away} {home}",
             candidate.name,
             far as f64 / all as f64 * 100.0,
             candidate.pid,
@@ -141,7 +159,8 @@ mod tests {
         let warning = |memory: &[(u32, u64)], cpus: &str| {
             memory_warning(&candidate("a@1", 7, memory), &cpus.parse().unwrap(), &facts)
         };
-        assert!(warning(&[(0, 10), (1, 90)], "0-1").unwrap().contains("90 %"));
+        let far = warning(&[(0, 10), (1, 90)], "0-1").unwrap();
+        assert!(far.contains("90 %") && far.ends_with("migratepages 7 1 0"), "{far}");
         assert_eq!(warning(&[(0, 10), (1, 90)], "2-3"), None);
         // The published gain was as large with evenly spread memory.
         assert_eq!(warning(&[(0, 50), (1, 50)], "0-1"), None);

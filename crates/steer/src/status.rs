@@ -7,7 +7,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use serde::Serialize;
 use std::path::Path;
 use std::time::Duration;
-use untax_changes::{Lock, LockError, Receipt, TemporaryError, affinity};
+use untax_changes::{Lock, LockError, Receipt, TemporaryError, affinity, class};
 use untax_core::cpus::Cpus;
 use untax_core::plan::Target;
 use untax_host::{Host, process};
@@ -31,9 +31,9 @@ pub struct Status {
 pub struct Left {
     /// The main process whose threads got it.
     pub pid: u32,
-    /// The CPUs.
-    pub cpus: Cpus,
-    /// Threads that have it now.
+    /// The CPUs; none where a program in the kernel places the threads.
+    pub cpus: Option<Cpus>,
+    /// Threads that have it now, or that the program places.
     pub threads: u64,
 }
 
@@ -76,9 +76,12 @@ pub fn status(state: &Path) -> Result<Status, StopError> {
     let masks = held.filter_map(|held| match held.target {
         Target::Affinity { family, cpus } => Some(Left {
             pid: family.root,
-            cpus: cpus.clone(),
+            cpus: Some(cpus.clone()),
             threads: affinity::narrowed(family, cpus).unwrap_or(0),
         }),
+        Target::Class { family } => {
+            Some(Left { pid: family.root, cpus: None, threads: class::count(family).unwrap_or(0) })
+        }
         _ => None,
     });
     let masks = masks.collect();

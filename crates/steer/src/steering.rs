@@ -1,17 +1,19 @@
 //! Steering: samples go into the policy, and what it says is done to threads, until it is to end.
 
 use crate::event::{Begun, Event, Line, OwnCost, SCHEMA, Standing};
+use crate::ext::Ext;
+use crate::order::{Backend, Chosen, Order, SteerError};
 use crate::pace::{Pace, thread_s};
-use crate::policy::{Instance, Policy, Sample, Seen, Tunables, Verdict};
+use crate::policy::{Instance, Policy, Sample, Seen, Verdict};
+use crate::published::Publisher;
 use crate::resolve::{Candidate, memory_warning};
-use crate::threads::{GiveError, Machine, Threads};
+use crate::threads::{Machine, Threads};
 use crate::topology::Topology;
 use crate::usage::{MachineTime, Usage};
 use crate::work::{Question, Worker};
-use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use untax_changes::{Lock, LockError, Program, Temporary, TemporaryError, Tree, recover};
+use untax_changes::{Lock, Program, Temporary, TemporaryError, Tree, recover};
 use untax_core::Reading;
 use untax_core::cpus::Cpus;
 use untax_core::host::HostFacts;
@@ -20,89 +22,6 @@ use untax_trials::Interrupt;
 
 /// How often it is told how things stand.
 const TELL: Duration = Duration::from_secs(1);
-
-/// An instance that a person chose.
-#[derive(Debug, Clone)]
-pub struct Chosen {
-    /// The database.
-    pub candidate: Candidate,
-    /// Its preferred CPUs.
-    pub preferred: Cpus,
-    /// What was set for it.
-    pub tunables: Tunables,
-}
-
-/// What to steer.
-#[derive(Debug, Clone)]
-pub struct Order {
-    /// The instances.
-    pub instances: Vec<Chosen>,
-    /// The time between two samples, unless that costs too much.
-    pub period: Duration,
-    /// The id of this run.
-    pub run: String,
-}
-
-/// Why databases are not steered, or no longer.
-#[derive(Debug, thiserror::Error)]
-pub enum SteerError {
-    /// Somebody else does.
-    #[error(transparent)]
-    Lock(#[from] LockError),
-    /// What was changed would not be put back, or was not.
-    #[error(transparent)]
-    Journal(#[from] TemporaryError),
-    /// The preferred CPUs are not all in the cpuset.
-    #[error(
-        "CPUs {preferred} are not all among those that {name} may use ({allowed}); choose others"
-    )]
-    Outside {
-        /// The instance.
-        name: String,
-        /// Its preferred CPUs.
-        preferred: Cpus,
-        /// Those of its cpuset that are online.
-        allowed: Cpus,
-    },
-    /// A thread chose just these CPUs itself.
-    #[error(
-        "a thread of {name} has chosen CPUs {preferred} itself, and would be put back to all of its \
-         cpuset in the end; choose other CPUs"
-    )]
-    Own {
-        /// The instance.
-        name: String,
-        /// Its preferred CPUs.
-        preferred: Cpus,
-    },
-    /// It ended.
-    #[error("process {pid} of {name} has ended; start it and try again")]
-    Ended {
-        /// The instance.
-        name: String,
-        /// Its main process.
-        pid: u32,
-    },
-    /// The machine's CPU time is not known.
-    #[error("the CPU time of this machine is not known: {0}")]
-    NoTime(String),
-    /// The kernel refused.
-    #[error("{name}")]
-    Refused {
-        /// The instance.
-        name: String,
-        /// Why.
-        source: GiveError,
-    },
-    /// The masks of threads cannot be read.
-    #[error("the CPUs of threads of {name} cannot be read")]
-    Unread {
-        /// The instance.
-        name: String,
-        /// Why.
-        source: io::Error,
-    },
-}
 
 /// Where the journal of steering lies in a state directory.
 pub fn folder(state: &Path) -> PathBuf {
@@ -126,17 +45,45 @@ pub fn steer(
 ) -> Result<(), SteerError> {
     put_back_rest(state)?;
     let mut machine = Machine::live();
-    let parts: Vec<Part> = order
+    let mut parts: Vec<Part> = order
         .instances
         .iter()
         .map(|chosen| Part::of(&mut machine, chosen))
         .collect::<Result<_, _>>()?;
-    let journal = Temporary::begin(program, &folder(state), Some(lock), &Tree::live(), &order.run)?;
+    let mut journal =
+        Temporary::begin(program, &folder(state), Some(lock), &Tree::live(), &order.run)?;
+    let ext = extend(order, &machine, &mut parts, &mut journal)?;
     let facts = facts::read_all(&machine.host);
-    let mut steering = Steering::new(order, &facts, machine, parts, journal, tell);
+    let mut publisher = Publisher::new(state);
+    let mut tell = |line: Line| {
+        publisher.hear(&line);
+        tell(line);
+    };
+    let mut steering = Steering::new(order, &facts, machine, parts, journal, &mut tell);
+    steering.ext = ext;
     steering.tell_begin(order, &facts);
     let steered = steering.run(program, lock, interrupt);
     steering.end(steered)
+}
+
+/// Starts the program of the `sched_ext` backend, where that is asked for. Its class is in the journal before any
+/// thread has it.
+fn extend(
+    order: &Order,
+    machine: &Machine,
+    parts: &mut [Part],
+    journal: &mut Temporary,
+) -> Result<Option<Ext>, SteerError> {
+    if order.backend == Backend::User {
+        return Ok(None);
+    }
+    let roots: Vec<u32> = parts.iter().map(|part| part.threads.root()).collect();
+    let preferred = parts.iter().map(|part| part.preferred.clone()).collect();
+    let ext = Ext::start(&machine.host, machine.layout.as_ref(), preferred, &roots)?;
+    for part in parts {
+        part.threads.use_class(journal)?;
+    }
+    Ok(Some(ext))
 }
 
 /// One instance that is steered.
@@ -181,6 +128,8 @@ struct Steering<'a> {
     /// The main processes of all instances.
     roots: Vec<u32>,
     policy: Policy,
+    /// The program of that backend.
+    ext: Option<Ext>,
     /// `None` once everything is put back.
     journal: Option<Temporary>,
     worker: Worker,
@@ -215,6 +164,7 @@ impl<'a> Steering<'a> {
             machine,
             parts,
             policy,
+            ext: None,
             journal: Some(journal),
             began,
             began_s: thread_s(),
@@ -248,7 +198,8 @@ impl<'a> Steering<'a> {
         };
         let instances = self.parts.iter().map(begun).collect();
         let guard_pid = self.journal.as_ref().and_then(Temporary::guard_pid);
-        self.say(Event::Started { run: order.run.clone(), guard_pid, instances, warnings });
+        let (run, backend) = (order.run.clone(), order.backend.name().to_owned());
+        self.say(Event::Started { run, backend, guard_pid, instances, warnings });
     }
 
     fn run(
@@ -258,13 +209,15 @@ impl<'a> Steering<'a> {
         interrupt: &Interrupt,
     ) -> Result<(), SteerError> {
         let (mut looked, mut told) = (Instant::now(), Instant::now());
+        let mut spent_s = thread_s();
         while !self.parts.iter().all(|part| part.is_gone) {
-            let (began, began_s) = (Instant::now(), thread_s());
+            let began = Instant::now();
             self.sample()?;
-            self.pace.sampled(thread_s() - began_s, began.elapsed().as_secs_f64());
+            let took_s = began.elapsed().as_secs_f64();
+            let mut look_s = 0.0;
             if looked.elapsed() >= self.pace.look_period() {
                 looked = Instant::now();
-                self.look(program, lock)?;
+                look_s = self.look(program, lock)?;
             }
             if told.elapsed() >= TELL {
                 told = Instant::now();
@@ -273,12 +226,17 @@ impl<'a> Steering<'a> {
             if interrupt.sleep(self.pace.period()).is_err() {
                 break;
             }
+            // All of a round but the look, which has a pace of its own: telling and waking up too.
+            let round_s = thread_s() - spent_s;
+            spent_s += round_s;
+            self.pace.sampled(round_s - look_s, took_s);
         }
         Ok(())
     }
 
     /// One sample, and what the policy makes of it.
     fn sample(&mut self) -> Result<(), SteerError> {
+        self.ext.as_ref().map_or(Ok(()), Ext::check)?;
         let time = match MachineTime::read(&self.machine.host) {
             Reading::Present(time) => time,
             gap => return Err(SteerError::NoTime(gap.why().unwrap_or_default())),
@@ -335,6 +293,9 @@ impl<'a> Steering<'a> {
         why: crate::policy::Why,
     ) -> Result<(), SteerError> {
         let Some(journal) = &mut self.journal else { return Ok(()) };
+        if let Some(ext) = &mut self.ext {
+            ext.give(place, cpus)?;
+        }
         let part = &mut self.parts[place];
         let given = part.threads.give(&mut self.machine, &self.roots, journal, cpus);
         let threads =
@@ -355,8 +316,9 @@ impl<'a> Steering<'a> {
         }
     }
 
-    /// Looks at all threads: new ones, cpusets that changed, instances that ended. And at the guard.
-    fn look(&mut self, program: &Program, lock: &Lock) -> Result<(), SteerError> {
+    /// Looks at all threads: new ones, cpusets that changed, instances that ended. And at the guard. Gives the CPU
+    /// time that it took.
+    fn look(&mut self, program: &Program, lock: &Lock) -> Result<f64, SteerError> {
         let began_s = thread_s();
         for place in 0..self.parts.len() {
             let part = &mut self.parts[place];
@@ -381,12 +343,14 @@ impl<'a> Steering<'a> {
                 }
             }
         }
-        self.pace.looked(thread_s() - began_s);
-        let Some(journal) = &mut self.journal else { return Ok(()) };
-        if journal.renew_guard(program, Some(lock))? {
+        if let Some(journal) = &mut self.journal
+            && journal.renew_guard(program, Some(lock))?
+        {
             self.say(Event::GuardRenewed);
         }
-        Ok(())
+        let look_s = thread_s() - began_s;
+        self.pace.looked(look_s);
+        Ok(look_s)
     }
 
     fn own_cost(&self) -> OwnCost {
@@ -403,6 +367,7 @@ impl<'a> Steering<'a> {
         let standing = |(part, state): (&Part, &crate::policy::State)| Standing {
             name: part.name.clone(),
             cpus: state.cpus.clone(),
+            preferred: part.preferred.clone(),
             used_cpus: part.used_cpus,
             preferred_busy_share: self.last_busy.busy_share(&part.preferred),
             allowed_busy_share: self.last_busy.busy_share(&part.allowed),
@@ -419,6 +384,7 @@ impl<'a> Steering<'a> {
     /// Puts everything back. What went wrong before counts more than what goes wrong now.
     fn end(&mut self, steered: Result<(), SteerError>) -> Result<(), SteerError> {
         let released = self.journal.take().map_or(Ok(()), Temporary::release);
+        self.ext = None;
         steered?;
         released?;
         let own = self.own_cost();

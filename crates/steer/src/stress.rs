@@ -1,6 +1,7 @@
 //! Masks that change as fast as they can be set: for tests that kill the process that sets them.
 
-use crate::steering::{SteerError, folder, put_back_rest};
+use crate::order::SteerError;
+use crate::steering::{folder, put_back_rest};
 use crate::threads::{Machine, Threads};
 use std::path::Path;
 use std::time::Duration;

@@ -5,11 +5,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use untax_changes::affinity::{self, Processes};
-use untax_changes::{Temporary, TemporaryError};
+use untax_changes::{Temporary, TemporaryError, class};
 use untax_core::Reading;
 use untax_core::cpus::Cpus;
 use untax_core::host::CgroupLayout;
 use untax_core::plan::{Family, Target};
+use untax_host::process::Scheduling;
 use untax_host::{Host, cgroup};
 
 /// Passes over the threads of one change: a thread that is born during one has the mask of its maker, which
@@ -26,6 +27,8 @@ pub struct Threads {
     /// Every mask that its threads ever got here.
     given: BTreeSet<Cpus>,
     wanted: Option<Cpus>,
+    /// Whether a program in the kernel places its threads, which have its class and no mask.
+    is_by_class: bool,
     pids: Vec<u32>,
     /// What the last pass saw.
     seen: Pass,
@@ -90,6 +93,7 @@ impl Threads {
             family,
             given: BTreeSet::new(),
             wanted: None,
+            is_by_class: false,
             pids: Vec::new(),
             seen: Pass::default(),
         })
@@ -116,6 +120,13 @@ impl Threads {
         self.pids = machine.processes.descendants(&self.family, is_apart);
     }
 
+    /// From now on its threads get the class of the program in the kernel, and no masks.
+    pub fn use_class(&mut self, journal: &mut Temporary) -> Result<(), TemporaryError> {
+        journal.hold(&Target::Class { family: self.family.clone() })?;
+        self.is_by_class = true;
+        Ok(())
+    }
+
     /// Gives its threads these CPUs. The mask is in the journal before any thread has it.
     pub fn give(
         &mut self,
@@ -124,6 +135,11 @@ impl Threads {
         journal: &mut Temporary,
         cpus: &Cpus,
     ) -> Result<u32, GiveError> {
+        if self.is_by_class {
+            // The program has the CPUs; its threads must have its class.
+            let is_first = self.wanted.replace(cpus.clone()).is_none();
+            return Ok(if is_first { self.keep(machine, roots)? } else { 0 });
+        }
         if !self.given.contains(cpus) {
             let target = Target::Affinity { family: self.family.clone(), cpus: cpus.clone() };
             journal.hold(&target)?;
@@ -163,6 +179,11 @@ impl Threads {
             let wanted = self.wanted.as_ref().map(|wanted| wanted.and(&allowed));
             for thread in affinity::threads(&machine.host, *pid) {
                 let Some(now) = affinity::of_thread(thread)? else { continue };
+                if self.is_by_class {
+                    let is_whole = now == allowed;
+                    self.class(&machine.host, *pid, thread, is_whole && changes, &mut pass)?;
+                    continue;
+                }
                 if Some(&now) == wanted.as_ref() {
                     pass.steered += 1;
                 } else if !self.is_given(&now, &allowed) {
@@ -174,6 +195,27 @@ impl Threads {
             }
         }
         Ok(pass)
+    }
+
+    /// Looks at the class of a thread, and gives it that of the program. A thread with a policy, a nice value or
+    /// CPUs of its own keeps its class.
+    fn class(
+        &self,
+        host: &Host,
+        pid: u32,
+        thread: u32,
+        changes: bool,
+        pass: &mut Pass,
+    ) -> io::Result<()> {
+        let Some(now) = class::of_thread(host, pid, thread) else { return Ok(()) };
+        if now.policy == Scheduling::EXT {
+            pass.steered += 1;
+        } else if !changes || now.policy != Scheduling::OTHER || now.nice != 0 {
+            pass.own += 1;
+        } else if self.wanted.is_some() {
+            pass.changed += u32::from(class::enter(thread)?);
+        }
+        Ok(())
     }
 
     /// Whether a mask is one that threads have without doing anything: all of the cpuset, or one that was

@@ -155,6 +155,11 @@ pub const GUESTS: &[Guest] = &[
         kernels: TRACED,
         ..PLAIN
     },
+    Guest {
+        script: "steer",
+        what: "`untax steer` under a cpuset that is written and CPUs that go, far memory, and where `--backend ext` is refused",
+        ..PLAIN
+    },
     Guest { script: "pool-short", what: "a plan for more huge pages than a node has", ..PLAIN },
     // The first node has a hole below 4 GiB: with less memory, no aligned GiB of it is in one piece.
     Guest {

@@ -3,6 +3,7 @@
 use super::arguments::Arguments;
 use super::instance::{Job, Server};
 use super::trial::Instances;
+use super::ways::{WAYS, Way};
 use crate::platform::{Arm, Better, Cell, Family, Needs, Placement, Running, Trouble, Workload};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,7 +11,7 @@ use std::time::Duration;
 use untax_core::Bytes;
 use untax_core::cpus::Cpus;
 use untax_host::{Host, facts};
-use untax_steer::policy::{Ratio, Rule};
+use untax_scenes::{Engine, NumaBalancing, SceneError, Turn};
 use untax_steer::proposal::{Demand, propose};
 use untax_steer::topology::Topology;
 use untax_trials::Interrupt;
@@ -24,38 +25,18 @@ const LENGTH: Duration = Duration::from_secs(5);
 /// About how long servers take to start with their rows, and loads to settle.
 const START: Duration = Duration::from_secs(14);
 
-/// How an arm is steered.
-struct Way {
-    id: &'static str,
-    summary: &'static str,
-    rule: Option<Rule>,
-}
+/// Terminals of TPC-C for each busy instance.
+const TERMINALS: [u32; 3] = [4, 8, 16];
 
-const WAYS: [Way; 4] = [
-    Way { id: "none", summary: "every instance may use all CPUs", rule: None },
-    Way {
-        id: "hard",
-        summary: "every instance has its preferred CPUs alone",
-        rule: Some(Rule::Never),
-    },
-    Way {
-        id: "soft",
-        summary: "untax steer: others too, while its own are 85 % busy and that pays",
-        rule: Some(Rule::Full),
-    },
-    Way {
-        id: "soft-5-4",
-        summary: "untax steer by the ratio 5:4",
-        rule: Some(Rule::Above(Ratio { preferred: 5, allowed: 4 })),
-    },
-];
+/// About how long the tables of TPC-C take, of which every instance has its own.
+const START_TPCC: Duration = Duration::from_secs(90);
 
 /// The family.
 pub(super) struct Affinities {
     command: Option<String>,
     state: PathBuf,
     preferred: Result<Vec<Cpus>, String>,
-    nodes: usize,
+    topology: Topology,
 }
 
 impl Affinities {
@@ -69,12 +50,7 @@ impl Affinities {
         let demand = Demand { allowed: own, used_cpus: 1.0, node: None };
         let preferred = propose(&topology, &vec![demand; INSTANCES]);
         let preferred = preferred.map_err(|_| "two instances need two cores".to_owned());
-        Ok(Self {
-            command: arguments.workload.clone(),
-            state,
-            preferred,
-            nodes: topology.nodes().len(),
-        })
+        Ok(Self { command: arguments.workload.clone(), state, preferred, topology })
     }
 
     /// Every job with its id, and whether it is among the most telling.
@@ -83,9 +59,22 @@ impl Affinities {
             .map(|groups| (format!("hackbench-{groups}"), Job::Hackbench(groups), groups == 4));
         let servers =
             [("postgres".to_owned(), Job::Postgres, true), ("redis".to_owned(), Job::Redis, true)];
+        let tpcc = TERMINALS.into_iter().flat_map(|terminals| {
+            let id = |engine: &str| format!("tpcc-{engine}-{terminals}");
+            [
+                (id("postgres"), Job::Tpcc(Engine::Postgres, terminals), false),
+                (id("mysql"), Job::Tpcc(Engine::Mysql, terminals), false),
+            ]
+        });
         let own =
             self.command.iter().map(|c| ("workload".to_owned(), Job::Command(c.clone()), true));
-        own.chain(servers).chain(hackbench).collect()
+        own.chain(servers).chain(hackbench).chain(tpcc).collect()
+    }
+
+    /// The nodes of these CPUs.
+    fn nodes_of(&self, cpus: &Cpus) -> Vec<u32> {
+        let has = |node: &u32| !self.topology.of_node(*node).and(cpus).is_empty();
+        self.topology.nodes().into_iter().filter(has).collect()
     }
 
     /// The job of a cell, and how many instances are busy in it.
@@ -102,33 +91,26 @@ fn work(id: &str, job: &Job, busy: &str, is_usual: bool) -> Workload {
         Job::Postgres => ("pgbench -S", "transactions/s"),
         Job::Redis => ("redis-benchmark GET", "requests/s"),
         Job::Hackbench(_) => ("groups of 20 senders and 20 receivers", "messages/s"),
+        Job::Tpcc(Engine::Mysql, _) => ("TPC-C of 2 warehouses by go-tpc", "new orders/s"),
+        Job::Tpcc(..) => ("TPC-C of 2 warehouses by pgbench", "transactions/s"),
         Job::Command(_) => ("your command", "runs/s"),
     };
     let summary = format!("{what}, {busy} of two instances busy, clients on the same CPUs");
     Workload {
         trial: LENGTH,
-        start: START,
+        start: if matches!(job, Job::Tpcc(..)) { START_TPCC } else { START },
         placements: vec![Placement::None],
         is_usual,
         is_quick: is_usual && matches!(job, Job::Hackbench(_) | Job::Command(_)),
+        cannot: job.cannot(),
         ..Workload::new(id, &summary, unit, Better::Higher)
     }
 }
 
 impl Family for Affinities {
     fn arms(&mut self) -> Vec<Arm> {
-        let nodes = format!("{} NUMA node{}", self.nodes, if self.nodes == 1 { "" } else { "s" });
-        let arm = |way: &Way| {
-            let arm = Arm::new(way.id, way.summary).with("machine", nodes.clone());
-            match &self.preferred {
-                Ok(preferred) => {
-                    let lists: Vec<String> = preferred.iter().map(ToString::to_string).collect();
-                    arm.with("preferred", lists.join(" and "))
-                }
-                Err(why) => arm.cannot(why.clone()),
-            }
-        };
-        WAYS.iter().map(arm).collect()
+        let nodes = self.topology.nodes().len();
+        WAYS.iter().map(|way| way.arm(&self.preferred, nodes)).collect()
     }
 
     fn workloads(&mut self) -> Vec<Workload> {
@@ -153,10 +135,32 @@ impl Family for Affinities {
             self.job(id).ok_or_else(|| Trouble::Failed(format!("there is no work {id}")))?;
         let (job, busy) = known;
         let preferred = self.preferred.clone().map_err(Trouble::Failed)?;
-        let server = |_| Server::start(&job).map_err(|error| Trouble::of(&error));
+        let unknown = || Trouble::Failed(format!("there is no arm {}", arm.id));
+        let way = Way::find(&arm.id).ok_or_else(unknown)?;
+        let failed = |error: SceneError| Trouble::of(&error);
+        let balancing = match way.balancing {
+            Some(on) => {
+                let turn = Turn::wait().map_err(failed)?;
+                Some((NumaBalancing::set(on).map_err(failed)?, turn))
+            }
+            None => None,
+        };
+        let server = |place: usize| {
+            let words = way.words(&self.nodes_of(&preferred[place]));
+            Server::start(&job, &words).map_err(failed)
+        };
         let servers = (0..INSTANCES).map(server).collect::<Result<_, _>>()?;
-        let rule = WAYS.iter().find(|way| way.id == arm.id).and_then(|way| way.rule);
+        let rule = way.rule;
         let (state, length) = (self.state.clone(), cell.workload.trial);
-        Ok(Box::new(Instances { job, servers, preferred, busy, rule, state, length }))
+        Ok(Box::new(Instances {
+            job,
+            servers,
+            preferred,
+            busy,
+            rule,
+            state,
+            length,
+            _balancing: balancing,
+        }))
     }
 }

@@ -4,7 +4,10 @@ use super::hackbench::Messages;
 use crate::platform::Trouble;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
-use untax_scenes::{Database, Kind, Load, Postgres, Redis, SceneError, Work};
+use untax_scenes::{
+    Database, Engine, Kind, Load, MARIADB, POSTGRES, Postgres, Prepared, Redis, SceneError, Setup,
+    Work, has_go_tpc, tpcc,
+};
 use untax_trials::Interrupt;
 
 /// MiB of rows that each server has: more than any cache, less than its memory.
@@ -17,45 +20,74 @@ pub(super) enum Job {
     Redis,
     /// So many groups of `hackbench`.
     Hackbench(u32),
+    /// TPC-C with so many terminals, on a server of its own.
+    Tpcc(Engine, u32),
     /// A shell command.
     Command(String),
+}
+
+impl Job {
+    /// Why it cannot run here.
+    pub(super) fn cannot(&self) -> Option<String> {
+        let Self::Tpcc(Engine::Mysql, _) = self else { return None };
+        (!has_go_tpc()).then(|| {
+            "go-tpc is not built: scripts/loads.sh ~/.cache/untax builds it, from the sources of untax"
+                .to_owned()
+        })
+    }
 }
 
 /// A server that runs, busy or not.
 pub(super) enum Server {
     Postgres(Postgres),
     Redis(Redis),
+    /// With its tables and its load.
+    Tpcc(Prepared),
 }
 
 impl Server {
-    /// Starts a server with rows; `None` for jobs that have none.
-    pub(super) fn start(job: &Job) -> Result<Option<Self>, SceneError> {
+    /// Starts a server with rows; `None` for jobs that have none. The words come before its command.
+    pub(super) fn start(job: &Job, words: &[String]) -> Result<Option<Self>, SceneError> {
+        let plain = Setup { before_server: words, ..Setup::default() };
         let server = match job {
             Job::Postgres => {
                 let settings = [("shared_buffers", "256MB"), ("huge_pages", "off")];
-                Self::Postgres(Postgres::start(untax_scenes::Runtime::Host, &settings)?)
+                Self::Postgres(Postgres::start_as(&Setup { settings: &settings, ..plain })?)
             }
-            Job::Redis => Self::Redis(Redis::start(untax_scenes::Runtime::Host, &[])?),
+            Job::Redis => Self::Redis(Redis::start_as(&plain)?),
+            Job::Tpcc(engine, terminals) => {
+                let release = if *engine == Engine::Mysql { MARIADB } else { POSTGRES };
+                let setup = Setup { release: Some(release), durable: true, ..plain };
+                return Ok(Some(Self::Tpcc(tpcc(&setup, *terminals)?)));
+            }
             Job::Hackbench(_) | Job::Command(_) => return Ok(None),
         };
-        server.database().fill(MIB)?;
+        server.database().map_or(Ok(()), |database| database.fill(MIB))?;
         Ok(Some(server))
     }
 
-    fn database(&self) -> &dyn Database {
+    fn database(&self) -> Option<&dyn Database> {
         match self {
-            Self::Postgres(server) => server,
-            Self::Redis(server) => server,
+            Self::Postgres(server) => Some(server),
+            Self::Redis(server) => Some(server),
+            Self::Tpcc(_) => None,
         }
     }
 
     pub(super) fn pid(&self) -> Option<u32> {
-        self.database().pid()
+        match self {
+            Self::Tpcc(prepared) => prepared.databases.first().map(|database| database.pid),
+            _ => self.database()?.pid(),
+        }
     }
 
     /// What it has done so far, for servers that count at once.
     fn count(&self) -> Result<Option<f64>, SceneError> {
-        let Self::Redis(server) = self else { return Ok(None) };
+        let server = match self {
+            Self::Redis(server) => server,
+            // Their clients tell a rate every second.
+            Self::Tpcc(_) | Self::Postgres(_) => return Ok(None),
+        };
         let info = server.command(["info", "stats"])?;
         let count = info.lines().find_map(|line| line.strip_prefix("total_commands_processed:"));
         Ok(count.and_then(|count| count.trim().parse().ok()))
@@ -87,10 +119,17 @@ impl Busy {
                 shell.args(["-c", command]).stdin(Stdio::null()).stdout(Stdio::null());
                 Ok(Self::Command(shell.spawn().map_err(failed)?, Instant::now()))
             }
+            (_, Some(Server::Tpcc(prepared))) => {
+                let load = prepared.load(length.as_secs().max(1) as u32);
+                load.map(Self::Clients).map_err(|error| Trouble::of(&error))
+            }
             (_, Some(server)) => {
                 let seconds = length.as_secs().max(1) as u32;
+                let database = server.database().ok_or_else(|| {
+                    Trouble::Failed("the server of this instance takes no rows".to_owned())
+                })?;
                 let work = Work { kind: Kind::Reads, clients };
-                let load = server.database().work(work, MIB, seconds);
+                let load = database.work(work, MIB, seconds);
                 load.map(Self::Clients).map_err(|error| Trouble::of(&error))
             }
             (_, None) => {

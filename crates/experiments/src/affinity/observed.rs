@@ -1,5 +1,6 @@
 //! Where the threads of an instance run, and how often they moved.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 use untax_changes::affinity::{self, Processes};
 use untax_core::cpus::Cpus;
@@ -19,12 +20,15 @@ pub(super) struct Observed {
     running: u64,
     at_home: u64,
     numa: Option<[f64; 3]>,
+    /// Moves to another CPU a second, of threads that were there all the time; none where the kernel does not
+    /// count them.
+    moves_per_s: Option<f64>,
 }
 
 impl Observed {
     /// Of trees with their preferred CPUs.
     pub(super) fn of(trees: Vec<(u32, Cpus)>) -> Self {
-        Self { trees, running: 0, at_home: 0, numa: numa(&Host::live()) }
+        Self { trees, running: 0, at_home: 0, numa: numa(&Host::live()), moves_per_s: None }
     }
 
     /// Looks again and again for so long.
@@ -33,38 +37,69 @@ impl Observed {
         length: Duration,
         interrupt: &Interrupt,
     ) -> Result<(), Interrupted> {
-        let began = Instant::now();
+        let (before, began) = (self.moves(), Instant::now());
         while began.elapsed() < length {
             self.look();
             interrupt.sleep(LOOK.min(length.saturating_sub(began.elapsed())))?;
         }
+        let took_s = began.elapsed().as_secs_f64();
+        let since = |(thread, now): (u32, u64)| now.checked_sub(*before.get(&thread)?);
+        let moves: Vec<u64> = self.moves().into_iter().filter_map(since).collect();
+        self.moves_per_s = (!moves.is_empty()).then(|| moves.iter().sum::<u64>() as f64 / took_s);
         Ok(())
+    }
+
+    /// How often each thread moved to another CPU so far.
+    fn moves(&self) -> BTreeMap<u32, u64> {
+        let host = Host::live();
+        let threads = self.pids(&host).into_iter().flat_map(|(pid, _)| {
+            affinity::threads(&host, pid).into_iter().map(move |thread| (pid, thread))
+        });
+        let count = |(pid, thread): (u32, u32)| {
+            let text = host.text(&format!("/proc/{pid}/task/{thread}/sched")).into_value()?;
+            let line = text.lines().find_map(|line| line.strip_prefix("se.nr_migrations"))?;
+            Some((thread, line.split(':').nth(1)?.trim().parse().ok()?))
+        };
+        threads.filter_map(count).collect()
+    }
+
+    /// The processes of all trees, with the CPUs that each prefers.
+    fn pids(&self, host: &Host) -> Vec<(u32, &Cpus)> {
+        let mut processes = Processes::default();
+        processes.look(host);
+        let tree = |(root, preferred)| -> Vec<(u32, &Cpus)> {
+            let family = affinity::family(host, root).into_value();
+            let pids = family.map(|family| processes.descendants(&family, |_| false));
+            pids.into_iter().flatten().map(|pid| (pid, preferred)).collect()
+        };
+        self.trees.iter().map(|(root, preferred)| (*root, preferred)).flat_map(tree).collect()
     }
 
     fn look(&mut self) {
         let host = Host::live();
-        let mut processes = Processes::default();
-        processes.look(&host);
-        for (root, preferred) in &self.trees {
-            let Some(family) = affinity::family(&host, *root).into_value() else { continue };
-            for pid in processes.descendants(&family, |_| false) {
-                for thread in affinity::threads(&host, pid) {
-                    let path = format!("/proc/{pid}/task/{thread}/stat");
-                    let stat = host.text(&path).parse(&path, |text| process::parse_stat(text));
-                    let Some(stat) = stat.into_value().filter(|stat| stat.state == 'R') else {
-                        continue;
-                    };
-                    let Some(cpu) = stat.cpu else { continue };
-                    self.running += 1;
-                    self.at_home += u64::from(preferred.has(cpu));
-                }
+        let (mut running, mut at_home) = (0, 0);
+        for (pid, preferred) in self.pids(&host) {
+            for thread in affinity::threads(&host, pid) {
+                let path = format!("/proc/{pid}/task/{thread}/stat");
+                let stat = host.text(&path).parse(&path, |text| process::parse_stat(text));
+                let stat = stat.into_value().filter(|stat| stat.state == 'R');
+                let Some(cpu) = stat.and_then(|stat| stat.cpu) else { continue };
+                running += 1;
+                at_home += u64::from(preferred.has(cpu));
             }
         }
+        self.running += running;
+        self.at_home += at_home;
     }
 
     /// The share of looks at running threads in which these were on preferred CPUs; none where none ran.
     pub(super) fn home_share(&self) -> Option<f64> {
         (self.running > 0).then(|| self.at_home as f64 / self.running as f64)
+    }
+
+    /// Moves of threads to another CPU in a second; none where the kernel does not count them.
+    pub(super) fn moves_per_s(&self) -> Option<f64> {
+        self.moves_per_s
     }
 
     /// What NUMA balancing counted since the start; none on a machine with one node.

@@ -2,12 +2,14 @@
 
 use super::instance::{Busy, Job, Server};
 use super::observed::{NUMA, Observed};
-use super::steerer::{Steered, Steerer, Tree};
+use super::steerer::{Tree, order};
 use crate::platform::{Measured, Running, Trouble};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use untax_core::cpus::Cpus;
+use untax_scenes::{Engine, NumaBalancing, Turn};
 use untax_steer::policy::Rule;
+use untax_steer::{Beside, Done, SteerError};
 use untax_trials::Interrupt;
 
 /// What loads and steering get to settle: four steps of a spill, a trial of steering (twice 2 s and two holds of
@@ -27,13 +29,16 @@ pub(super) struct Instances {
     pub(super) rule: Option<Rule>,
     pub(super) state: PathBuf,
     pub(super) length: Duration,
+    /// `kernel.numa_balancing` as the arm has it; put back with this.
+    pub(super) _balancing: Option<(NumaBalancing, Turn)>,
 }
 
 impl Instances {
     fn engine(&self) -> &'static str {
         match self.job {
-            Job::Postgres => "postgres",
+            Job::Postgres | Job::Tpcc(Engine::Postgres, _) => "postgres",
             Job::Redis => "redis",
+            Job::Tpcc(..) => "mysql",
             Job::Hackbench(_) | Job::Command(_) => "generic",
         }
     }
@@ -100,10 +105,12 @@ impl Running for Instances {
         let mut loads = self.start_loads()?;
         let trees = self.trees(&loads);
         let busy = trees.iter().map(|tree| (tree.pid, tree.preferred.clone())).collect();
-        let beside = self.rule.map(|rule| Steerer::start(&self.state, &trees, rule));
+        let failed = |error: SteerError| Trouble::of(&error);
+        let start = |rule| Beside::start(order(&trees, rule), &self.state);
+        let beside = self.rule.map(start).transpose().map_err(failed)?;
         let mut observed = Observed::of(busy);
         let rate = self.measure(&mut loads, &mut observed, interrupt);
-        let steered = beside.map_or(Ok(Steered::default()), Steerer::stop)?;
+        let steered = beside.map_or(Ok(Done::default()), Beside::stop).map_err(failed)?;
         let rate = rate?;
         let mut measured = Measured::of(rate).counting(rate * self.length.as_secs_f64());
         if self.rule.is_some() {
@@ -115,6 +122,9 @@ impl Running for Instances {
         }
         if let Some(share) = observed.home_share() {
             measured = measured.with("on-preferred", share * 100.0, "%");
+        }
+        if let Some(moves) = observed.moves_per_s() {
+            measured = measured.with("migrations", moves, "moves/s");
         }
         for (name, count) in NUMA.iter().zip(observed.numa().into_iter().flatten()) {
             measured = measured.with(&name.replace('_', "-"), count, "events");

@@ -32,7 +32,10 @@ pub(super) fn part(result: &Verification) -> Part {
         (head("untax verify", &title, &conditions))
         section {
             dl.facts {
-                dt { "Measured" } dd { (measured) ", with the plan over without, 95 %" }
+                dt { "Measured" } dd { (measured) ", " (format::compared(result)) ", 95 %" }
+                @for (label, text) in result.affinity.iter().flat_map(|one| format::affinity(one)) {
+                    dt { (label) } dd { (text) }
+                }
                 dt { "Predicted" }
                 dd { (predicted.unwrap_or_else(|| format::NOT_MEASURED.to_owned())) }
                 dt { "Noise" }

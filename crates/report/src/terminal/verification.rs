@@ -26,7 +26,11 @@ pub fn verification(result: &Verification, style: Style) -> String {
     ]);
     screen.blank();
     let mut say = |label: &str, text: &str| screen.labelled(label, COLUMN, Ink::Plain, text, 4);
-    say("Measured", &format!("{measured} ({}), with the plan over without", result.measure));
+    let compared = format::compared(result);
+    say("Measured", &format!("{measured} ({}), {compared}", result.measure));
+    for (label, text) in result.affinity.iter().flat_map(|one| format::affinity(one)) {
+        say(label, &text);
+    }
     let predicted = result.predicted.as_ref().map(format::gain);
     say("Predicted", &predicted.unwrap_or_else(|| format::NOT_MEASURED.to_owned()));
     let floor = format::percent(verdict.floor);
@@ -49,6 +53,11 @@ pub fn verification(result: &Verification, style: Style) -> String {
 }
 
 fn next(result: &Verification) -> String {
+    if let (Word::Proven, Some(affinity)) = (result.verdict.word, &result.affinity) {
+        let instances =
+            affinity.preferred.iter().map(|(name, cpus)| format!(" --instance {name}={cpus}"));
+        return format!("untax steer{}", instances.collect::<String>());
+    }
     match (result.verdict.word, &result.receipt) {
         (Word::Proven, Some(receipt)) => {
             format!("keep it: the plan is applied, as before; untax undo {receipt} takes it back")
@@ -58,7 +67,7 @@ fn next(result: &Verification) -> String {
         }
         (Word::Proven, None) => format!("untax apply {}", result.plan),
         (Word::Disproven, None) => {
-            "leave it: the plan was undone, and the host is as before".to_owned()
+            "leave it: what was tried was undone, and the host is as before".to_owned()
         }
         (Word::Inconclusive, _) if result.verdict.pairs < LEAST_PAIRS => {
             format!("at least {LEAST_PAIRS} pairs are needed: --pairs, --budget")

@@ -28,7 +28,7 @@ pub fn lines(state: &State) -> Vec<Line<'static>> {
     let mut page = Page { room, rows: usize::from(state.body()), lines: Vec::new() };
     match history.causes.iter().find(named) {
         Some(cause) => page.cause(state, history, cause),
-        None => page.database(history),
+        None => page.database(state, history),
     }
     page.lines
 }
@@ -58,7 +58,7 @@ impl Page {
         if self.rows >= 20 { PICTURE } else { SMALL_PICTURE }
     }
 
-    fn database(&mut self, history: &History) {
+    fn database(&mut self, state: &State, history: &History) {
         self.text(&history.name(), BOLD);
         if let Some(text) = fate(history) {
             self.text(&text, WARN);
@@ -73,6 +73,10 @@ impl Page {
             if let Some(text) = summary::database_tax(db) {
                 self.text(&text, BOLD);
             }
+        }
+        if let Some(steered) = state.steered(history) {
+            self.text(&steered.line(), PLAIN);
+            self.text(&steered.trial(), PLAIN);
         }
         self.lines.push(Line::default());
         for cause in history.causes().into_iter().filter(|cause| cause.now) {

@@ -3,6 +3,7 @@
 use super::detail;
 use super::history::{History, MOST_WINDOWS};
 use super::state::{HOST, Page, State};
+use super::steered::Steered;
 use untax_core::Check;
 
 /// What happens to the view.
@@ -16,6 +17,8 @@ pub enum Event {
     Checked(Box<Check>, Vec<String>),
     /// There is no result for one window, for this reason.
     Gap(String),
+    /// The databases that are steered now; none where nobody steers.
+    Steered(Vec<Steered>),
 }
 
 /// What keys mean.
@@ -59,6 +62,7 @@ impl State {
                 None => self.take(check, notes),
             },
             Event::Gap(why) => self.note(vec![why]),
+            Event::Steered(steered) => self.steered = steered,
         }
         self.settle();
         self

@@ -36,7 +36,7 @@ pub fn lines(state: &State) -> (Vec<Line<'static>>, std::ops::Range<usize>) {
         lines.append(&mut new);
     };
     for history in state.in_order() {
-        add(Row { key: history.key, rule: None }, database(history, room), &mut lines);
+        add(Row { key: history.key, rule: None }, database(state, history, room), &mut lines);
         for cause in history.causes() {
             let rule = Some(cause.finding.rule.clone());
             let line = layout.cause(history, cause);
@@ -52,7 +52,7 @@ fn active(history: &History) -> Option<String> {
     Some(format!("{} threads active", format::number(*threads)))
 }
 
-fn database(history: &History, room: usize) -> Vec<Line<'static>> {
+fn database(state: &State, history: &History, room: usize) -> Vec<Line<'static>> {
     let Some(db) = history.checked.as_deref() else {
         return vec![Line::from(span(history.name(), BOLD))];
     };
@@ -81,6 +81,8 @@ fn database(history: &History, room: usize) -> Vec<Line<'static>> {
     if history.ended.is_none() {
         lines.push(time_line(history, room));
     }
+    let steered = state.steered(history).map(|steered| format!("   {}", steered.line()));
+    lines.extend(steered.map(|text| Line::from(span(fit(&text, room), DIM))));
     lines
 }
 

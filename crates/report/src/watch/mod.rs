@@ -7,8 +7,10 @@ mod events;
 mod history;
 mod list;
 mod state;
+mod steered;
 mod widgets;
 
 pub use draw::draw;
 pub use events::{Event, Key};
 pub use state::State;
+pub use steered::Steered;

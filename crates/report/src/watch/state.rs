@@ -1,6 +1,7 @@
 //! The state of the view.
 
 use super::history::History;
+use super::steered::Steered;
 use std::cmp::Ordering;
 use untax_core::Check;
 
@@ -64,6 +65,8 @@ pub struct State {
     pub(super) held: Option<Vec<(Box<Check>, Vec<String>)>>,
     /// What was said beside the windows, and how many windows ago last.
     pub(super) notes: Vec<(String, u32)>,
+    /// The databases that are steered now.
+    pub(super) steered: Vec<Steered>,
     pub(super) next_key: u64,
     pub(super) over: bool,
 }
@@ -81,6 +84,7 @@ impl State {
             help: false,
             held: None,
             notes: Vec::new(),
+            steered: Vec::new(),
             next_key: HOST + 1,
             over: false,
         }
@@ -94,6 +98,12 @@ impl State {
     /// Rows between the first line and the last.
     pub(super) fn body(&self) -> u16 {
         self.size.1.saturating_sub(2)
+    }
+
+    /// How a database is steered; `None` where it is not, or has ended.
+    pub(super) fn steered(&self, history: &History) -> Option<&Steered> {
+        let db = history.checked.as_deref().filter(|_| history.ended.is_none())?;
+        self.steered.iter().find(|steered| steered.pid == db.pid)
     }
 
     pub(super) fn history(&self, key: u64) -> Option<&History> {

@@ -13,6 +13,16 @@ mod vacuum;
 
 use crate::workload::Workload;
 
+/// TPC-C of 2 warehouses with so many terminals without think time, on the server of a setup.
+pub fn tpcc(setup: &crate::Setup, terminals: u32) -> Result<crate::Prepared, crate::SceneError> {
+    tpcc::with_terminals(setup, terminals)
+}
+
+/// Whether `go-tpc` is there, which TPC-C on MariaDB and MySQL needs.
+pub fn has_go_tpc() -> bool {
+    tpcc::go_tpc().is_ok()
+}
+
 /// All of them.
 pub static WORKLOADS: &[Workload] = &[
     read_write::WORKLOAD,

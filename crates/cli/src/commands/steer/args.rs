@@ -41,6 +41,11 @@ pub struct Args {
     /// The time between two samples; longer where these would take more than 0.3 % of a CPU
     #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = positive)]
     pub period: Duration,
+    /// By which means threads get their CPUs: user sets masks of threads, on any kernel; ext loads a program
+    /// into the kernel (`sched_ext`), which places each thread when it wakes (Linux 6.13 or later, no CPU limits or
+    /// weights of control groups, no real-time programs; not proven yet)
+    #[arg(long, value_name = "MEANS", value_parser = ["user", "ext"], default_value = "user")]
+    pub backend: String,
     /// Print each event as JSON on a line of its own
     #[arg(long)]
     pub json: bool,

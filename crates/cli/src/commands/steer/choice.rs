@@ -1,6 +1,5 @@
 //! Which databases are steered, and onto which CPUs.
 
-use super::args::Args;
 use crate::Usage;
 use anyhow::{Context, bail};
 use std::time::Duration;
@@ -8,21 +7,30 @@ use untax_core::cpus::Cpus;
 use untax_host::{Host, facts};
 use untax_steer::Chosen;
 use untax_steer::policy::{Rule, Tunables};
-use untax_steer::resolve::{Candidate, by_name, candidates};
+use untax_steer::resolve::{Candidate, by_name, candidates, process};
 use untax_steer::{demands, preferred_cpus};
 
 /// For how long demand is watched before CPUs are proposed.
 const WATCHED: Duration = Duration::from_secs(3);
 
+/// What a person asked for.
+pub struct Wanted<'a> {
+    /// `NAME=CPUS` each; none for every database, on proposed CPUs.
+    pub instances: &'a [String],
+    pub hold: Duration,
+    pub judge: Duration,
+}
+
 /// The instances that a person named, or all, with proposed CPUs.
-pub fn choose(args: &Args, pass: impl FnOnce(Duration)) -> anyhow::Result<Vec<Chosen>> {
+pub fn choose(wanted: &Wanted, pass: impl FnOnce(Duration)) -> anyhow::Result<Vec<Chosen>> {
     let host = Host::live();
     let facts = facts::read_all(&host);
     let found = candidates(&host, &facts);
     let why = found.why();
     let found = found.into_value().context(why.unwrap_or_default())?;
-    if !args.auto {
-        let named = args.instances.iter().map(|text| named(text, args, &found));
+    if !wanted.instances.is_empty() {
+        let look = |pid| process(&host, &facts, pid);
+        let named = wanted.instances.iter().map(|text| named(text, wanted, &found, look));
         return named.collect();
     }
     if found.is_empty() {
@@ -32,20 +40,29 @@ pub fn choose(args: &Args, pass: impl FnOnce(Duration)) -> anyhow::Result<Vec<Ch
     }
     let demands = demands(&found, || pass(WATCHED));
     let proposed = preferred_cpus(&host, &facts, &demands)?;
-    let tunables = tunables(args, Rule::Full);
+    let tunables = tunables(wanted, Rule::Full);
     let chosen = found.into_iter().zip(proposed);
     Ok(chosen.map(|(candidate, preferred)| Chosen { candidate, preferred, tunables }).collect())
 }
 
-fn tunables(args: &Args, rule: Rule) -> Tunables {
-    Tunables { rule, hold: args.hold, judge: args.judge }
+fn tunables(wanted: &Wanted, rule: Rule) -> Tunables {
+    Tunables { rule, hold: wanted.hold, judge: wanted.judge }
 }
 
 /// `NAME=CPUS`, `NAME=CPUS/5:4` or `NAME=CPUS/hard`.
-fn named(text: &str, args: &Args, found: &[Candidate]) -> anyhow::Result<Chosen> {
+fn named(
+    text: &str,
+    wanted: &Wanted,
+    found: &[Candidate],
+    look: impl Fn(u32) -> Option<Candidate>,
+) -> anyhow::Result<Chosen> {
     let (name, preferred, rule) = parse(text)?;
-    let candidate = by_name(found, name).map_err(|unknown| Usage(unknown.to_string()))?;
-    Ok(Chosen { candidate, preferred, tunables: tunables(args, rule) })
+    let mut candidate = by_name(found, name).map_err(|unknown| Usage(unknown.to_string()))?;
+    if !found.iter().any(|known| known.pid == candidate.pid) {
+        // No database that untax knows: where its memory lies is not read yet.
+        candidate = look(candidate.pid).unwrap_or(candidate);
+    }
+    Ok(Chosen { candidate, preferred, tunables: tunables(wanted, rule) })
 }
 
 fn parse(text: &str) -> Result<(&str, Cpus, Rule), Usage> {

@@ -1,7 +1,7 @@
 //! `untax steer`.
 
 mod args;
-mod choice;
+pub mod choice;
 mod run;
 mod status;
 

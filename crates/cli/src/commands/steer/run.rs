@@ -1,7 +1,7 @@
 //! Steering in the foreground.
 
 use super::args::Args;
-use super::choice;
+use super::choice::{Wanted, choose};
 use crate::Outcome;
 use crate::screen::{print, print_json, print_line, say};
 use crate::state::State;
@@ -13,7 +13,7 @@ use untax_core::cpus::Cpus;
 use untax_report::format::clean_json;
 use untax_steer::event::{Begun, Event, Line};
 use untax_steer::policy::Verdict;
-use untax_steer::{Chosen, Order, put_back_rest, steer};
+use untax_steer::{Backend, Chosen, Order, put_back_rest, steer};
 use untax_trials::Interrupt;
 
 /// What `--propose` prints.
@@ -45,9 +45,12 @@ pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
     let pass = |time: Duration| {
         let _ = interrupt.sleep(time);
     };
-    let instances = choice::choose(args, pass)?;
+    let Args { instances, hold, judge, .. } = args;
+    let wanted = Wanted { instances, hold: *hold, judge: *judge };
+    let instances = choose(&wanted, pass)?;
     let Some(lock) = lock else { return propose(args, &instances) };
-    let order = Order { instances, period: args.period, run: State::new_run("steer") };
+    let backend = if args.backend == Backend::Ext.name() { Backend::Ext } else { Backend::User };
+    let order = Order { backend, instances, period: args.period, run: State::new_run("steer") };
     let mut written = Ok(true);
     let mut tell = |line: Line| {
         let text = if args.json { json(&line) } else { Ok(words(&line)) };

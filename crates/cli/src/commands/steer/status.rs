@@ -45,8 +45,9 @@ fn words(status: &Status) -> String {
         }
         (None, None) => "no database is steered\n".to_owned(),
     };
-    let masks = status.masks.iter().map(|mask| {
-        format!("  pid {}: {} threads on CPUs {}\n", mask.pid, mask.threads, mask.cpus)
+    let masks = status.masks.iter().map(|mask| match &mask.cpus {
+        Some(cpus) => format!("  pid {}: {} threads on CPUs {cpus}\n", mask.pid, mask.threads),
+        None => format!("  pid {}: {} threads by the sched_ext program\n", mask.pid, mask.threads),
     });
     std::iter::once(who).chain(masks).collect()
 }
@@ -77,7 +78,7 @@ mod tests {
         let mut status = Status {
             pid: None,
             run: Some("steer-1".to_owned()),
-            masks: vec![Left { pid: 7, cpus: "0-1".parse().unwrap(), threads: 12 }],
+            masks: vec![Left { pid: 7, cpus: Some("0-1".parse().unwrap()), threads: 12 }],
         };
         let text = words(&status);
         assert!(text.contains("run untax steer stop"), "{text}");

@@ -23,7 +23,8 @@ use std::time::Duration;
                   --restart 'systemctl restart postgresql'\n  \
                   untax verify plan-20260101T101500000Z --passive 60s   under traffic that is there anyway\n  \
                   untax verify fix/ --workload 'pgbench -c 300 bench' \\\n    \
-                  --workload-applied 'pgbench -c 300 -p 6432 bench'   a pooler, which no step sets"
+                  --workload-applied 'pgbench -c 300 -p 6432 bench'   a pooler, which no step sets\n  \
+                  untax verify fix/ --steer --passive 60s   no affinity, hard partitions, untax steer"
 )]
 pub struct Args {
     /// The plan: its id, its file, or the directory that it was written to
@@ -48,6 +49,14 @@ pub struct Args {
     /// saturated. The plan is applied and undone by turns all the same
     #[arg(long, value_name = "TIME", conflicts_with = "workload", value_parser = duration)]
     pub passive: Option<Duration>,
+    /// Try what untax steer does instead of the plan's steps: no affinity, hard partitions and soft
+    /// affinity of every database here, on proposed CPUs. A plan without steps that hands over soft
+    /// affinity is tried so anyway
+    #[arg(long, conflicts_with_all = ["workload_applied", "restart"])]
+    pub steer: bool,
+    /// A database and the CPUs that it prefers, as for untax steer; once for each
+    #[arg(long = "instance", value_name = "NAME=CPUS", conflicts_with_all = ["workload_applied", "restart"])]
+    pub instances: Vec<String>,
     /// The shell command that restarts the database, for plans that need it; it must not
     /// return before the database serves, and is run about five times in four pairs
     #[arg(long, value_name = "CMD")]
@@ -83,6 +92,8 @@ pub mod tests {
             clients: None,
             passive: None,
             restart: None,
+            steer: false,
+            instances: Vec::new(),
             warm_up: 0,
             pairs: 1,
             budget: Duration::MAX,

@@ -4,6 +4,7 @@ mod args;
 mod host;
 mod passive;
 mod shell;
+mod steered;
 mod workload;
 
 pub use args::Args;
@@ -15,17 +16,21 @@ use crate::{Outcome, Usage};
 use anyhow::{Context, anyhow, bail};
 use host::{ARMS, Host, Tried, WITH};
 use jiff::Timestamp;
+use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+use steered::Steered;
 use untax_changes::guard::Duty;
 use untax_changes::{Guard, Program, Tree};
 use untax_core::plan::{Effect, Plan};
 use untax_core::power::{self, power};
-use untax_core::verdict::{self, SCHEMA, Verification, Word, judge};
+use untax_core::verdict::{self, Affinity, SCHEMA, Verification, Word, judge};
 use untax_core::{Check, Gain};
 use untax_remedies::workloads::Workload;
 use untax_report::{format, html, terminal};
 use untax_trials::{
-    Arm, Cell, Design, Interrupt, Interrupted, Observer, Runner, Saved, Trial, is_unanimous,
+    Arm, Cell, Design, Interrupt, Interrupted, Observer, Rig, Runner, Saved, Trial, is_unanimous,
     judged, without_mixed_pairs,
 };
 use workload::Measured;
@@ -34,20 +39,14 @@ use workload::Measured;
 pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
     let plan = plan::load(&args.plan, state)?;
     apply::accept(&plan)?;
+    if steered::is_wanted(args, &plan) {
+        return run_steered(args, state, &plan);
+    }
     suits(args, &plan)?;
     let path = state.path(&format!("verify-{}.part", plan.plan))?;
     let design = design(args, Saved::seed(&path).unwrap_or_else(|| fastrand::u64(..)));
-    let (saved, earlier) = Saved::open(&path, &design)?;
-    if !earlier.is_empty() {
-        let (number, path) = (earlier.len(), path.display());
-        say(&format!(
-            "going on with {number} trials of a run that was stopped; remove {path} to begin anew"
-        ));
-    }
-    let stop = Arc::default();
-    for signal in signal_hook::consts::TERM_SIGNALS {
-        signal_hook::flag::register(*signal, Arc::clone(&stop))?;
-    }
+    let (saved, earlier) = open(&path, &design)?;
+    let stop = stop_by_signals()?;
     let tried = Tried::of(&plan, state)?;
     let standing = tried.is_standing();
     let measured = Measured::choose(args, &plan)?;
@@ -60,31 +59,97 @@ pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
         clean: Some(measured.clean_command().to_owned()).filter(|command| !command.is_empty()),
     };
     let guard = Guard::start(&Program::this(), &duty, None)?;
-    let mut host = Host::new(args, state, stop, tried, &measured, guard);
-    let made = measured.prepare().and_then(|()| trials(args, &design, &mut host, &saved, earlier));
+    let mut host = Host::new(args, state, Arc::clone(&stop), tried, &measured, guard);
+    let treats_idle = host.tried.treats_idle_cpus();
+    let judged = |made: &[Trial<f64>]| verdict_trials(made, treats_idle);
+    let screen = Screen { pairs: args.pairs, saved: &saved, arms: &ARMS, judged: &judged };
+    let made =
+        measured.prepare().and_then(|()| trials(args, &design, &mut host, stop, screen, earlier));
     let cleaned = measured.clean();
     // The guard tries once more where that was not so.
     if host.applied == Some(standing) && !host.stuck {
         host.guard.done();
     }
-    let trials = made?;
+    let trials = judged(&made?);
     cleaned?;
-    let receipt = host.tried.receipts.last().map(|receipt| receipt.id().to_owned());
-    let has_trials = !trials.is_empty();
-    let made = Made { trials, seed: design.seed };
-    let outcome = report(args, state, &plan, made, host.measure, receipt);
-    // Whatever came out: nothing is left to go on with.
-    if has_trials {
-        saved.remove()?;
+    let made = Made {
+        trials,
+        seed: design.seed,
+        measure: host.measure,
+        predicted: predicted(&plan, state),
+        receipt: host.tried.receipts.last().map(|receipt| receipt.id().to_owned()),
+        affinity: None,
+    };
+    report(args, state, &plan, made, saved)
+}
+
+/// Runs trials of steering: no affinity, hard partitions, soft affinity.
+fn run_steered(args: &Args, state: &State, plan: &Plan) -> anyhow::Result<Outcome> {
+    let measured = Measured::choose(args, plan)?;
+    let stop = stop_by_signals()?;
+    let mut rig = Steered::new(args, state, Arc::clone(&stop), &measured)?;
+    let path = state.path(&format!("verify-{}.part", plan.plan))?;
+    let seed = Saved::seed(&path).unwrap_or_else(|| fastrand::u64(..));
+    let design = steered::design(args, rig.chosen(), length(args), seed);
+    let (saved, earlier) = open(&path, &design)?;
+    let duty = Duty {
+        root: Tree::live().root().to_owned(),
+        receipts: state.receipts()?,
+        plan: plan.plan.clone(),
+        again: Vec::new(),
+        restart: None,
+        clean: Some(measured.clean_command().to_owned()).filter(|command| !command.is_empty()),
+    };
+    // What the workload makes is taken away also when this is killed; steering has a guard of its own.
+    let mut guard = Guard::start(&Program::this(), &duty, None)?;
+    let judged = |made: &[Trial<f64>]| steered::soft_trials(&without_mixed_pairs(made));
+    let screen = Screen { pairs: args.pairs, saved: &saved, arms: &steered::ARMS, judged: &judged };
+    let made =
+        measured.prepare().and_then(|()| trials(args, &design, &mut rig, stop, screen, earlier));
+    let cleaned = measured.clean();
+    guard.done();
+    let made = without_mixed_pairs(&made?);
+    cleaned?;
+    let made = Made {
+        trials: judged(&made),
+        seed,
+        measure: rig.measure,
+        predicted: None,
+        receipt: None,
+        affinity: Some(Box::new(steered::affinity(rig.chosen(), &made))),
+    };
+    report(args, state, plan, made, saved)
+}
+
+/// The trials of an earlier run that was stopped, to go on with.
+fn open(path: &Path, design: &Design) -> anyhow::Result<(Saved, Vec<Trial<f64>>)> {
+    let (saved, earlier) = Saved::open(path, design)?;
+    if !earlier.is_empty() {
+        let (number, path) = (earlier.len(), path.display());
+        say(&format!(
+            "going on with {number} trials of a run that was stopped; remove {path} to begin anew"
+        ));
     }
-    outcome
+    Ok((saved, earlier))
+}
+
+fn stop_by_signals() -> anyhow::Result<Arc<AtomicBool>> {
+    let stop = Arc::default();
+    for signal in signal_hook::consts::TERM_SIGNALS {
+        signal_hook::flag::register(*signal, Arc::clone(&stop))?;
+    }
+    Ok(stop)
+}
+
+/// About how long a trial takes with what comes before it; `None` for commands of the user.
+fn length(args: &Args) -> Option<Duration> {
+    let known = args.workload.as_deref().and_then(Workload::find).map(|_| args.trial);
+    args.passive.or(known.map(|trial| trial * (1 + args.warm_up)))
 }
 
 /// The host without the plan and with it, under one workload.
 fn design(args: &Args, seed: u64) -> Design {
-    let known = args.workload.as_deref().and_then(Workload::find).map(|_| args.trial);
-    let length = args.passive.or(known.map(|trial| trial * (1 + args.warm_up)));
-    let cell = Cell { name: "workload".to_owned(), length };
+    let cell = Cell { name: "workload".to_owned(), length: length(args) };
     let workload = args.workload.as_deref().unwrap_or("what is served anyway");
     let with = args.workload_applied.as_deref().unwrap_or(workload);
     let arm = |arm: usize| {
@@ -100,23 +165,22 @@ fn design(args: &Args, seed: u64) -> Design {
 fn trials(
     args: &Args,
     design: &Design,
-    host: &mut Host,
-    saved: &Saved,
+    rig: &mut impl Rig<Error = anyhow::Error, Outcome = f64>,
+    stop: Arc<AtomicBool>,
+    mut screen: Screen,
     earlier: Vec<Trial<f64>>,
-) -> anyhow::Result<Vec<verdict::Trial>> {
-    let interrupt = Interrupt::from(Arc::clone(&host.stop));
+) -> anyhow::Result<Vec<Trial<f64>>> {
+    let interrupt = Interrupt::from(stop);
     let live = untax_host::Host::live();
     let runner = Runner::new(design, &interrupt, &live).within(args.budget);
-    let treats_idle = host.tried.treats_idle_cpus();
-    let mut screen = Screen { pairs: args.pairs, saved, treats_idle };
-    let made = runner.run(host, earlier, &mut screen);
-    let made = made.map_err(|error| match error.downcast_ref::<Interrupted>() {
-        Some(_) => anyhow!(
-            "interrupted; the host is as before. The same command goes on with the trials so far"
-        ),
-        None => error,
-    });
-    Ok(verdict_trials(&made?, treats_idle))
+    runner.run(rig, earlier, &mut screen).map_err(|error| {
+        match error.downcast_ref::<Interrupted>() {
+            Some(_) => anyhow!(
+                "interrupted; the host is as before. The same command goes on with the trials so far"
+            ),
+            None => error,
+        }
+    })
 }
 
 /// The trials as a verdict takes them: those of two regimes are no pairs, unless the plan is what makes CPUs
@@ -128,10 +192,15 @@ fn verdict_trials(made: &[Trial<f64>], treats_idle: bool) -> Vec<verdict::Trial>
     judged(&without_mixed_pairs(made), WITH, |rate| *rate)
 }
 
-/// The trials, and what their order was drawn from.
+/// The trials, and what is told of them.
 struct Made {
     trials: Vec<verdict::Trial>,
+    /// What their order was drawn from.
     seed: u64,
+    measure: &'static str,
+    predicted: Option<Gain>,
+    receipt: Option<String>,
+    affinity: Option<Box<Affinity>>,
 }
 
 /// Refuses a plan of which trials would show nothing, and one for which the database must be
@@ -141,7 +210,7 @@ fn suits(args: &Args, plan: &Plan) -> anyhow::Result<()> {
     if plan.steps.is_empty() && args.workload_applied.is_none() {
         bail!(
             "plan {id} has no step that untax could apply: when you have done what it leaves to \
-             you, --workload-applied says how to reach what it changed"
+             you, --workload-applied says how to reach what it changed; --steer tries soft affinity"
         );
     }
     let at_boot = plan.steps.iter().filter(|step| step.effect == Effect::Reboot);
@@ -170,10 +239,20 @@ fn report(
     args: &Args,
     state: &State,
     plan: &Plan,
-    Made { trials, seed }: Made,
-    measure: &str,
-    receipt: Option<String>,
+    made: Made,
+    saved: Saved,
 ) -> anyhow::Result<Outcome> {
+    let has_trials = !made.trials.is_empty();
+    let outcome = show(args, state, plan, made);
+    // Whatever came out: nothing is left to go on with.
+    if has_trials {
+        saved.remove()?;
+    }
+    outcome
+}
+
+fn show(args: &Args, state: &State, plan: &Plan, made: Made) -> anyhow::Result<Outcome> {
+    let Made { trials, seed, measure, predicted, receipt, affinity } = made;
     let verdict = judge(&trials).with_context(|| no_pair(&trials))?;
     let run = State::new_run("verify");
     let result = Verification {
@@ -186,8 +265,9 @@ fn report(
         receipt,
         seed: Some(seed),
         trials,
-        predicted: predicted(plan, state),
+        predicted,
         verdict,
+        affinity,
     };
     let saved = state.save_run(&run, &result);
     let page = args.html.as_ref();
@@ -218,14 +298,15 @@ fn no_pair(trials: &[verdict::Trial]) -> String {
 struct Screen<'a> {
     pairs: u32,
     saved: &'a Saved,
-    /// Whether the plan changes how idle CPUs sleep.
-    treats_idle: bool,
+    arms: &'a [&'static str],
+    /// The trials as the verdict takes them.
+    judged: &'a dyn Fn(&[Trial<f64>]) -> Vec<verdict::Trial>,
 }
 
 impl Observer<f64, anyhow::Error> for Screen<'_> {
     fn trial(&mut self, trials: &[Trial<f64>]) -> anyhow::Result<()> {
         let Some(last) = trials.last() else { return Ok(()) };
-        let (pair, pairs, arm) = (last.slot.block + 1, self.pairs, ARMS[last.slot.arm]);
+        let (pair, pairs, arm) = (last.slot.block + 1, self.pairs, self.arms[last.slot.arm]);
         let mut line = format!("pair {pair} of at most {pairs}, {arm:16}: {:.1}", last.outcome);
         if !last.counts() {
             let spoiled: Vec<_> = last.spoiled().cloned().collect();
@@ -236,7 +317,7 @@ impl Observer<f64, anyhow::Error> for Screen<'_> {
     }
 
     fn is_decided(&mut self, trials: &[Trial<f64>]) -> bool {
-        is_unanimous(&verdict_trials(trials, self.treats_idle))
+        is_unanimous(&(self.judged)(trials))
     }
 }
 
@@ -261,7 +342,6 @@ mod tests {
     use super::args::tests::args;
     use super::*;
     use crate::commands::apply::tests::{makes, plan_of};
-    use std::path::Path;
     use untax_trials::Slot;
 
     #[test]
@@ -272,7 +352,9 @@ mod tests {
         assert!(none.is_empty());
         let slot = Slot { block: 0, arm: WITH, cell: 0, repeat: false };
         let made = [Trial { slot, outcome: 5.0, took_s: 1.0, guards: Vec::new(), sleeps: None }];
-        Screen { pairs: 6, saved: &saved, treats_idle: false }.trial(&made).unwrap();
+        let judged = |made: &[Trial<f64>]| verdict_trials(made, false);
+        let mut screen = Screen { pairs: 6, saved: &saved, arms: &ARMS, judged: &judged };
+        screen.trial(&made).unwrap();
         let seed = Saved::seed(&path).unwrap();
         let again =
             |args: &Args| Saved::open::<f64>(&path, &design(args, seed)).map(|(_, made)| made);

@@ -83,7 +83,8 @@ fn known_commands(known: &Workload, args: &Args, plan: &Plan) -> anyhow::Result<
     let look = untax_pipeline::take()?;
     let of_engine = || look.databases.iter().filter(|database| database.engine == known.engine);
     let of_plan = |database: &&Database| {
-        let mut concerned = plan.steps.iter().flat_map(|step| &step.databases);
+        let steps = plan.steps.iter().flat_map(|step| &step.databases);
+        let mut concerned = steps.chain(plan.tasks.iter().flat_map(|task| &task.databases));
         concerned.any(|id| *id == database.id)
     };
     let mut candidates: Vec<&Database> = of_engine().filter(of_plan).collect();

@@ -3,6 +3,7 @@
 mod feed;
 mod hangup;
 mod screen;
+mod steering;
 mod stream;
 mod view;
 

@@ -3,13 +3,15 @@
 use super::feed::{self, News};
 use super::hangup;
 use super::screen::Screen;
+use super::steering;
 use crate::state::State;
 use anyhow::{Context, bail};
 use ratatui::crossterm::event::{self, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use std::path::Path;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::time::Duration;
 use untax_pipeline::Options;
-use untax_report::watch::{self, Event, Key};
+use untax_report::watch::{self, Event, Key, Steered};
 use untax_trials::Interrupt;
 
 /// How long a key, a signal or a window may wait to be heard.
@@ -21,6 +23,9 @@ pub fn run(options: Options, state: &State) -> anyhow::Result<()> {
     let watcher = interrupt.clone();
     std::thread::spawn(move || hangup::watch(&watcher));
     let (sender, news) = channel();
+    let (steering, steered) = channel();
+    // Without a state directory nobody steers with it.
+    let directory = state.directory().map(Path::to_owned).ok();
     std::thread::scope(|scope| {
         // In a thread of its own: a look at the host takes longer than a key may wait.
         let feed = scope.spawn(move || {
@@ -28,7 +33,12 @@ pub fn run(options: Options, state: &State) -> anyhow::Result<()> {
             feed::run(options, state, go_on, |news| Ok(sender.send(news).is_ok()))
         });
         // Without a first window there is only an error to show.
-        let shown = if news.recv().is_ok() { show(&news, interrupt) } else { Ok(()) };
+        let is_open = news.recv().is_ok();
+        if let Some(directory) = directory.filter(|_| is_open) {
+            let give = move |now| steering.send(now).is_ok();
+            scope.spawn(move || steering::follow(&directory, interrupt, give));
+        }
+        let shown = if is_open { show(&news, &steered, interrupt) } else { Ok(()) };
         interrupt.raise();
         match feed.join() {
             Ok(ended) => ended.and(shown),
@@ -37,13 +47,17 @@ pub fn run(options: Options, state: &State) -> anyhow::Result<()> {
     })
 }
 
-fn show(news: &Receiver<News>, interrupt: &Interrupt) -> anyhow::Result<()> {
+fn show(
+    news: &Receiver<News>,
+    steered: &Receiver<Vec<Steered>>,
+    interrupt: &Interrupt,
+) -> anyhow::Result<()> {
     let mut screen = Screen::take()?;
     let (columns, rows) = screen.size()?;
     let mut view = watch::State::new(columns, rows);
     while !view.is_over() {
         screen.draw(&view)?;
-        match next(news, interrupt)? {
+        match next(news, steered, interrupt)? {
             Some(event) => view = view.after(event),
             None => break,
         }
@@ -52,13 +66,20 @@ fn show(news: &Receiver<News>, interrupt: &Interrupt) -> anyhow::Result<()> {
 }
 
 /// Waits for something to happen; `None` when there will be nothing more.
-fn next(news: &Receiver<News>, interrupt: &Interrupt) -> anyhow::Result<Option<Event>> {
+fn next(
+    news: &Receiver<News>,
+    steered: &Receiver<Vec<Steered>>,
+    interrupt: &Interrupt,
+) -> anyhow::Result<Option<Event>> {
     loop {
         match news.try_recv() {
             Ok(News::Checked(check, notes)) => return Ok(Some(Event::Checked(check, notes))),
             Ok(News::Gap(why)) => return Ok(Some(Event::Gap(why))),
             Ok(News::Opened) | Err(TryRecvError::Empty) => {}
             Err(TryRecvError::Disconnected) => return Ok(None),
+        }
+        if let Ok(now) = steered.try_recv() {
+            return Ok(Some(Event::Steered(now)));
         }
         let heard = event::poll(HEARING).and_then(|any| any.then(event::read).transpose());
         if interrupt.check().is_err() {

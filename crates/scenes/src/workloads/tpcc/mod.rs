@@ -8,6 +8,7 @@ use crate::root::cache;
 use crate::setup::Setup;
 use crate::workload::{Prepared, Workload};
 use crate::{MariaDb, Network, Postgres, SceneError};
+use std::path::PathBuf;
 
 pub(crate) const WORKLOAD: Workload = Workload {
     id: "tpcc",
@@ -45,6 +46,11 @@ struct Terminals {
     think: bool,
 }
 
+/// So many terminals without think time.
+pub(crate) fn with_terminals(setup: &Setup, number: u32) -> Result<Prepared, SceneError> {
+    prepare(setup, Terminals { number, think: false })
+}
+
 fn prepare(setup: &Setup, terminals: Terminals) -> Result<Prepared, SceneError> {
     let by = if setup.is_mysql() { by_go_tpc } else { by_scripts };
     by(setup, terminals)
@@ -63,13 +69,18 @@ fn by_scripts(setup: &Setup, terminals: Terminals) -> Result<Prepared, SceneErro
     }))
 }
 
-fn by_go_tpc(setup: &Setup, terminals: Terminals) -> Result<Prepared, SceneError> {
+/// The program, below the directory of fetched things.
+pub(crate) fn go_tpc() -> Result<PathBuf, SceneError> {
     let folder = cache()?;
     let program = folder.join("loads/go-tpc");
-    if !program.is_file() {
-        let cache = folder.display().to_string();
-        return Err(SceneError::NotBuilt { program: "go-tpc", cache });
+    if program.is_file() {
+        return Ok(program);
     }
+    Err(SceneError::NotBuilt { program: "go-tpc", cache: folder.display().to_string() })
+}
+
+fn by_go_tpc(setup: &Setup, terminals: Terminals) -> Result<Prepared, SceneError> {
+    let program = go_tpc()?;
     let network = Network::make()?;
     let server = MariaDb::start_as(&Setup { network: Some(&network), ..*setup })?;
     server.sql("CREATE DATABASE IF NOT EXISTS sbtest")?;
@@ -95,6 +106,7 @@ fn by_go_tpc(setup: &Setup, terminals: Terminals) -> Result<Prepared, SceneError
         let _there = &network;
         let mut more =
             vec![format!("--threads={}", terminals.number), format!("--time={seconds}s")];
+        more.push("--interval=1s".to_owned());
         more.extend(terminals.think.then(|| "--wait".to_owned()));
         server.load(&go_tpc("run", &more), seconds, new_orders_per_minute)
     };
