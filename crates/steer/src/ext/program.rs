@@ -1,6 +1,6 @@
 //! The program: loaded, told of instances and CPUs, attached; gone with its value.
 
-use super::ExtError;
+use super::error::ExtError;
 use libbpf_rs::{Link, MapCore, MapFlags, MapMut, Object, ObjectBuilder, PrintLevel};
 use std::sync::Mutex;
 use untax_core::cpus::Cpus;
@@ -18,7 +18,7 @@ const TOLD: usize = 80;
 
 fn hear(_: PrintLevel, text: String) {
     if let Ok(mut said) = SAID.lock() {
-        said.push_str(&text);
+        said.extend([text]);
     }
 }
 
