@@ -61,7 +61,8 @@ make_network() {
     mkdir "$RUN/cni"
     cat >"$RUN/cni/10-pods.conflist" <<END
 {"cniVersion": "1.0.0", "name": "pods", "plugins": [{"type": "ptp",
-  "ipam": {"type": "host-local", "dataDir": "$RUN/addresses", "ranges": [[{"subnet": "$pods"}]]}}]}
+  "ipam": {"type": "host-local", "dataDir": "$RUN/addresses", "ranges": [[{"subnet": "$pods"}]],
+  "routes": [{"dst": "0.0.0.0/0"}]}}]}
 END
 }
 
