@@ -116,7 +116,7 @@ fn words(cpus: &Cpus) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    /// The maps, and how they are written: the functions need sched_ext.
+    /// The maps, and how they are written: the functions need `sched_ext`.
     #[test]
     fn cpus_are_set_for_as_many_instances_as_there_are_places() {
         if !rustix::process::geteuid().is_root() {
