@@ -29,7 +29,7 @@ while mountpoint -q "$directory/mount" && [ "$ticks" -gt 0 ]; do
     ticks=$((ticks - 1))
 done 2>/dev/null
 [ -z "$device" ] || losetup --detach "$device"
-[ -z "$directory" ] || rm -rf --one-file-system "$directory"
+[ -z "$directory" ] || remove "$directory"
 "#;
 
 /// Freezes the filesystem at `$1` for `$2` seconds, thaws it for `$3`, and so on.

@@ -19,25 +19,8 @@ directory=$(mktemp -d -t untax-lab.XXXXXXXX) && mkdir -m 700 "$directory.own" &&
     echo "$directory" || echo
 "#;
 
-/// Waits until no process works there: a PostgreSQL that loses its files while it starts or stops leaves
-/// its shared memory behind. A process that works elsewhere may still write there: the shell tries until
-/// nothing is left. gVisor leaves a network namespace mounted among its state.
 const REMOVE: &str = r#"
-ticks=600
-while [ -n "$directory" ] && [ "$ticks" -gt 0 ] &&
-    readlink /proc/[0-9]*/cwd 2>/dev/null | grep -qF "$directory"; do
-    sleep 0.1
-    ticks=$((ticks - 1))
-done
-ticks=600
-while [ -n "$directory" ] && [ "$ticks" -gt 0 ]; do
-    while read -r _ mounted _; do
-        case $mounted in "$directory.own"/*) umount "$mounted" 2>/dev/null ;; esac
-    done </proc/mounts
-    rm -rf --one-file-system "$directory" "$directory.own" 2>/dev/null && break
-    sleep 0.1
-    ticks=$((ticks - 1))
-done
+[ -z "$directory" ] || remove "$directory" "$directory.own"
 "#;
 
 /// Writes text `$2` into file `$1`.

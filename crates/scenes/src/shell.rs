@@ -122,8 +122,32 @@ impl Drop for Shell {
 }
 
 /// The script of a guard. It ignores SIGPIPE: the reader of its line may have ended before it is printed.
+/// `remove DIRECTORY…` waits until no process works in the first: a PostgreSQL that loses its files while it
+/// starts or stops leaves its shared memory behind. A process that works elsewhere may still write there, so it
+/// tries until nothing is left; and a program may have left something mounted, as gVisor does a network namespace.
+const REMOVE: &str = r#"
+remove() {
+    ticks=600
+    while [ "$ticks" -gt 0 ] && readlink /proc/[0-9]*/cwd | grep -qF "$1"; do
+        sleep 0.1
+        ticks=$((ticks - 1))
+    done
+    ticks=600
+    while [ "$ticks" -gt 0 ]; do
+        while read -r _ mounted _; do
+            for path; do
+                case $mounted in "$path"/*) umount "$mounted" ;; esac
+            done
+        done </proc/mounts
+        rm -rf --one-file-system "$@" && break
+        sleep 0.1
+        ticks=$((ticks - 1))
+    done
+} 2>/dev/null
+"#;
+
 fn guard_script(prepare: &str, cleanup: &str) -> String {
-    format!("trap '' HUP INT TERM PIPE\n{prepare}\nread -r end\n{cleanup}")
+    format!("trap '' HUP INT TERM PIPE\n{REMOVE}\n{prepare}\nread -r end\n{cleanup}")
 }
 
 #[cfg(test)]
