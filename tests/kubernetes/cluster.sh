@@ -37,9 +37,13 @@ unset UNTAX_MOUNTS
 cache=$1/kubernetes
 shift
 
-# Mounts that end with the last process that sees them, and the groups.
+# Mounts that end with the last process that sees them, and the groups. Kubelet and CNI keep files at
+# places of their own, which the guard removes where there were none.
 make_mounts() {
-    local hierarchy
+    local hierarchy directory
+    for directory in /var/lib/kubelet /var/lib/cni; do
+        [ -e "$directory" ] || echo "$directory" >>"$RUN/directories"
+    done
     mount -t tmpfs -o mode=755 untax /run
     mount -t tmpfs -o mode=755 untax /var/log
     # A machine with cgroup v1 may have mounted no hierarchy for huge pages.

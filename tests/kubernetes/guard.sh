@@ -53,6 +53,11 @@ remove_hierarchy() {
     rmdir "$place"
 }
 
+# What the node made where nothing was.
+remove_directories() {
+    [ ! -e "$RUN/directories" ] || xargs rm -rf --one-file-system <"$RUN/directories"
+}
+
 if [ "${1:-}" = now ]; then
     remove_groups
     exit
@@ -68,5 +73,6 @@ failed=0
 put_pools_back || { echo "guard.sh: the pools of huge pages are not as they were" >&2; failed=1; }
 remove_groups || { echo "guard.sh: control groups called $GROUP are left" >&2; failed=1; }
 remove_hierarchy || { echo "guard.sh: a hierarchy for huge pages is left" >&2; failed=1; }
+remove_directories || { echo "guard.sh: directories of the node are left" >&2; failed=1; }
 rm -rf "$RUN" || failed=1
 exit "$failed"
