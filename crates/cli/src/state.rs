@@ -156,7 +156,7 @@ fn load<T: DeserializeOwned>(path: &Path) -> anyhow::Result<T> {
 /// and advice stands on benches long after.
 const KEPT_BENCHES: usize = 10;
 
-/// What runs of benches are called.
+/// The beginning of the name of a bench's run.
 const BENCH: &str = "bench-";
 
 /// Removes the oldest runs beyond those kept. Whatever cannot be removed is tried again next time.

@@ -13,7 +13,7 @@ use untax_steer::{demands, preferred_cpus};
 /// For how long demand is watched before CPUs are proposed.
 const WATCHED: Duration = Duration::from_secs(3);
 
-/// What a person asked for.
+/// The wishes of a person.
 pub struct Wanted<'a> {
     /// `NAME=CPUS` each; none for every database, on proposed CPUs.
     pub instances: &'a [String],

@@ -100,7 +100,7 @@ fn run_steered(args: &Args, state: &State, plan: &Plan) -> anyhow::Result<Outcom
         restart: None,
         clean: Some(measured.clean_command().to_owned()).filter(|command| !command.is_empty()),
     };
-    // What the workload makes is taken away also when this is killed; steering has a guard of its own.
+    // The guard removes the workload's files and groups when this is killed; steering has a guard of its own.
     let mut guard = Guard::start(&Program::this(), &duty, None)?;
     let judged = |made: &[Trial<f64>]| steered::soft_trials(&without_mixed_pairs(made));
     let screen = Screen { pairs: args.pairs, saved: &saved, arms: &steered::ARMS, judged: &judged };
@@ -195,7 +195,7 @@ fn verdict_trials(made: &[Trial<f64>], treats_idle: bool) -> Vec<verdict::Trial>
 /// The trials, and what is told of them.
 struct Made {
     trials: Vec<verdict::Trial>,
-    /// What their order was drawn from.
+    /// The seed of their random order.
     seed: u64,
     measure: &'static str,
     predicted: Option<Gain>,

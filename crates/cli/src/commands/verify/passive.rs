@@ -67,8 +67,8 @@ fn named(steps: &[Step], here: &[Database]) -> anyhow::Result<Vec<Database>> {
     ids.into_iter().map(find).collect()
 }
 
-/// What a database served each second between its two answers, which may be late; between two looks
-/// `passed_s` after each other where it is not known when it answered.
+/// The requests that a database served each second. The time is that between its two answers, which may be
+/// late; where that is unknown, `passed_s` between two looks.
 fn rate_of(
     known: &Database,
     before: &[Database],

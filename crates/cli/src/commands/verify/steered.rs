@@ -63,7 +63,7 @@ pub struct Steered<'a> {
     chosen: Vec<Chosen>,
     arm: usize,
     beside: Option<Beside>,
-    /// What the rates are of.
+    /// The name of the rates, as `transactions`.
     pub measure: &'static str,
 }
 
@@ -161,7 +161,7 @@ pub fn soft_trials(made: &[Trial<f64>]) -> Vec<verdict::Trial> {
     judged(&made, SOFT, |rate| *rate)
 }
 
-/// What all three arms show.
+/// The comparison of all three arms.
 pub fn affinity(chosen: &[Chosen], made: &[Trial<f64>]) -> Affinity {
     let preferred = |chosen: &Chosen| -> (String, Cpus) {
         (chosen.candidate.name.clone(), chosen.preferred.clone())
