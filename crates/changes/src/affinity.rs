@@ -224,9 +224,14 @@ pub fn narrowed(family: &Family, cpus: &Cpus) -> io::Result<u64> {
 /// masks stay: no mask is ever set that one of them has.
 pub fn widen(family: &Family, cpus: &Cpus) -> io::Result<()> {
     let mut look = Look::new();
+    until_clean(|number| look.at(family, cpus, number == 0, set_all))
+}
+
+/// Mends what a look finds, given the look's number, until enough looks in a row find nothing.
+pub(crate) fn until_clean(mut look: impl FnMut(u32) -> io::Result<u64>) -> io::Result<()> {
     let mut clean = 0;
     for number in 0..MOST_LOOKS {
-        let found = look.at(family, cpus, number == 0, set_all)?;
+        let found = look(number)?;
         clean = if found == 0 { clean + 1 } else { 0 };
         if clean == CLEAN_LOOKS {
             break;

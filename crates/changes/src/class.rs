@@ -3,19 +3,11 @@
 //! A thread keeps that class when its program is gone; the kernel schedules it by default then, until another
 //! program is loaded. So it is put back like a mask.
 
-use crate::affinity::{Processes, threads};
+use crate::affinity::{Processes, threads, until_clean};
 use std::io;
-use std::time::Duration;
 use untax_core::plan::Family;
 use untax_host::{Host, process};
 use untax_probes::scheduling_class;
-
-/// Looks at all threads that must find none in that class: one may be born between two looks.
-const CLEAN_LOOKS: u32 = 3;
-/// Between two such looks.
-const PAUSE: Duration = Duration::from_millis(1);
-/// The most looks of one attempt.
-const MOST_LOOKS: u32 = 50;
 
 /// How a thread is scheduled; `None` when it ended.
 pub fn of_thread(host: &Host, pid: u32, thread: u32) -> Option<process::Scheduling> {
@@ -36,18 +28,7 @@ pub fn count(family: &Family) -> io::Result<u64> {
 /// Gives all threads of a family the default class again. Nobody else gives threads that class while its
 /// program is loaded: there can be one program only.
 pub fn leave(family: &Family) -> io::Result<()> {
-    let mut clean = 0;
-    for _ in 0..MOST_LOOKS {
-        let found = each(family, scheduling_class::leave_ext)?;
-        clean = if found == 0 { clean + 1 } else { 0 };
-        if clean == CLEAN_LOOKS {
-            break;
-        }
-        if found == 0 {
-            std::thread::sleep(PAUSE);
-        }
-    }
-    Ok(())
+    until_clean(|_| each(family, scheduling_class::leave_ext))
 }
 
 /// Acts on each thread of a family, and of orphans that may be of it, that has the class: on how many.

@@ -310,6 +310,18 @@ mod tests {
     }
 
     #[test]
+    fn what_an_idle_database_has_anyway_comes_first() {
+        let window = test_window::postgres();
+        let untaxed = Finding { tax: None, ..finding("hugepage-limit", 0.0, 0.0, 0.0) };
+        let mut findings = [finding("cpu-contended", 0.04, 0.04, 0.04), untaxed];
+        let gaps = without_taxes(&mut findings, 0.001, &window.databases().next().unwrap());
+        sort(&mut findings);
+        let rules = findings.map(|finding| finding.rule);
+        assert_eq!(rules, ["hugepage-limit", "cpu-contended"]);
+        assert_eq!(gaps.len(), 1);
+    }
+
+    #[test]
     fn without_tracing_what_the_kernel_counts_says_that_it_is_idle() {
         let checked = |on_cpu_s: f64| {
             let mut window = test_window::postgres();

@@ -8,7 +8,7 @@ use crate::platform::{Cell, Measured, Running, Trouble};
 use std::net::Ipv4Addr;
 use std::time::Duration;
 use untax_changes::Program;
-use untax_scenes::{Group, Job, PORT, SceneError, Setup, Started};
+use untax_scenes::{Group, Job, PORT, SceneError, Started};
 use untax_trials::Interrupt;
 
 /// A sandbox starts in less than a second.
@@ -26,17 +26,8 @@ pub(super) struct ExchangeRunning {
 
 impl ExchangeRunning {
     pub(super) fn start(scene: Scene, kind: Kind, cell: &Cell) -> Result<Self, SceneError> {
-        let (program, words) = (own_program(), cell.cpus.server_words());
-        let shown = [program.as_path()];
-        let setup = Setup {
-            runtime: scene.runtime,
-            group: scene.group.as_ref(),
-            network: Some(&scene.network),
-            before_server: &words,
-            shown: &shown,
-            ..Setup::default()
-        };
-        let job = Job::new(&setup)?;
+        let program = own_program();
+        let job = scene.job(&program, cell)?;
         // The job brings it to its network, its group and its CPUs.
         let spec = ServerSpec { kind, place: Place::default(), port: PORT, asked: false };
         let spec = serde_json::to_string(&spec).unwrap_or_default();

@@ -9,7 +9,7 @@ use super::workloads::Kind;
 use crate::platform::{Cell, Measured, Running, Trouble};
 use std::path::Path;
 use std::time::Duration;
-use untax_scenes::{Group, Job, SceneError, Setup, find_program};
+use untax_scenes::{Group, Job, SceneError, find_program};
 use untax_trials::Interrupt;
 
 /// Inserts of the trial that tells how many fill the time.
@@ -34,17 +34,7 @@ impl JobRunning {
         own_command: Option<&str>,
         cell: &Cell,
     ) -> Result<Self, SceneError> {
-        let (program, words) = (own_program(), cell.cpus.server_words());
-        let shown = [program.as_path()];
-        let setup = Setup {
-            runtime: scene.runtime,
-            group: scene.group.as_ref(),
-            network: Some(&scene.network),
-            before_server: &words,
-            shown: &shown,
-            ..Setup::default()
-        };
-        let job = Job::new(&setup)?;
+        let job = scene.job(&own_program(), cell)?;
         let time = cell.workload.trial;
         let mut running = Self {
             job,
