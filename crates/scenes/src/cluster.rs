@@ -57,7 +57,7 @@ impl Cluster {
         let guard = Shell::guard(MAKE, REMOVE, &arguments)?;
         if guard.first_line != "made" {
             let why = format!("the cluster makes no namespace: {}", guard.first_line);
-            return Err(SceneError::Host { why });
+            return Err(SceneError::Cluster { why });
         }
         let cluster = Self { _guard: guard, kubectl, namespace };
         cluster.wait_for_account()?;
@@ -107,10 +107,29 @@ impl Cluster {
         self.json(&["get", kind, name, "--output", "json"])
     }
 
-    /// Waits until a pod is ready.
+    /// Waits until a pod is ready. An error says what the cluster last warned of.
     pub fn wait_for(&self, pod: &str, seconds: u32) -> Result<(), SceneError> {
         let (name, timeout) = (format!("pod/{pod}"), format!("--timeout={seconds}s"));
-        self.run(&["wait", "--for=condition=Ready", &name, &timeout], None).map(drop)
+        let waited = self.run(&["wait", "--for=condition=Ready", &name, &timeout], None);
+        waited.map(drop).map_err(|error| match error {
+            SceneError::Failed { program, status, output_end } => {
+                let output_end = [output_end, self.warning(pod)].join("; ");
+                SceneError::Failed { program, status, output_end }
+            }
+            other => other,
+        })
+    }
+
+    fn warning(&self, pod: &str) -> String {
+        let of = format!("involvedObject.name={pod},type=Warning");
+        let last = "jsonpath={.items[-1:].message}";
+        let order = "--sort-by=.lastTimestamp";
+        let line = ["get", "events", "--field-selector", &of, order, "--output", last];
+        match self.run(&line, None) {
+            Ok(text) if text.trim().is_empty() => "no warning of it".to_owned(),
+            Ok(text) => text.trim().to_owned(),
+            Err(error) => error.to_string(),
+        }
     }
 
     /// Runs a program in a container of a pod to its end, and gives what it printed.
@@ -122,7 +141,7 @@ impl Cluster {
 
     fn json(&self, line: &[&str]) -> Result<Value, SceneError> {
         let text = self.run(line, None)?;
-        serde_json::from_str(&text).map_err(|_| SceneError::Host {
+        serde_json::from_str(&text).map_err(|_| SceneError::Cluster {
             why: format!("kubectl {} printed no JSON", line.join(" ")),
         })
     }
@@ -132,7 +151,7 @@ impl Cluster {
             format!("kubectl {}", line.iter().take(2).copied().collect::<Vec<_>>().join(" "));
         let failed = |source| SceneError::Start { program: program.clone(), source };
         let [first, options @ ..] = &self.kubectl[..] else {
-            return Err(SceneError::Host { why: "no kubectl".to_owned() });
+            return Err(SceneError::Cluster { why: "no kubectl".to_owned() });
         };
         let mut command = Command::new(first);
         command.args(options).args(["--namespace", &self.namespace]).args(line);
@@ -193,6 +212,7 @@ END
 ;;
 *apply*) cat >>"$0.log" ;;
 *wait*) echo "timed out waiting" >&2; exit 1 ;;
+*events*) echo "unknown version specified" ;;
 esac
 "#;
 
@@ -213,7 +233,7 @@ esac
         assert_eq!((nodes[0].name.as_str(), nodes[0].kernel.as_str()), ("a", "6.18"));
         cluster.apply(&[serde_json::json!({"kind": "Pod"})]).unwrap();
         let late = cluster.wait_for("server", 1).unwrap_err().to_string();
-        assert!(late.contains("timed out waiting"), "{late}");
+        assert!(late.contains("timed out waiting; unknown version specified"), "{late}");
         drop(cluster);
         let log =
             crate::program::host_text(&format!("{}/kubectl.log", folder.path().display())).unwrap();

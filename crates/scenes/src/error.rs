@@ -80,6 +80,12 @@ pub enum SceneError {
         /// What went wrong.
         source: io::Error,
     },
+    /// The cluster cannot be used.
+    #[error("cannot use the cluster: {why}")]
+    Cluster {
+        /// What it lacks or said.
+        why: String,
+    },
     /// A file of the host could not be read.
     #[error("cannot read a setting of this host: {why}")]
     Host {

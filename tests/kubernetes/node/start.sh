@@ -92,9 +92,16 @@ start_control_plane() {
 }
 
 start_runtime() {
-    # crun refuses version 2 of control groups beside version 1, so it runs where the former is unmounted.
+    # crun refuses version 2 of control groups beside version 1, so it runs where the former is unmounted;
+    # that of Debian 12 also refuses bundles of a later version than it knows, which use nothing new here.
     cat >"$RUN/crun" <<END
 #!/bin/sh
+before='' bundle=.
+for word; do
+    [ "\$before" != --bundle ] || bundle=\$word
+    before=\$word
+done
+[ ! -e "\$bundle/config.json" ] || sed -i 's/"ociVersion": *"[^"]*"/"ociVersion":"1.0.2"/' "\$bundle/config.json"
 exec unshare --mount sh -c 'umount /sys/fs/cgroup/unified 2>/dev/null; exec crun "\$@"' crun "\$@"
 END
     chmod 755 "$RUN/crun"

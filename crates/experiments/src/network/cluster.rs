@@ -121,7 +121,9 @@ impl Up {
     fn make(arguments: &ClusterArguments, cluster: Cluster) -> Result<Self, SceneError> {
         let nodes = cluster.nodes()?;
         let Some(first) = nodes.first() else {
-            return Err(SceneError::Host { why: "no node of the cluster takes pods".to_owned() });
+            return Err(SceneError::Cluster {
+                why: "no node of the cluster takes pods".to_owned(),
+            });
         };
         let pod = |name: &str, node, host_network| Pod {
             name: name.to_owned(),
@@ -147,7 +149,7 @@ impl Up {
         }
         let address = |value: &serde_json::Value, what: &str| {
             let text = value.as_str().unwrap_or_default();
-            text.parse::<Ipv4Addr>().map_err(|_| SceneError::Host {
+            text.parse::<Ipv4Addr>().map_err(|_| SceneError::Cluster {
                 why: format!("{what} has no IPv4 address ('{text}'): this bench speaks IPv4 alone"),
             })
         };

@@ -67,7 +67,9 @@ impl Up {
     fn make(template: &Template, asked: &[String], cluster: Cluster) -> Result<Self, SceneError> {
         let nodes = cluster.nodes()?;
         let Some(node) = nodes.first() else {
-            return Err(SceneError::Host { why: "no node of the cluster takes pods".to_owned() });
+            return Err(SceneError::Cluster {
+                why: "no node of the cluster takes pods".to_owned(),
+            });
         };
         let client = pod(CLIENT.to_owned(), &node.name, None);
         let default = pod(pod_name(DEFAULT), &node.name, None);
@@ -104,7 +106,7 @@ fn address(cluster: &Cluster, arm: &str) -> Result<Ipv4Addr, SceneError> {
     cluster.wait_for(&name, PATIENCE_S)?;
     let pod = cluster.get("pod", &name)?;
     let text = pod["status"]["podIP"].as_str().unwrap_or_default().to_owned();
-    let no_address = || SceneError::Host {
+    let no_address = || SceneError::Cluster {
         why: format!("{name} has no IPv4 address ('{text}'): this bench speaks IPv4 alone"),
     };
     text.parse().map_err(|_| no_address())
