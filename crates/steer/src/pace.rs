@@ -13,6 +13,10 @@ const LOOKS: f64 = 0.001;
 /// The shortest time between two looks at all threads.
 const LOOK: Duration = Duration::from_secs(2);
 
+/// The longest time between two samples: an owner that wakes waits up to two of them for its CPUs. Where a sample
+/// costs more than 15 ms of CPU time, samples take more than their share.
+const LONGEST: Duration = Duration::from_secs(5);
+
 /// CPU time of this thread so far.
 pub fn thread_s() -> f64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
@@ -58,7 +62,7 @@ impl Pace {
 
     /// The time between two samples.
     pub fn period(&self) -> Duration {
-        self.wanted.max(Duration::from_secs_f64(self.sample_s / SAMPLES))
+        self.wanted.max(Duration::from_secs_f64(self.sample_s / SAMPLES).min(LONGEST))
     }
 
     /// The time between two looks at all threads.
@@ -83,5 +87,12 @@ mod tests {
         assert!((0.006 / period_s - SAMPLES).abs() < SAMPLES * 0.01, "{period_s}");
         pace.looked(0.01);
         assert_eq!(pace.look_period(), Duration::from_secs(10));
+    }
+
+    #[test]
+    fn one_slow_sample_does_not_end_the_steering() {
+        let mut pace = Pace::of(Duration::from_millis(100));
+        pace.sampled(0.6, 0.8);
+        assert_eq!(pace.period(), LONGEST);
     }
 }
