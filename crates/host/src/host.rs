@@ -1,8 +1,8 @@
 //! One moment of a host: every file, link, listing and answer is read through here.
 
 use crate::captured::CapturedHost;
-use crate::files;
 use crate::record::{Kind, Record};
+use crate::{files, node_files};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::cell::RefCell;
@@ -86,7 +86,13 @@ impl Host {
     /// Reads a file and passes the text through `f` before anyone else sees it.
     pub fn map_text(&self, path: &str, f: impl FnOnce(String) -> String) -> Reading<String> {
         match &self.source {
-            Source::Live => self.remember(path, Kind::File, || files::text(path).map(f)),
+            Source::Live => {
+                let text = |place: &str| match place.strip_prefix(node_files::ROOT) {
+                    Some(inside) => files::text_inside(node_files::ROOT, inside),
+                    None => files::text(place),
+                };
+                self.remember(path, Kind::File, || live(path, text).map(f))
+            }
             Source::Captured(captured) => captured.text(path),
         }
     }
@@ -95,7 +101,7 @@ impl Host {
     pub fn names(&self, path: &str) -> Reading<Vec<String>> {
         match &self.source {
             Source::Live => {
-                let names = files::names(path);
+                let names = live(path, files::names);
                 if let Some(record) = &self.record {
                     record.borrow_mut().insert_listing(path, names.as_ref().map(Vec::as_slice));
                 }
@@ -108,7 +114,7 @@ impl Host {
     /// Where a link points, not followed.
     pub fn link(&self, path: &str) -> Reading<String> {
         match &self.source {
-            Source::Live => self.remember(path, Kind::Link, || files::link(path)),
+            Source::Live => self.remember(path, Kind::Link, || live(path, files::link)),
             Source::Captured(captured) => captured.link(path),
         }
     }
@@ -118,7 +124,8 @@ impl Host {
         let key = format!("exists:{path}");
         match &self.source {
             Source::Live => {
-                self.observe(&key, || Present(Path::new(path).exists())).value() == Some(&true)
+                let look = |place: &str| Present(Path::new(place).exists());
+                self.observe(&key, || live(path, look)).value() == Some(&true)
             }
             Source::Captured(captured) => match captured.record.answer(&key) {
                 Some(answer) => answer.value() == Some(&true),
@@ -165,6 +172,11 @@ impl Host {
         record.borrow_mut().insert_reading(path, kind, &reading);
         reading
     }
+}
+
+/// Reads a path of the running machine, wherever this program sees the machine's own file of that path.
+fn live<T>(path: &str, read: impl FnOnce(&str) -> Reading<T>) -> Reading<T> {
+    Reading::from(node_files::of_machine(path)).and_then(|place| read(&place))
 }
 
 fn kept_lines(text: &str, keep: impl Fn(&str) -> KeptLine) -> String {

@@ -15,6 +15,7 @@ mod host;
 pub mod mountinfo;
 mod netlink;
 pub mod nft_diag;
+mod node_files;
 mod pressure;
 pub mod process;
 mod record;

@@ -3,8 +3,9 @@
 use super::Fact;
 use crate::Host;
 use crate::nft_diag::{Counted, count};
+use crate::node_files::is_in_its_network;
 use serde_json::{Value, json};
-use untax_core::Reading::{self, Absent, Present};
+use untax_core::Reading::{self, Absent, Denied, Present};
 use untax_core::host::HostFacts;
 use untax_core::network::{ClusterNetwork, Plugin, Services};
 
@@ -68,7 +69,12 @@ fn reduced(text: &str) -> String {
 fn services(host: &Host) -> Reading<Services> {
     let of = |mode: &str, rules| Services { mode: mode.to_owned(), rules };
     let nft = |key: &str, what, table: &'static str, name: &'static str| {
-        host.observe(key, || count(what, table, name))
+        host.observe(key, || {
+            if is_in_its_network() {
+                return count(what, table, name);
+            }
+            Denied("its rules are told within the machine's network alone (hostNetwork)".to_owned())
+        })
     };
     let map = nft("nftables kube-proxy", Counted::Elements, "kube-proxy", "service-ips");
     if let Present(elements) = map {
@@ -92,7 +98,7 @@ fn services(host: &Host) -> Reading<Services> {
         return Present(of("iptables-legacy", Absent(why.to_owned())));
     }
     match chain {
-        Reading::Denied(why) => Reading::Denied(why),
+        Denied(why) => Denied(why),
         Reading::Failed(why) => Reading::Failed(why),
         _ => Absent("no rules of kube-proxy: eBPF, or none".to_owned()),
     }
