@@ -20,5 +20,7 @@ tests/kubernetes/cluster.sh "$cache" bash -euc '
     tests/kubernetes/manifests.sh crates/remedies/tests/kubernetes
     tests/kubernetes/huge-pages.sh "$CARGO_TARGET_DIR/debug/untax"
 '
+prometheus=$(scripts/prometheus.sh "$cache")
+tests/kubernetes/cluster.sh "$cache" tests/kubernetes/agent.sh "$CARGO_TARGET_DIR/debug/untax" "$prometheus"
 tests/kubernetes/cluster.sh "$cache" tests/kubernetes/bench.sh "$CARGO_TARGET_DIR/debug/untax"
 tests/kubernetes/killed.sh "$cache"

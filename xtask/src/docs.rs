@@ -1,5 +1,6 @@
 //! Documents generated from the definitions they describe, so that they cannot say anything else.
 
+use crate::chart;
 use crate::test::tiers;
 use crate::tidy;
 use anyhow::{Context, Result, bail};
@@ -14,7 +15,10 @@ const NOTE: &str = "<!-- Written by `cargo xtask docs`. -->";
 /// Writes the documents of the source tree.
 pub fn write(root: &Path) -> Result<()> {
     for (path, text) in documents(root)? {
-        fs::write(root.join(path), text).with_context(|| path.to_owned())?;
+        let path = root.join(path);
+        let folder = path.parent().unwrap_or(root);
+        fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
+        fs::write(&path, text).with_context(|| path.display().to_string())?;
     }
     Ok(())
 }
@@ -44,7 +48,7 @@ pub fn check(root: &Path) -> Result<()> {
     bail!("{} is stale; run 'cargo xtask docs' and commit what it writes", stale.join(", "))
 }
 
-fn documents(root: &Path) -> Result<[(&'static str, String); 8]> {
+fn documents(root: &Path) -> Result<[(&'static str, String); 10]> {
     Ok([
         ("docs/command-line.md", command_line()),
         ("docs/rules.md", rules()),
@@ -53,6 +57,8 @@ fn documents(root: &Path) -> Result<[(&'static str, String); 8]> {
         ("docs/experiments.md", experiments()),
         ("docs/ids.md", ids()),
         ("docs/untraced.md", untraced()),
+        ("docs/metrics.md", metrics()),
+        ("deploy/agent.yaml", chart::manifest()?),
         ("docs/testing.md", testing(&tidy::read(root)?)),
     ])
 }
@@ -128,6 +134,40 @@ fn experiments() -> String {
     table("Experiments", "The benchmarks of `untax bench`.", head, rows)
 }
 
+fn metrics() -> String {
+    let labels = |metric: &untax_agent::Metric| {
+        let all: Vec<String> = metric.labels.iter().map(|label| format!("`{label}`")).collect();
+        all.join(", ")
+    };
+    let all = untax_agent::METRICS.iter().map(|metric| {
+        let kind = metric.kind.name().to_owned();
+        let of = metric.of.name().to_owned();
+        let texts = [metric.help, metric.source].map(str::to_owned);
+        let [help, source] = texts;
+        [metric.name(), kind, of, labels(metric), help, source]
+    });
+    let head = ["metric", "kind", "of", "labels", "what it says", "comes from"];
+    format!("{NOTE}\n# Which metrics does the agent tell?\n\n{METRICS}\n\n{}", rows(head, all))
+}
+
+const METRICS: &str = "\
+`untax agent` tells these at `/metrics`, as OpenMetrics. Every series has the label `node`. Those of a
+database also have `namespace`, `pod`, `container`, `engine` and `database`; the first three are absent
+where it runs in no pod. `database` is a name that outlives a restart: `ENGINE@PORT` on a host,
+`NAMESPACE/POD/CONTAINER` in a cluster.
+
+A series that is absent is not 0: nothing was measured. The tax of a rule over any range and any number of
+databases is
+
+    sum(rate(untax_tax_seconds_total{rule=\"disk-slow\"}[1h]))
+      / sum(rate(untax_measured_active_seconds_total{rule=\"disk-slow\"}[1h]))
+
+The denominator grows only in windows in which the rule could measure its tax. Where it does not grow,
+the quotient is no number, and `untax_unmeasured` says why.
+
+A node tells at most 50 databases older than 30 s, and of each at most 155 series, counters before gauges.
+What is left out is counted.";
+
 fn untraced() -> String {
     let all = untax_rules::UNTRACED.iter();
     let rows = all.map(|(rule, says, source)| [*rule, says.words(), *source]);
@@ -181,10 +221,13 @@ fn table<const N: usize>(
     format!("{NOTE}\n# {title}\n\n{about}\n\n{}", rows(head, all))
 }
 
-fn rows<const N: usize>(head: [&str; N], rows: impl Iterator<Item = [&'static str; N]>) -> String {
+fn rows<const N: usize, T: AsRef<str>>(
+    head: [&str; N],
+    rows: impl Iterator<Item = [T; N]>,
+) -> String {
     let mut text = String::new();
     let _ = writeln!(text, "| {} |\n|{}", head.join(" | "), " --- |".repeat(N));
-    for mut row in rows.map(|row| row.map(|cell| cell.replace('|', "\\|"))) {
+    for mut row in rows.map(|row| row.map(|cell| cell.as_ref().replace('|', "\\|"))) {
         row[0] = format!("`{}`", row[0]);
         let _ = writeln!(text, "| {} |", row.join(" | "));
     }
@@ -223,7 +266,6 @@ mod tests {
     #[test]
     fn a_stale_document_is_named_with_what_refreshes_it() {
         let root = tempfile::tempdir().unwrap();
-        fs::create_dir(root.path().join("docs")).unwrap();
         write(root.path()).unwrap();
         check(root.path()).unwrap();
         fs::write(root.path().join("docs/rules.md"), "old").unwrap();

@@ -5,7 +5,9 @@
 #![allow(clippy::disallowed_methods, clippy::print_stdout)]
 
 mod bench;
+mod chart;
 mod child;
+mod dashboards;
 mod docs;
 mod paths;
 mod test;
@@ -34,6 +36,8 @@ enum Tool {
         #[arg(long)]
         check: bool,
     },
+    /// Write dashboards and rules for the metrics of the agent, into deploy/.
+    Dashboards,
     /// Write manual pages and shell completions.
     Dist {
         /// Where to.
@@ -59,6 +63,7 @@ pub fn main() -> ExitCode {
         Tool::Tidy => tidy::run(&paths::root()).map(|()| ExitCode::SUCCESS),
         Tool::Docs { check: true } => docs::check(&paths::root()).map(|()| ExitCode::SUCCESS),
         Tool::Docs { check: false } => docs::write(&paths::root()).map(|()| ExitCode::SUCCESS),
+        Tool::Dashboards => dashboards::write(&paths::root()).map(|()| ExitCode::SUCCESS),
         Tool::Dist { out } => docs::dist(&out).map(|()| ExitCode::SUCCESS),
         Tool::Test(tests) => Ok(tests.run()),
         Tool::Bench(tool) => tool.run().map(|()| ExitCode::SUCCESS),

@@ -1,8 +1,8 @@
 //! The command line. Help, completions, the man page and docs/command-line.md come from here.
 
 use crate::commands::{
-    advise, apply, bench, capture, check, compare, completions, doctor, explain, lab, man, plan,
-    report, runs, steer, undo, verify, watch,
+    advise, agent, apply, bench, capture, check, compare, completions, doctor, explain, fleet, lab,
+    man, plan, report, runs, steer, undo, verify, watch,
 };
 use clap::{Parser, Subcommand};
 use std::path::PathBuf;
@@ -48,6 +48,11 @@ pub enum Command {
     ///
     /// Until q is pressed. With --json a whole result is printed on a line for each window.
     Watch(watch::Args),
+    /// Tell Prometheus what the platform takes from every database of this host, all the time
+    ///
+    /// One window after the other, as series at /metrics. Nothing of the host is changed, and nothing is
+    /// saved. At most 50 databases are told, each with at most 155 series; what is left out is counted.
+    Agent(agent::Args),
     /// Say what a rule means, how it is measured and how to fix it
     ///
     /// With the sources that its facts come from.
@@ -102,6 +107,11 @@ pub enum Command {
     /// not measured here is called so, with the command that measures it. Isolation stands beside speed.
     /// Changes nothing.
     Advise(advise::Args),
+    /// Say what the platform takes from every database of many hosts, or of a cluster
+    ///
+    /// The databases that lose most, the causes in the whole fleet, the change that frees most, nodes that say
+    /// nothing, and nodes with one machine id. Asks Prometheus, or the agents themselves.
+    Fleet(fleet::Args),
     /// Save what a check reads here, without secrets, to replay elsewhere
     ///
     /// Every file that a check reads on this host, with those that were denied or absent marked, and

@@ -58,6 +58,8 @@ fn run(args: Args) -> anyhow::Result<Outcome> {
     match args.command {
         Command::Check(args) => commands::check::run(&args, &state),
         Command::Watch(args) => commands::watch::run(&args, &state),
+        Command::Agent(args) => commands::agent::run(&args, &state),
+        Command::Fleet(args) => commands::fleet::run(&args),
         Command::Explain(args) => commands::explain::run(&args),
         Command::Plan(args) => commands::plan::run(&args, &state),
         Command::Apply(args) => commands::apply::run(&args, &state),

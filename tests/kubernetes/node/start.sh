@@ -151,6 +151,8 @@ END
         --cert-dir "$RUN/kubelet/certificates"
 }
 
+# As an init system has it: volumes of pods follow mounts of the node.
+mount --make-rshared /
 cover_settings
 make_network
 start_control_plane

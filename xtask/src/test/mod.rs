@@ -89,9 +89,15 @@ fn prepare(root: &Path, report: &mut Report) -> Programs {
         let mut packages = Command::new(root.join("scripts/needs.sh"));
         packages.args(["test", "vm"]);
         let servers = paths::cache().map(|cache| {
-            let mut command = Command::new(root.join("scripts/engines.sh"));
-            command.arg(cache);
-            vec![Job::new("packages", packages), Job::new("unpacked servers", command)]
+            let mut servers = Command::new(root.join("scripts/engines.sh"));
+            let mut prometheus = Command::new(root.join("scripts/prometheus.sh"));
+            servers.arg(&cache);
+            prometheus.arg(&cache);
+            vec![
+                Job::new("packages", packages),
+                Job::new("unpacked servers", servers),
+                Job::new("unpacked Prometheus", prometheus),
+            ]
         });
         as_root(servers, 1)
     });

@@ -1,6 +1,7 @@
 //! One file per command: its arguments and what it does.
 
 pub mod advise;
+pub mod agent;
 pub mod apply;
 pub mod bench;
 pub mod capture;
@@ -9,6 +10,7 @@ pub mod compare;
 pub mod completions;
 pub mod doctor;
 pub mod explain;
+pub mod fleet;
 pub mod lab;
 pub mod man;
 pub mod plan;

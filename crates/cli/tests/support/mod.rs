@@ -9,6 +9,7 @@
 
 pub mod limited;
 pub mod numbers;
+pub mod prometheus;
 pub mod restarts;
 pub mod threads;
 pub mod tty;

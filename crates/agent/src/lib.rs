@@ -1,0 +1,22 @@
+//! Every database of this host, all the time, as metrics: windows of the pipeline become series, which an
+//! HTTP server gives to Prometheus.
+//!
+//! This crate saves nothing and starts nothing but the pipeline's windows. What it tells is in
+//! [`METRICS`]; a series that is not listed there cannot be made.
+
+mod catalogue;
+mod exposition;
+mod http;
+mod identity;
+mod metric;
+mod names;
+mod published;
+mod readings;
+mod run;
+mod sample;
+mod store;
+
+pub use catalogue::METRICS;
+pub use http::{Access, AskError, HttpError, Server, ask, read_token};
+pub use metric::{Kind, Metric, Of, Unit};
+pub use run::{Options, run};

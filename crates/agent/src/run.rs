@@ -1,0 +1,166 @@
+//! One window after the other, until the caller ends it.
+
+use crate::exposition;
+use crate::http::{Access, HttpError, Server};
+use crate::identity::{Identity, tell_apart};
+use crate::names::pod_names;
+use crate::published::Published;
+use crate::readings::{of_agent, of_database, of_node};
+use crate::store::{Seen, Store};
+use serde_json::{Value, json};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use untax_core::{Check, Database, Window};
+use untax_engines::listening_ports;
+use untax_host::{Host, process};
+use untax_pipeline::{Event, Observed, PageCosts, PipelineError, Step, stream};
+
+/// How an agent looks, and to whom it tells.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// What to look at.
+    pub pipeline: untax_pipeline::Options,
+    /// The name of this node in every series.
+    pub node: String,
+    /// Who may read what.
+    pub access: Access,
+    /// The agent's version.
+    pub version: &'static str,
+}
+
+/// For how long nothing is tried after a host could not be read.
+const PAUSE: Duration = Duration::from_secs(10);
+
+/// How often it is looked meanwhile whether the agent should end.
+const GLANCE: Duration = Duration::from_millis(100);
+
+/// An agent is stuck when no window ended for so many times its length, and this long beside it: servers are
+/// asked at its end, some of which answer late.
+const WINDOWS_UNTIL_STUCK: u32 = 3;
+const GRACE: Duration = Duration::from_secs(60);
+
+/// Watches until `step` ends it, and tells what was seen; `say` hears of what a person should know. Fails
+/// only where the server cannot start.
+pub fn run(
+    options: &Options,
+    server: Server,
+    costs: &dyn PageCosts,
+    mut step: impl FnMut(Duration) -> Step,
+    say: impl Fn(&str),
+) -> Result<(), HttpError> {
+    let mut agent = Agent::new(options);
+    let patience = options.pipeline.window * WINDOWS_UNTIL_STUCK + GRACE;
+    server.start(Arc::clone(&agent.published), options.access.clone(), patience)?;
+    loop {
+        let ended = stream(options.pipeline.clone(), costs, &mut step, |event| {
+            agent.hear(event, &say);
+            Ok::<_, PipelineError>(true)
+        });
+        let Err(error) = ended else { return Ok(()) };
+        say(&format!("the host cannot be watched: {error}; tried again in 10 s"));
+        agent.store.skipped(false);
+        agent.publish(None, false);
+        if !pauses(&mut step) {
+            return Ok(());
+        }
+    }
+}
+
+/// Waits a little; false if the agent is to end.
+fn pauses(step: &mut impl FnMut(Duration) -> Step) -> bool {
+    let begun = Instant::now();
+    while begun.elapsed() < PAUSE {
+        if matches!(step(begun.elapsed()), Step::End) {
+            return false;
+        }
+        std::thread::sleep(GLANCE);
+    }
+    true
+}
+
+struct Agent {
+    node: String,
+    store: Store,
+    published: Arc<Published>,
+}
+
+impl Agent {
+    fn new(options: &Options) -> Self {
+        let (text, store) = exposition::text(Store::new(options.version), &options.node);
+        let published = Arc::new(Published::new(text));
+        Self { node: options.node.clone(), store, published }
+    }
+
+    fn hear(&mut self, event: Event, say: &impl Fn(&str)) {
+        let told = match event {
+            Event::Opened => Ok(None),
+            Event::Window(observed) => self.take(&observed, &Host::live()).map(Some),
+            Event::Gap(why) => Err(why.to_string()),
+        };
+        match told {
+            Ok(last) => self.publish(last, true),
+            Err(why) => {
+                say(&format!("a window is skipped: {why}"));
+                self.store.skipped(true);
+                self.publish(None, true);
+            }
+        }
+    }
+
+    /// Takes a window in, and gives its check as JSON. A rule that panics costs this window and no other.
+    fn take(&mut self, observed: &Observed, host: &Host) -> Result<String, String> {
+        let window = &observed.window;
+        let run = window.end.taken_at.strftime("agent-%Y%m%dT%H%M%SZ").to_string();
+        let checked = catch_unwind(AssertUnwindSafe(|| observed.check(run)));
+        let check = checked.map_err(|_| "its check panicked; send untax capture".to_owned())?;
+        let identities = identities(&window.end.databases, host);
+        let seen = seen(window, &check, &identities, host);
+        self.store.window(of_node(window, &check), of_agent(&check), seen);
+        last(&check, &identities, &self.node)
+    }
+
+    fn publish(&mut self, last: Option<String>, is_ready: bool) {
+        let (text, store) = exposition::text(std::mem::take(&mut self.store), &self.node);
+        self.store = store;
+        self.published.set(text, last, is_ready);
+    }
+}
+
+/// The identity of each database of a snapshot, in its order.
+fn identities(databases: &[Database], host: &Host) -> Vec<Identity> {
+    let of = |database: &Database| {
+        let ports = listening_ports(host, database.pid).into_value().unwrap_or_default();
+        Identity::of(database, pod_names(host, database), ports.first().copied())
+    };
+    let mut identities: Vec<Identity> = databases.iter().map(of).collect();
+    tell_apart(&mut identities);
+    identities
+}
+
+/// The databases of a window with their samples.
+fn seen(window: &Window, check: &Check, identities: &[Identity], host: &Host) -> Vec<Seen> {
+    let ticks_per_s = process::ticks_per_second(host).into_value();
+    let age_s = |database: &Database| {
+        let started_s = *database.started_ticks.value()? as f64 / ticks_per_s? as f64;
+        Some(window.end.uptime_s - started_s)
+    };
+    let all = window.databases().zip(&check.databases).zip(identities);
+    let one = |((pair, checked), identity): ((_, _), &Identity)| {
+        let pair: untax_core::window::Pair = pair;
+        let samples = of_database(&pair, checked, &check.io);
+        Seen { identity: identity.clone(), age_s: age_s(pair.end), samples }
+    };
+    all.map(one).collect()
+}
+
+/// The check as JSON, with the names that metrics use.
+fn last(check: &Check, identities: &[Identity], node: &str) -> Result<String, String> {
+    let mut value = serde_json::to_value(check).map_err(|error| error.to_string())?;
+    value["node"] = json!(node);
+    let databases = value["databases"].as_array_mut().map_or(&mut [][..], Vec::as_mut_slice);
+    for (database, identity) in databases.iter_mut().zip(identities) {
+        database["name"] = Value::from(identity.database.as_str());
+    }
+    Ok(value.to_string())
+}

@@ -1,0 +1,166 @@
+//! `untax agent`.
+
+use crate::Outcome;
+use crate::duration::duration;
+use crate::page_costs::StatePageCosts;
+use crate::screen::{print, say};
+use crate::state::State;
+use anyhow::{Context, bail};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use untax_agent::{Access, Options, Server, ask, read_token};
+use untax_host::Host;
+use untax_pipeline::{Calibrating, Step, Target, WINDOW_LENGTHS};
+use untax_report::format::clean_json;
+use untax_trials::Interrupt;
+
+/// Where an agent listens, and is asked, by default.
+const ADDRESS: &str = "127.0.0.1:9871";
+
+/// For how long `agent last` waits for an answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Arguments of `untax agent`.
+#[derive(Debug, clap::Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "Metrics: docs/metrics.md lists them. GET /metrics, /healthz, /readyz; /last holds the last check.\n\n\
+                  Exit codes: 0 it was told to end; 2 could not do it; 3 bad usage.\n\n\
+                  Examples:\n  untax agent                        for a Prometheus on this host\n  \
+                  untax agent --listen [::]:9871 --token-file /etc/untax/token\n                                     \
+                  for one elsewhere\n  \
+                  untax agent last                   the last check of the agent on this host"
+)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Option<Command>,
+    /// How long each window is
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = window)]
+    window: Duration,
+    /// Where to listen; port 0 is any that is free
+    #[arg(long, value_name = "ADDR:PORT", default_value = ADDRESS)]
+    listen: SocketAddr,
+    /// Ask scrapers for the bearer token in the first line of this file
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+    /// The name of this node in every series [default: the host's name]
+    #[arg(long, value_name = "NAME")]
+    node: Option<String>,
+    /// Measure what page faults and page walks cost where no calibration is kept: some 3 s of CPU time and
+    /// several hundred MiB, once
+    #[arg(long)]
+    calibrate: bool,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    /// Print the last check of the agent that runs on this host, or in this pod, as JSON
+    Last(Last),
+}
+
+/// Arguments of `untax agent last`.
+#[derive(Debug, clap::Args)]
+struct Last {
+    /// Where the agent listens
+    #[arg(long, value_name = "ADDR:PORT", default_value = ADDRESS)]
+    from: SocketAddr,
+    /// The file with the agent's bearer token
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+}
+
+/// The length of a window of an agent.
+fn window(text: &str) -> Result<Duration, String> {
+    let length = duration(text)?;
+    if WINDOW_LENGTHS.contains(&length) {
+        return Ok(length);
+    }
+    Err("a window is 500ms to 24h long".to_owned())
+}
+
+/// Runs the command.
+pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
+    match &args.command {
+        Some(Command::Last(args)) => last(args),
+        None => watch(args, state),
+    }
+}
+
+fn watch(args: &Args, state: &State) -> anyhow::Result<Outcome> {
+    if let Some(why) = blind() {
+        bail!("{why}");
+    }
+    let token = token(args.token_file.as_deref())?;
+    let server = Server::bind(args.listen)?;
+    let interrupt = Interrupt::by_signals().context("cannot listen for signals")?;
+    say(&format!("untax: http://{}/metrics, a window of {:?} each", server.address(), args.window));
+    if token.is_none() && !args.listen.ip().is_loopback() {
+        say("untax: whoever reaches this address reads the metrics; --token-file asks for a token");
+    }
+    let options = Options {
+        pipeline: untax_pipeline::Options {
+            target: Target::All,
+            window: args.window,
+            calibrating: if args.calibrate { Calibrating::Measure } else { Calibrating::Kept },
+        },
+        node: args.node.clone().unwrap_or_else(host_name),
+        access: Access { token },
+        version: env!("CARGO_PKG_VERSION"),
+    };
+    let step = |_| if interrupt.check().is_ok() { Step::Continue } else { Step::End };
+    let costs = StatePageCosts(state);
+    untax_agent::run(&options, server, &costs, step, |note| say(&format!("untax: {note}")))?;
+    Ok(Outcome::Clean)
+}
+
+fn host_name() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
+fn token(file: Option<&Path>) -> anyhow::Result<Option<String>> {
+    file.map(read_token).transpose().map_err(anyhow::Error::msg)
+}
+
+/// Why this process sees no database but those of its own container, if so.
+fn blind() -> Option<String> {
+    let host = Host::live();
+    let in_pod = std::env::var_os("KUBERNETES_SERVICE_HOST").is_some();
+    // In the node's pid namespace, process 1 is the node's own, with other mounts than a container's.
+    let own = |pid: &str| host.link(&format!("/proc/{pid}/ns/mnt")).into_value();
+    let is_alone = std::process::id() == 1 || (in_pod && own("1") == own("self"));
+    is_alone.then(|| {
+        "the processes of this container alone are seen, and no database; give it the host's: \
+         add \"hostPID: true\" to the pod's spec, or --pid=host to the container's command line"
+            .to_owned()
+    })
+}
+
+fn last(args: &Last) -> anyhow::Result<Outcome> {
+    let token = token(args.token_file.as_deref())?;
+    let answer = ask(&format!("http://{}", args.from), "/last", token.as_deref(), PATIENCE)
+        .context("no check from the agent; --from says where it listens")?;
+    let value: serde_json::Value =
+        serde_json::from_str(&answer).context("the agent's answer is no JSON")?;
+    let text = serde_json::to_string_pretty(&value).context("cannot write the result as JSON")?;
+    print(&(clean_json(&text) + "\n"))?;
+    Ok(Outcome::Clean)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn windows_of_an_agent_have_a_length() {
+        assert!(window("60s").is_ok() && window("500ms").is_ok());
+        assert!(window("0s").is_err() && window("25h").is_err());
+    }
+
+    #[test]
+    fn this_test_is_not_blind_where_it_is_not_process_one() {
+        if std::env::var_os("KUBERNETES_SERVICE_HOST").is_none() {
+            assert_eq!(blind(), None);
+        }
+    }
+}

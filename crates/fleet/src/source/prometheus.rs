@@ -1,0 +1,158 @@
+//! Prometheus' API, or that of any store that speaks it. Only so many databases are asked for as are
+//! wanted: a store takes seconds to hand out every row of a large fleet.
+
+use super::error::FleetError;
+use crate::row::{Row, Rows};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::time::Duration;
+use untax_agent::ask;
+
+/// A query over a large fleet takes some seconds.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// For how long a node is remembered that tells nothing any more.
+const REMEMBERED: &str = "1d";
+
+/// What identifies a database.
+const IDENTITY: &str = "node, namespace, pod, engine, database";
+
+/// The queries of one look.
+struct Queries {
+    taxes: String,
+    active: String,
+    lost: String,
+}
+
+impl Queries {
+    /// Of rates that recording rules keep: the cheap way.
+    fn recorded() -> Self {
+        Self {
+            taxes: "untax:tax_seconds:rate1h".to_owned(),
+            active: "untax:active_seconds:rate1h".to_owned(),
+            lost: "untax:lost_seconds:rate1h".to_owned(),
+        }
+    }
+
+    /// Of the counters themselves, over so many seconds.
+    fn raw(range_s: u64) -> Self {
+        let rate = |name: &str, by: &str, of: &str| {
+            format!("sum by ({IDENTITY}{by}) (rate({name}{of}[{range_s}s]))")
+        };
+        Self {
+            taxes: format!("({} > 0)", rate("untax_tax_seconds_total", ", rule, scope", "")),
+            active: rate("untax_database_active_seconds_total", "", ""),
+            lost: rate("untax_tax_seconds_total", "", "{scope=\"platform\"}"),
+        }
+    }
+}
+
+/// Range of the recording rules, seconds.
+const RECORDED_S: u64 = 3600;
+
+/// Asks for the databases that lose most, at most so many, over the last `range_s` seconds.
+pub fn prometheus(
+    url: &str,
+    token: Option<&str>,
+    range_s: u64,
+    most: usize,
+) -> Result<Rows, FleetError> {
+    let query = |text: &str| query(url, token, text);
+    let ended_query = format!(
+        "max by (node) (last_over_time(untax_agent_last_window_timestamp_seconds[{REMEMBERED}]))"
+    );
+    let ended = query(&ended_query)?;
+    if ended.is_empty() {
+        return Err(FleetError::NoAgents(url.to_owned()));
+    }
+    let is_recorded =
+        range_s == RECORDED_S && !query("count(untax:lost_seconds:rate1h)")?.is_empty();
+    let Queries { taxes, active, lost } =
+        if is_recorded { Queries::recorded() } else { Queries::raw(range_s) };
+    let on = "and on (node, database)";
+    let top = format!("topk({most}, {lost})");
+    let number = |rows: Vec<Row>| rows.first().map(|row| row.value);
+    Ok(Rows {
+        source: url.to_owned(),
+        now_s: number(query("time()")?).unwrap_or_default(),
+        range_s: Some(range_s as f64),
+        taxes: query(&format!("{taxes} {on} {top}"))?,
+        active: query(&format!("{active} {on} {top}"))?,
+        causes: causes(
+            query(&format!("sum by (rule, scope) ({taxes})"))?,
+            &query(&format!("count by (rule, scope) ({taxes} > 0)"))?,
+        ),
+        unmeasured: query(&format!("untax_unmeasured {on} {top}"))?,
+        ended,
+        nodes: query(
+            "untax_node_info and on (machine_id) \
+             (count by (machine_id) (count by (machine_id, node) (untax_node_info{machine_id!=\"\"})) > 1)",
+        )?,
+        unreachable: Vec::new(),
+        databases: number(query("sum(untax_agent_databases)")?),
+    })
+}
+
+/// The seconds of each cause, with the number of databases as a label.
+fn causes(seconds: Vec<Row>, counts: &[Row]) -> Vec<Row> {
+    let mut all = seconds;
+    for row in &mut all {
+        let same = |count: &&Row| count.labels == row.labels;
+        let count = counts.iter().find(same).map_or(0.0, |count| count.value);
+        row.labels.insert("count".to_owned(), format!("{count:.0}"));
+    }
+    all
+}
+
+fn query(url: &str, token: Option<&str>, text: &str) -> Result<Vec<Row>, FleetError> {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric();
+    let encoded = |byte: u8| {
+        if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }
+    };
+    let encoded: String = text.bytes().map(encoded).collect();
+    let answer = ask(url, &format!("/api/v1/query?query={encoded}"), token, PATIENCE)?;
+    rows(&answer).ok_or_else(|| FleetError::Form(url.to_owned()))
+}
+
+/// The rows of an answer; a scalar is one without labels. `None` where it has another form.
+fn rows(answer: &str) -> Option<Vec<Row>> {
+    let answer: Value = serde_json::from_str(answer).ok()?;
+    let data = &answer["data"];
+    let value = |pair: &Value| pair[1].as_str()?.parse::<f64>().ok();
+    if data["resultType"] == "scalar" {
+        return Some(vec![Row { value: value(&data["result"])?, ..Row::default() }]);
+    }
+    let row = |row: &Value| {
+        let labels: BTreeMap<String, String> =
+            serde_json::from_value(row["metric"].clone()).ok()?;
+        Some(Row { labels, value: value(&row["value"])? })
+    };
+    let all: Option<Vec<Row>> = data["result"].as_array()?.iter().map(row).collect();
+    // What is no number says nothing.
+    Some(all?.into_iter().filter(|row| row.value.is_finite()).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_of_the_api_are_read_and_others_are_refused() {
+        let vector = r#"{"data":{"resultType":"vector","result":[
+            {"metric":{"node":"a\"é"},"value":[1,"0.5"]},{"metric":{},"value":[1,"NaN"]}]}}"#;
+        let read = rows(vector).unwrap();
+        assert_eq!((read.len(), read[0].label("node")), (1, "a\"é"));
+        let scalar = r#"{"data":{"resultType":"scalar","result":[1,"7"]}}"#;
+        assert!((rows(scalar).unwrap()[0].value - 7.0).abs() < 1e-9);
+        for other in ["<html>", "{}", r#"{"data":{"result":[{"metric":{},"value":[1]}]}}"#] {
+            assert_eq!(rows(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn a_cause_has_the_number_of_its_databases() {
+        let row = |value| Row { labels: [("rule".to_owned(), "x".to_owned())].into(), value };
+        let all = causes(vec![row(0.5)], &[row(3.0)]);
+        assert_eq!(all[0].label("count"), "3");
+    }
+}
