@@ -117,8 +117,10 @@ fn an_agent_tells_prometheus_what_its_last_check_says_whatever_is_sent_to_it() {
             (!rows.is_empty()).then_some(())
         });
         until("a window that both tell", || rows_equal(&agent, &prometheus, &name).then_some(()));
-        let active = prometheus.rows("increase(untax_database_active_seconds_total[10s]) > 0");
-        assert!(active.iter().any(|(labels, _)| labels["database"] == name.as_str()));
+        until("active time that grows", || {
+            let grown = prometheus.rows("increase(untax_database_active_seconds_total[30s]) > 0");
+            grown.iter().any(|(labels, _)| labels["database"] == name.as_str()).then_some(())
+        });
         assert_eq!(prometheus.rows("up"), [(prometheus.rows("up")[0].0.clone(), 1.0)]);
         fleet_is_told(&agent, &prometheus, &name);
         queries_have_rows(&prometheus, &rules)?;
