@@ -182,9 +182,8 @@ pub fn estimate(e: Estimate) -> String {
     let (scale, letter) = magnitude(e.median);
     let [mid, low, high] = [e.median, e.low, e.high].map(|v| v / scale);
     let decimals = match mid {
-        _ if letter.is_empty() => 0,
-        m if m < 10.0 => 2,
-        m => usize::from(m < 100.0),
+        m if m.abs() < 10.0 => 2,
+        m => usize::from(m.abs() < 100.0),
     };
     let gap = if letter.is_empty() { String::new() } else { format!("{THIN}{letter}") };
     format!("{mid:.decimals$}{gap} ({low:.decimals$}–{high:.decimals$})")
@@ -317,11 +316,11 @@ mod tests {
     #[test]
     fn estimates_share_one_magnitude() {
         let of = |median: f64| Estimate { median, low: median * 0.99, high: median * 1.02 };
-        let shown = [4.41e6, 66.7e6, 670e3, 812.0].map(|m| plain(&estimate(of(m))));
-        assert_eq!(
-            shown,
-            ["4.41 M (4.37–4.50)", "66.7 M (66.0–68.0)", "670 k (663–683)", "812 (804–828)"]
-        );
+        let shown = [4.41e6, 66.7e6, 670e3, 812.0, 0.97].map(|m| plain(&estimate(of(m))));
+        let expected =
+            ["4.41 M (4.37–4.50)", "66.7 M (66.0–68.0)", "670 k (663–683)", "812 (804–828)"];
+        assert_eq!(shown[..4], expected);
+        assert_eq!(shown[4], "0.97 (0.96–0.99)", "a ratio keeps its digits");
     }
 
     #[test]

@@ -31,7 +31,7 @@ pub(super) fn headline(bench: &PlatformBench) -> String {
     match (slower, faster, ratios.is_empty()) {
         (Some(slower), Some(faster), _) => format!("{slower}; {faster}"),
         (Some(one), None, _) | (None, Some(one), _) => one,
-        (None, None, true) => "nothing was compared".to_owned(),
+        (None, None, true) => "no arm was compared with another".to_owned(),
         (None, None, false) => format!("no arm differs from {} by more than noise", bench.baseline),
     }
 }

@@ -111,7 +111,7 @@ pub(crate) fn run(
             saved: &saved,
             audience: &mut *audience,
             trials: Vec::new(),
-            position: position(&standings, plan.budget, begun.elapsed()),
+            position: position(&standings, left, plan.most_blocks()),
         };
         let since = Instant::now();
         let earlier = std::mem::take(&mut outcome.trials);
@@ -180,11 +180,13 @@ impl Outcome {
 }
 
 /// Blocks done and blocks that verdicts need at least, and the time left.
-fn position(standings: &[Standing], budget: Duration, elapsed: Duration) -> (u32, u32, Duration) {
+fn position(standings: &[Standing], left: Duration, most_blocks: u32) -> (u32, u32, Duration) {
     let open = standings.iter().filter(|standing| !standing.is_lost);
     let done: u32 = open.clone().map(|standing| standing.blocks).sum();
-    let least = open.map(|standing| standing.blocks.max(untax_core::verdict::LEAST_PAIRS)).sum();
-    (done, least, budget.saturating_sub(elapsed))
+    let enough = untax_core::verdict::LEAST_PAIRS.min(most_blocks);
+    let least = open.clone().map(|standing| standing.blocks.max(enough)).sum();
+    let all = open.map(|standing| standing.block * most_blocks.saturating_sub(standing.blocks));
+    (done, least, left.min(all.sum()))
 }
 
 /// A family as the runner sees it, for one cell.

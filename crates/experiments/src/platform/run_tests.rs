@@ -110,3 +110,13 @@ fn without_time_nothing_is_started() {
     let outcome = go(&plan, &mut fake, &folder.path().join("trials.json")).unwrap();
     assert!(outcome.trials.is_empty() && fake.steps.borrow().is_empty());
 }
+
+#[test]
+fn the_time_left_is_that_of_the_blocks_to_come_where_the_budget_has_more() {
+    let block = Duration::from_secs(2);
+    let standing = |blocks, is_lost| Standing { blocks, block, widest: None, is_lost };
+    let cells = [standing(1, false), standing(3, false), standing(0, true)];
+    let hour = Duration::from_secs(3600);
+    assert_eq!(position(&cells, hour, 3), (4, 6, Duration::from_secs(4)));
+    assert_eq!(position(&cells, Duration::from_secs(3), 3).2, Duration::from_secs(3));
+}

@@ -8,6 +8,7 @@
 
 #include <linux/bpf.h>
 #include <linux/types.h>
+#include <linux/version.h>
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
@@ -71,6 +72,13 @@ struct sched_ext_ops {
 	u32 timeout_ms;
 	char name[128];
 };
+
+/* Headers have it from Linux 6.4 on. The loader compares it with the kernel's, so it is named and made alike. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 4, 0)
+struct bpf_iter_num {
+	u64 __opaque[1];
+} __attribute__((aligned(8)));
+#endif
 
 s32 scx_bpf_create_dsq(u64 dsq_id, s32 node) __ksym __weak;
 void scx_bpf_dsq_insert(struct task_struct *p, u64 dsq_id, u64 slice, u64 enq_flags) __ksym __weak;

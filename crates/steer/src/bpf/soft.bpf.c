@@ -103,7 +103,10 @@ static u32 *place_of(struct task_struct *p)
  */
 static s32 first_of(const u64 *words, struct task_struct *p, bool is_idle)
 {
-	for (u32 cpu = 0; cpu < MOST_CPUS; cpu++) {
+	s32 cpu;
+
+	/* The verifier follows a plain loop through every CPU and gives up; it knows the kernel's own iterator. */
+	bpf_for(cpu, 0, MOST_CPUS) {
 		if (!has(words, cpu) || !bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
 			continue;
 		if (!is_idle || scx_bpf_test_and_clear_cpu_idle(cpu))
