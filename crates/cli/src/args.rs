@@ -1,8 +1,8 @@
 //! The command line. Help, completions, the man page and docs/command-line.md come from here.
 
 use crate::commands::{
-    advise, agent, apply, bench, capture, check, compare, completions, doctor, explain, fleet, lab,
-    man, plan, report, runs, steer, undo, verify, watch,
+    advise, agent, apply, bench, capture, check, compare, completions, demo, doctor, explain,
+    fleet, lab, man, plan, report, runs, steer, undo, verify, watch,
 };
 use clap::{Parser, Subcommand};
 use std::path::PathBuf;
@@ -117,6 +117,12 @@ pub enum Command {
     /// Every file that a check reads on this host, with those that were denied or absent marked, and
     /// without passwords or texts of queries: to report a wrong diagnosis, or to keep as a test.
     Capture(capture::Args),
+    /// Show in a minute what untax does, on a scratch database
+    ///
+    /// Starts a PostgreSQL of its own, gives it a CPU limit as a container has one, finds the limit by a check,
+    /// predicts what its removal would bring, removes it, and measures that. Everything is undone afterwards,
+    /// also when untax is killed.
+    Demo(demo::Args),
     /// Cause a problem on a scratch database, and see it found
     #[command(subcommand)]
     Lab(Lab),

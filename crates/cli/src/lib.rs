@@ -75,6 +75,7 @@ fn run(args: Args) -> anyhow::Result<Outcome> {
         Command::Runs(args) => commands::runs::run(&args, &state),
         Command::Completions(args) => commands::completions::run(&args, command()),
         Command::Man(args) => commands::man::run(&args, command()),
+        Command::Demo(args) => commands::demo::run(&args, &state),
         Command::Lab(Lab::List(args)) => commands::lab::list::run(&args),
         Command::Lab(Lab::Run(args)) => commands::lab::run::run(&args, &state),
         Command::Lab(Lab::Matrix(args)) => commands::lab::matrix::run(&args, &state),

@@ -8,6 +8,7 @@ pub mod capture;
 pub mod check;
 pub mod compare;
 pub mod completions;
+pub mod demo;
 pub mod doctor;
 pub mod explain;
 pub mod fleet;

@@ -62,11 +62,19 @@ struct Columns {
 
 impl Columns {
     fn of(check: &Check, width: usize) -> Self {
-        let findings = || check.databases.iter().flat_map(|db| &db.findings).chain(&check.findings);
-        let rule = findings().map(|f| format::clean(&f.rule).width()).max().unwrap_or(0).min(25);
-        let tax = findings().map(|f| format::tax_or_not(f.tax.as_ref()).width()).max().unwrap_or(0);
+        let findings = check.databases.iter().flat_map(|db| &db.findings).chain(&check.findings);
+        Self::for_rows(findings, summary::scale(check), width)
+    }
+
+    fn for_rows<'a>(
+        rows: impl Iterator<Item = &'a Finding> + Clone,
+        scale: f64,
+        width: usize,
+    ) -> Self {
+        let rule = rows.clone().map(|f| format::clean(&f.rule).width()).max().unwrap_or(0).min(25);
+        let tax = rows.map(|f| format::tax_or_not(f.tax.as_ref()).width()).max().unwrap_or(0);
         let bar = width.saturating_sub(INDENT + rule + tax + 4);
-        Self { rule, tax, bar, scale: summary::scale(check) }
+        Self { rule, tax, bar, scale }
     }
 }
 
@@ -127,6 +135,13 @@ fn severity_ink(severity: Severity) -> Ink {
     }
 }
 
+/// One finding as the screen of a check shows it.
+pub(super) fn finding(screen: &mut Screen, finding: &Finding) {
+    let scale = summary::round_scale(finding.tax.as_ref().map_or(1.0, |tax| tax.high));
+    let columns = Columns::for_rows(std::iter::once(finding), scale, screen.width);
+    cause(screen, finding, &columns, true);
+}
+
 fn cause(screen: &mut Screen, finding: &Finding, columns: &Columns, evidence: bool) {
     let ink = severity_ink(finding.severity);
     let tax = format::tax_or_not(finding.tax.as_ref());
@@ -181,12 +196,16 @@ fn closing(screen: &mut Screen, check: &Check, details: bool) {
     }
     screen.segments("Host", COLUMN, Ink::Plain, &facts::host_line(&check.host));
     screen.segments("This check", COLUMN, Ink::Dim, &own_line(check));
-    let commands = next(check);
+    commands(screen, COLUMN, &next(check));
+}
+
+/// Commands to type next, and what each is for.
+pub(super) fn commands(screen: &mut Screen, column: usize, commands: &[(String, &'static str)]) {
     let widest = commands.iter().map(|(command, _)| command.width()).max().unwrap_or(0);
     for (i, (command, what)) in commands.iter().enumerate() {
         let label = if i == 0 { "Next" } else { "" };
         let line = [
-            span(Ink::Dim, pad(label, COLUMN)),
+            span(Ink::Dim, pad(label, column)),
             span(Ink::Bold, pad(command, widest + 2)),
             span(Ink::Dim, *what),
         ];

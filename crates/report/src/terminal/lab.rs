@@ -141,11 +141,11 @@ fn row(cells: [&str; 7]) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use untax_core::lab::MATRIX_SCHEMA;
 
-    fn cell(time: &TimeShares) -> LabRun {
+    pub(in crate::terminal) fn cell(time: &TimeShares) -> LabRun {
         LabRun {
             schema: untax_core::lab::SCHEMA.to_owned(),
             run: "lab-1".to_owned(),

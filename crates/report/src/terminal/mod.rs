@@ -3,6 +3,7 @@
 mod advice;
 mod check;
 mod comparison;
+mod demo;
 mod lab;
 mod plan;
 pub mod screen;
@@ -12,6 +13,7 @@ mod verification;
 pub use advice::advice;
 pub use check::check;
 pub use comparison::comparison;
+pub use demo::demo;
 pub(crate) use lab::{columns as lab_columns, time as lab_time};
 pub use lab::{lab, lab_matrix};
 pub use plan::plan;

@@ -3,7 +3,7 @@
 pub mod list;
 pub mod matrix;
 pub mod run;
-mod trial;
+pub mod trial;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use untax_lab::Dose;
