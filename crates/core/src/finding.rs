@@ -1,6 +1,6 @@
 //! What rules say: findings with evidence, tax and predicted gain, or why they cannot say.
 
-use crate::{Evidence, Interval, reason};
+use crate::{Evidence, Gain, Interval, reason};
 use serde::{Deserialize, Serialize};
 
 /// How much a finding matters. Ordered from least to most.
@@ -87,23 +87,6 @@ impl Tax {
     }
 }
 
-/// Predicted throughput factor if the cause were removed: 1.25 means a quarter more.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Gain {
-    /// The best estimate.
-    pub factor: f64,
-    /// Lower bound.
-    pub low: f64,
-    /// Upper bound.
-    pub high: f64,
-}
-
-impl From<Interval> for Gain {
-    fn from(Interval { mid, low, high }: Interval) -> Self {
-        Self { factor: mid, low, high }
-    }
-}
-
 /// One cause that one database, or the host, suffers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Finding {
@@ -122,10 +105,10 @@ pub struct Finding {
     pub evidence: Vec<Evidence>,
     /// What it costs, or `None` when that cannot be measured here (see `unmeasured`).
     pub tax: Option<Tax>,
-    /// What removing it should bring.
+    /// By what factor throughput should grow without it: hardly, where clients think between requests.
     pub gain: Option<Gain>,
-    /// By what factor requests should take less time in the database without it, where its clients do not ask
-    /// as fast as they can; runs of older versions do not say it.
+    /// By what factor requests should take less time in the database without it; runs of older versions do not
+    /// say it of all.
     #[serde(default)]
     pub latency_gain: Option<Gain>,
     /// The remedy that removes it, when there is one.

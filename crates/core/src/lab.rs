@@ -2,9 +2,9 @@
 //! brought.
 
 use crate::check::{Check, Checked, TimeShares};
-use crate::finding::{Finding, Gain, Severity, Tax};
+use crate::finding::{Finding, Severity, Tax};
 use crate::sleeps::Sleeps;
-use crate::{stats, verdict};
+use crate::{Gain, stats, verdict};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -119,7 +119,7 @@ impl Seen {
     /// What it predicts of removing a cause: nothing when it does not name it; `None` when it does
     /// and has no price for it.
     pub fn gain(&self, cause: &str) -> Option<Gain> {
-        self.finding(cause).map_or(Some(NO_GAIN), |finding| finding.gain)
+        self.finding(cause).map_or(Some(Gain::NONE), |finding| finding.gain)
     }
 
     /// What it says of a cause.
@@ -222,7 +222,7 @@ impl LabRun {
             unmeasured,
             predicted_gain: median(&predictions),
             predictions,
-            measured_gain: measured.map(Gain::from),
+            measured_gain: measured.map(Gain::measured),
             found_without,
             tax_without: left.and_then(|finding| finding.tax.clone()),
             milder_without: left.zip(mine.as_ref()).is_some_and(|(l, m)| l.severity < m.severity),
@@ -428,7 +428,7 @@ impl LabCell<'_> {
             self.runs.iter().flat_map(|run| side(run).iter().copied()).collect()
         };
         let (with, without) = (all(|run| &run.with_per_s), all(|run| &run.without_per_s));
-        stats::paired_ratio(&without, &with).map(Gain::from)
+        stats::paired_ratio(&without, &with).map(Gain::measured)
     }
 
     /// What the checks predicted: the medians of their middles and of their bounds.
@@ -465,12 +465,9 @@ impl LabCell<'_> {
     }
 }
 
-/// What who does not name a cause predicts of it.
-const NO_GAIN: Gain = Gain { factor: 1.0, low: 1.0, high: 1.0 };
-
 /// What checks of the same cause predicted, those that had a price; none unless one named it.
 fn predictions(said: Vec<Option<Gain>>) -> Vec<Gain> {
-    let named = said.iter().flatten().any(|gain| *gain != NO_GAIN);
+    let named = said.iter().flatten().any(|gain| *gain != Gain::NONE);
     said.into_iter().flatten().filter(|_| named).collect()
 }
 

@@ -1,8 +1,8 @@
 //! A plan: what to change on a host, made from a saved check, never altered afterwards.
 
+use crate::Gain;
 use crate::advice;
 use crate::cpus::Cpus;
-use crate::finding::Gain;
 use crate::{Bytes, Reading};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};

@@ -1,7 +1,7 @@
 //! What an A/B verification showed.
 
+use crate::Gain;
 use crate::cpus::Cpus;
-use crate::finding::Gain;
 use crate::guards::Guard;
 use crate::sleeps::Sleeps;
 use crate::{Interval, stats};

@@ -7,7 +7,7 @@ use untax_core::evidence::Value;
 use untax_core::guards::Guard;
 use untax_core::power::Power;
 use untax_core::verdict::{Affinity, Verdict, Verification};
-use untax_core::{Bytes, Evidence, Gain, Reading, Seconds, Tax, page_size};
+use untax_core::{Bytes, Evidence, Finding, Gain, Reading, Seconds, Tax, page_size};
 
 /// Narrow no-break space: groups digits and ties a number to its unit. The terminal prints it as
 /// a plain space once lines are broken.
@@ -69,6 +69,15 @@ pub fn gain(gain: &Gain) -> String {
     ratio(gain.factor, gain.low, gain.high)
 }
 
+/// Whether a finding's gain of latency says more than that of throughput: where clients think, requests get
+/// faster and not more.
+pub fn latency_says_more(finding: &Finding) -> bool {
+    let factor = |gain: Option<Gain>| gain.map_or(1.0, |gain| gain.factor);
+    factor(finding.latency_gain) > LATENCY_SAYS_MORE * factor(finding.gain)
+}
+
+const LATENCY_SAYS_MORE: f64 = 1.1;
+
 /// A predicted gain of latency: by how much less time requests take in the database.
 pub fn latency_gain(gain: &Gain) -> String {
     format!("{} less time in the database", ratio(gain.factor, gain.low, gain.high))
@@ -85,7 +94,7 @@ pub fn compared(result: &Verification) -> &'static str {
 /// What the other arm of a verification of steering showed, with labels.
 pub fn affinity(affinity: &Affinity) -> Vec<(&'static str, String)> {
     let ratio = |verdict: &Option<Verdict>| {
-        let measured = verdict.as_ref().map(|verdict| gain(&Gain::from(verdict.measured)));
+        let measured = verdict.as_ref().map(|verdict| gain(&Gain::measured(verdict.measured)));
         measured.unwrap_or_else(|| NOT_MEASURED.to_owned())
     };
     let cpus = affinity.preferred.iter().map(|(name, cpus)| format!("{name} prefers CPUs {cpus}"));

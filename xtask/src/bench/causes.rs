@@ -10,8 +10,8 @@ use anyhow::{Context, bail};
 use clap::Args;
 use std::path::Path;
 use std::process::Stdio;
+use untax_core::Gain;
 use untax_core::Interval;
-use untax_core::finding::Gain;
 use untax_core::lab::{Failed, LabCell, LabMatrix, LabRun, is_none};
 
 /// What to measure.

@@ -5,8 +5,8 @@
 use super::causes;
 use super::output::Output;
 use clap::Args;
+use untax_core::Gain;
 use untax_core::Severity;
-use untax_core::finding::Gain;
 use untax_core::lab::{LabMatrix, LabRun};
 use untax_core::units::Seconds;
 
@@ -138,6 +138,7 @@ fn gains(run: Option<&LabRun>) -> [String; 2] {
 mod tests {
     use super::causes::tests::{matrix, run};
     use super::*;
+    use untax_core::Interval;
     use untax_core::Reading::{Absent, Present};
 
     #[test]
@@ -148,7 +149,7 @@ mod tests {
         let mut busy = run("none", false, None);
         busy.time.unaccounted_s = Absent("not traced".to_owned());
         let mut throttled = run("cpu-throttled", true, Some([0.5, 0.0]));
-        throttled.measured_gain = Some(Gain { factor: 2.0, low: 1.5, high: 2.5 });
+        throttled.measured_gain = Some(Gain::measured(Interval::new(1.5, 2.0, 2.5)));
         let matrix = matrix(vec![idle, busy, throttled]);
         assert_eq!(
             row(&matrix, "mysql"),

@@ -30,10 +30,10 @@ fn the_floor_is_of_trials_that_follow_each_other() {
 #[test]
 fn who_does_not_name_a_cause_predicts_nothing_of_it() {
     let gain = |factor: f64| Gain { factor, low: factor - 0.25, high: factor + 0.5 };
-    let each = predictions(vec![Some(gain(2.0)), Some(NO_GAIN), None, Some(gain(1.5))]);
+    let each = predictions(vec![Some(gain(2.0)), Some(Gain::NONE), None, Some(gain(1.5))]);
     assert_eq!(each.iter().map(|gain| gain.factor).collect::<Vec<_>>(), [2.0, 1.0, 1.5]);
     assert_eq!(median(&each), Some(Gain { factor: 1.5, low: 1.25, high: 2.0 }));
-    assert_eq!(median(&predictions(vec![Some(NO_GAIN), None])), None);
+    assert_eq!(median(&predictions(vec![Some(Gain::NONE), None])), None);
 }
 
 #[test]

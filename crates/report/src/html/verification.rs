@@ -23,7 +23,7 @@ pub(super) fn part(result: &Verification) -> Part {
         Word::Disproven => "Disproven",
         Word::Inconclusive => "Inconclusive",
     };
-    let measured = format::gain(&Gain::from(result.verdict.measured));
+    let measured = format::gain(&Gain::measured(result.verdict.measured));
     let title = format!("{word}: {measured}");
     let pairs = format::count_of(u64::from(result.verdict.pairs), "pair");
     let conditions = [moment(&result.taken_at.to_string()), result.measure.clone(), pairs];

@@ -171,7 +171,8 @@ fn cause(screen: &mut Screen, finding: &Finding, columns: &Columns, evidence: bo
         let gain = format!("gain {}", format::gain(gain)).replace(' ', &format::THIN.to_string());
         fix = format!("{fix}; {gain}");
     }
-    if let Some(gain) = &finding.latency_gain {
+    let latency = finding.latency_gain.filter(|_| format::latency_says_more(finding));
+    if let Some(gain) = &latency {
         let thin = format::THIN.to_string();
         let gain = format!("latency {}", format::latency_gain(gain)).replace(' ', &thin);
         fix = format!("{fix}; {gain}");

@@ -19,7 +19,7 @@ pub fn verification(result: &Verification, style: Style) -> String {
         Word::Disproven => ("Disproven", Ink::Red),
         Word::Inconclusive => ("Inconclusive", Ink::Yellow),
     };
-    let measured = format::gain(&Gain::from(verdict.measured));
+    let measured = format::gain(&Gain::measured(verdict.measured));
     screen.line(&[
         span(ink, word),
         span(Ink::Bold, format!(": {measured}, {} pairs", verdict.pairs)),

@@ -143,7 +143,8 @@ impl Page {
         if let Some(gain) = &finding.gain {
             self.labelled("Gain", &format::gain(gain));
         }
-        if let Some(gain) = &finding.latency_gain {
+        let latency = finding.latency_gain.filter(|_| format::latency_says_more(finding));
+        if let Some(gain) = &latency {
             self.labelled("Latency", &format::latency_gain(gain));
         }
         self.labelled("Fix", &finding.fix);

@@ -234,7 +234,7 @@ fn small_pages() -> Finding {
              of a touch on 4 KiB pages (5.1 %), both calibrated on this host",
         )
         .with_model(true)),
-        gain: Some(Gain::from(Interval::new(1.08, 1.12, 1.19))),
+        gain: Some(Gain::measured(Interval::new(1.08, 1.12, 1.19))),
         remedy: Some("hugepages".into()),
         ..Finding::new(
             "small-pages",
@@ -253,7 +253,7 @@ fn page_tables() -> Finding {
             evidence("expected on huge pages", 3_145_728_u64, "bytes", "computed"),
         ],
         tax: Some(tax(0.031, 0.02, 0.05, "time of the faults that fill new page tables")),
-        gain: Some(Gain::from(Interval::new(1.02, 1.03, 1.05))),
+        gain: Some(Gain::measured(Interval::new(1.02, 1.03, 1.05))),
         remedy: Some("hugepages".into()),
         ..Finding::new(
             "page-table-bloat",
@@ -268,7 +268,7 @@ fn locks() -> Finding {
     Finding {
         scope: Scope::Database,
         tax: Some(tax(0.08, 0.06, 0.11, "time asleep in futexes, traced")),
-        gain: Some(Gain::from(Interval::new(1.02, 1.08, 1.12))),
+        gain: Some(Gain::measured(Interval::new(1.02, 1.08, 1.12))),
         ..Finding::new(
             "lock-contended",
             Severity::Medium,

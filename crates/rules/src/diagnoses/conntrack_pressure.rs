@@ -112,10 +112,10 @@ const WAIT_S: Interval = Interval { low: 0.0, mid: 1.0, high: 2.0 };
 /// What it would bring if none of these were dropped: no more than CPUs have room for.
 fn gain(window: &Window, pair: &Pair, dropped: u64) -> Option<Gain> {
     let active_s = pair.activity.value()?.active(pair.end.model).0;
-    let room = Stall::of(window, pair, |_| false).into_value()??.room().max(1.0);
+    let room = Stall::of(window, pair, |_| false).into_value()??.room();
     let waited_s = WAIT_S.scale(dropped as f64);
-    let gain = || waited_s.map(|s| factor(s / (s + active_s)).min(room));
-    is_often(dropped, window).then(|| Gain::from(gain()))
+    let factors = waited_s.map(|s| factor(s / (s + active_s)));
+    is_often(dropped, window).then(|| Gain::predicted(factors, room))
 }
 
 const FIX: &str = "a pool of connections; a larger nf_conntrack_max, or no tracking of its port";

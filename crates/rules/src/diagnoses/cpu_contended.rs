@@ -54,7 +54,7 @@ fn evaluate_one(window: &Window, pair: &Pair) -> Reading<Option<Says>> {
         // What a neighbour computes because its memory limit is too small is that limit's cost.
         let thrashing = Thrashing::of(window, pair);
         let rest = 1.0 - thrashing.as_ref().map_or(0.0, |thrashing| thrashing.cpu.mid);
-        let stall = stall.times(part * rest).with_freed_cpu_time(taken_s * rest, pair.end.model);
+        let stall = stall.times(part * rest).with_freed_time(taken_s * rest);
         let share = stall.share;
         let stall = match pooler(window, pair) {
             Some(_) => stall.with_share(Interval::new(0.0, share.mid, share.high)),
@@ -199,9 +199,9 @@ mod tests {
         let finding = found(evaluate(&window)).remove(0);
         // Half a CPU of the two was the neighbour's.
         assert!((finding.tax.unwrap().share - 0.25).abs() < 1e-9);
-        // 10 s become 4 + 2, and half of the client's 2.
+        // 10 s become 4 + 2, and what of its waiting is for those that go on using 6 of 20 s.
         let gain = finding.gain.unwrap();
-        assert!((gain.factor - 10.0 / 7.0).abs() < 1e-9, "{gain:?}");
+        assert!((gain.factor - 10.0 / 7.2).abs() < 1e-9, "{gain:?}");
         window.others[1].threads = 2;
         assert!((found(evaluate(&window))[0].tax.as_ref().unwrap().share - 0.125).abs() < 1e-9);
     }

@@ -4,11 +4,12 @@ use crate::evidence;
 use crate::model::accounting::{Demand, factor};
 use crate::model::frequency::{Holds, Speed};
 use crate::model::idleness::is_idle;
+use crate::model::laws::Gains;
 use crate::model::stall::{self, WORTH};
 use crate::rule::{Rule, Scope, TaxBase};
 use untax_core::finding::Says;
 use untax_core::window::Pair;
-use untax_core::{Diagnosis, Evidence, Finding, Gain, Interval, Reading, Severity, Tax, Window};
+use untax_core::{Diagnosis, Evidence, Finding, Interval, Reading, Severity, Tax, Window};
 
 pub const RULE: Rule = Rule {
     id: "cpu-frequency",
@@ -51,12 +52,15 @@ fn evaluate_one(window: &Window, pair: &Pair) -> Reading<Option<Says>> {
         Demand::of(window, pair).map(|demand| {
             let share = demand.bound(part.scale(demand.on_cpu_s / demand.active_s));
             let is_idle = is_idle(pair).value().is_some_and(|idle| *idle);
-            (share.mid >= WORTH && !is_idle).then(|| finding(&speed, &held_by, share))
+            (share.mid >= WORTH && !is_idle).then(|| {
+                let gains = stall::gains_of_share(window, pair, share, share.map(factor));
+                finding(&speed, &held_by, share, gains)
+            })
         })
     })
 }
 
-fn finding(speed: &Speed, held_by: &Holds, share: Interval) -> Says {
+fn finding(speed: &Speed, held_by: &Holds, share: Interval, gains: Gains) -> Says {
     let ghz = |khz: f64| format!("{:.1} GHz", khz / 1e6);
     let (what, fix) = match held_by {
         Holds::Governor(governor) => (
@@ -86,7 +90,8 @@ fn finding(speed: &Speed, held_by: &Holds, share: Interval) -> Says {
     Says::Found(Finding {
         evidence,
         tax: Some(Tax::new(share, method).with_model(true)),
-        gain: Some(Gain::from(share.map(factor))),
+        gain: Some(gains.throughput),
+        latency_gain: Some(gains.latency),
         remedy: Some("cpu-governor".to_owned()),
         ..Finding::new(
             RULE.id,

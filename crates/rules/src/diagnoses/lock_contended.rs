@@ -55,6 +55,10 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
             let stall = stall.filter(|stall| stall.share.mid * running >= WORTH)?;
             let share = stall.share;
             let stall = stall.with_share(Interval::new(share.low * running, share.mid, share.high));
+            // Without the waits nobody is woken after one: what that takes of CPUs may end too.
+            let waking = pair.activity.value().and_then(|activity| activity.share_waking());
+            let burnt = waking.map_or(0.0, |waking| waking.high);
+            let stall = stall.with_cheaper_work(Interval::new(0.0, 0.0, burnt));
             let mut evidence =
                 pair.activity.value().map(|a| lock_evidence(a, pair)).unwrap_or_default();
             evidence

@@ -10,7 +10,7 @@ use untax_core::activity::{Doing, Spent};
 use untax_core::database::Model;
 use untax_core::finding::Says;
 use untax_core::window::Pair;
-use untax_core::{Diagnosis, Evidence, Finding, Gain, Interval, Reading, Severity, Tax, Window};
+use untax_core::{Diagnosis, Evidence, Finding, Interval, Reading, Severity, Tax, Window};
 
 pub const RULE: Rule = Rule {
     id: "redis-network-bound",
@@ -71,7 +71,7 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
                         return Reading::Present(None);
                     }
                     connections::charged_to_loop(window, pair)
-                        .map(|connecting| finding(pair, &demand, system_s, connecting))
+                        .map(|connecting| finding(window, pair, &demand, system_s, connecting))
                 }),
             }
         })
@@ -100,6 +100,7 @@ const LITTLE: f64 = 0.05;
 /// The finding, if the kernel took enough of the time on CPU beside the share `connecting` that
 /// `short-connections` charges.
 fn finding(
+    window: &Window,
     pair: &Pair,
     demand: &Demand,
     system_s: f64,
@@ -129,6 +130,9 @@ fn finding(
     let threads = factor(share.mid).min(most);
     // A plan with them is to bring what is said.
     let by_threads = threads >= WORTH_GAIN.max(batches);
+    let mid = if by_threads { threads } else { batches };
+    let factors = Interval::new(1.0, mid, factor(share.high));
+    let gains = stall::gains_of_share(window, pair, share, factors);
     let mut evidence = vec![
         Evidence::new(&evidence::SYSTEM_TIME, system_s, "stime, /proc/PID/stat"),
         Evidence::new(&evidence::CPU_TIME, demand.on_cpu_s, "scheduler"),
@@ -142,11 +146,8 @@ fn finding(
             "time in the kernel, counted in clock ticks, less what connections are charged and what \
              freed memory, and its own program's part for each read, over active time",
         )),
-        gain: Some(Gain::from(Interval::new(
-            1.0,
-            if by_threads { threads } else { batches },
-            factor(share.high),
-        ))),
+        gain: Some(gains.throughput),
+        latency_gain: Some(gains.latency),
         remedy: by_threads.then(|| "redis-io-threads".to_owned()),
         ..Finding::new(
             RULE.id,

@@ -4,12 +4,12 @@ use crate::evidence;
 use crate::model::accounting::{self, Demand, factor};
 use crate::model::idleness::IDLE_SHARE;
 use crate::model::sandbox::is_sandbox;
-use crate::model::stall::{self, percent};
+use crate::model::stall::{self, gains_of_share, percent};
 use crate::model::without_tax::{self, Words};
 use crate::rule::{Rule, Scope, TaxBase};
 use untax_core::finding::Says;
 use untax_core::window::Pair;
-use untax_core::{Diagnosis, Evidence, Finding, Gain, Interval, Severity, Snapshot, Tax, Window};
+use untax_core::{Diagnosis, Evidence, Finding, Interval, Severity, Snapshot, Tax, Window};
 
 pub const RULE: Rule = Rule {
     id: "sandboxed-runtime",
@@ -102,11 +102,13 @@ fn diagnose(window: &Window, pair: &Pair, runtime: &str, source: &str) -> Vec<Di
     if let Some((taken, own, had)) = tax_parts(window, pair) {
         let own = Evidence::new(&evidence::OWN_PROGRAM, own, "/proc/PID/stat");
         // What was stolen of it comes back with it, and is the tax of another rule.
-        let (share, gain) = (taken.scale(had), Gain::from(taken.map(factor)));
+        let (share, gains) =
+            (taken.scale(had), gains_of_share(window, pair, taken, taken.map(factor)));
         let finding = Finding {
             evidence: vec![sandbox, own],
             tax: Some(Tax::new(share, METHOD)),
-            gain: Some(gain),
+            gain: Some(gains.throughput),
+            latency_gain: Some(gains.latency),
             remedy: Some("runtime-class".to_owned()),
             ..Finding::new(
                 RULE.id,

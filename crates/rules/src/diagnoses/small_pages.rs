@@ -5,6 +5,7 @@ use crate::model::base_pages::{Cost, Data};
 use crate::model::huge_pages::{pool, size_for, switch_on, unreserved_pages};
 use crate::model::hugetlb_limits::{Harm, harm_of_limit, is_limited};
 use crate::model::idleness::IDLE_SHARE;
+use crate::model::stall::gains_of_cpu_time;
 use crate::rule::{Rule, Scope, TaxBase};
 use untax_core::finding::Says;
 use untax_core::host::tlb_reach;
@@ -89,7 +90,7 @@ fn finding(cost: &Cost, window: &Window, pair: &Pair, data: &Data) -> Finding {
     let modelled = cost.parts().any(|part| part.modelled);
     let tax = priced
         .map(|(demand, taken_s)| Tax::new(demand.share_of(taken_s), method()).with_model(modelled));
-    let gain = priced.map(|(demand, taken_s)| demand.gain_of(taken_s).into());
+    let gains = priced.map(|(demand, taken_s)| gains_of_cpu_time(window, pair, demand, taken_s));
     // What was measured first: a screen has room for the beginning alone.
     let mut evidence: Vec<Evidence> = cost.parts().flat_map(|part| part.evidence.clone()).collect();
     evidence.extend(memory_evidence(pair, bytes, page));
@@ -104,7 +105,8 @@ fn finding(cost: &Cost, window: &Window, pair: &Pair, data: &Data) -> Finding {
     Finding {
         evidence,
         tax,
-        gain,
+        gain: gains.map(|gains| gains.throughput),
+        latency_gain: gains.map(|gains| gains.latency),
         remedy: Some("hugepage-pool".to_owned()),
         ..Finding::new(
             RULE.id,

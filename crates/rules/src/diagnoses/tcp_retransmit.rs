@@ -1,7 +1,6 @@
 //! `tcp-retransmit`: the network loses what the database or its clients send.
 
 use crate::evidence;
-use crate::model::accounting::factor;
 use crate::model::held_up;
 use crate::model::stall::{self, Stall, percent};
 use crate::rule::{Rule, Scope, TaxBase};
@@ -10,8 +9,8 @@ use untax_core::database::{Model, TcpCounts};
 use untax_core::finding::Says;
 use untax_core::window::Pair;
 use untax_core::{
-    Activity, Database, Diagnosis, Evidence, Finding, Gain, Interval, Reading, Severity, Tax,
-    Window, stats,
+    Activity, Ceiling, Database, Diagnosis, Evidence, Finding, Gain, Interval, Reading, Severity,
+    Tax, Window, stats,
 };
 
 pub const RULE: Rule = Rule {
@@ -312,7 +311,7 @@ fn tax_and_gain(window: &Window, pair: &Pair, counts: &Counts) -> Option<(Tax, G
         clients_s(pair, activity, (active_s + waits.idle) * clients_of_thread(pair), still_s);
     let in_loop = |still_s: f64| clients_s / (clients_s - still_s).max(f64::EPSILON);
     let stall = Stall::of(window, pair, |_| false).into_value().flatten();
-    let room = stall.map_or(f64::INFINITY, |stall| stall.room()).max(1.0);
+    let room = stall.map_or(Ceiling::of_share(1.0), |stall| stall.room());
     // Without losses the link carries others in place of what is sent again then.
     // What others send beside it tells nothing of that.
     let free = unstalled_factor(window, pair, still_s / clients_s, clients_s / pair.seconds)
@@ -321,8 +320,9 @@ fn tax_and_gain(window: &Window, pair: &Pair, counts: &Counts) -> Option<(Tax, G
     // After each, what may be on the way grows again from one segment: that may cost as much once more.
     let without = free.map_or(in_loop(still_s), |free| free.min(in_loop(2.0 * still_s)));
     let twice = if free.is_some() { (2.0 * share).min(1.0) } else { share };
-    let mid = without.min(room).min(factor(twice));
-    Some((tax, Gain::from(Interval::new(1.0, mid, factor(twice)))))
+    let most = Ceiling::of_share(twice);
+    let mid = without.min(room.and(most).factor());
+    Some((tax, Gain::predicted(Interval::new(1.0, mid, most.factor()), most)))
 }
 
 /// The time of all clients, s: as much as threads had for them, but no more than those connected have where

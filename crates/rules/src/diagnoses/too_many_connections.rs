@@ -4,7 +4,8 @@ use crate::evidence;
 use crate::model::accounting::Demand;
 use crate::model::base_pages;
 use crate::model::cpus;
-use crate::model::stall::{self, WORTH};
+use crate::model::laws::fitted::LEFT_IN_A_POOL;
+use crate::model::stall::{self, WORTH, gains_of_cpu_time};
 use crate::model::without_tax;
 use crate::rule::{Rule, Scope, TaxBase};
 use untax_core::activity::{Doing, Spent};
@@ -13,7 +14,7 @@ use untax_core::finding::Says;
 use untax_core::reading::Gap;
 use untax_core::window::Pair;
 use untax_core::{
-    Activity, Diagnosis, Evidence, Finding, Gain, Interval, Reading, Severity, Tax, Window,
+    Activity, Diagnosis, Evidence, Finding, Interval, Reading, Severity, Tax, Window,
 };
 
 pub const RULE: Rule = Rule {
@@ -56,11 +57,6 @@ pub const RULE: Rule = Rule {
 /// Pools are sized at two to four connections for each CPU; at four times that, nobody sized
 /// them.
 const WORTH_EACH_CPU: f64 = 16.0;
-
-/// The part of it that is left in a pool, whose connections take turns too. Of 43 us that a statement was
-/// slower with cold caches, a pool of four connections for each CPU saved 39 of a request where 300 had
-/// taken turns, and 34 where 100 had.
-const POOLED: f64 = 0.15;
 
 fn evaluate(window: &Window) -> Vec<Diagnosis> {
     let found = stall::per_database(window, RULE.id, |pair| {
@@ -105,12 +101,14 @@ fn finding(window: &Window, pair: &Pair, activity: &Activity, cpus: f64) -> Opti
         evidence.push(Evidence::new(&evidence::STATEMENT_COLD, coldness.cold_ns / 1e9, clock));
         evidence.push(Evidence::new(&evidence::STATEMENT_WARM, coldness.warm_ns / 1e9, clock));
     }
+    let gains = priced.map(|cold| gains_of_cpu_time(window, pair, &cold.demand, cold.saved_s()));
     let by_tax = tax.map_or(Severity::Medium, stall::severity);
     let by_queue = if is_queue { Severity::Medium } else { Severity::Low };
     Some(Says::Found(Finding {
         evidence,
         tax: tax.map(|tax| Tax::new(tax, METHOD).with_model(true)),
-        gain: priced.map(|coldness| Gain::from(coldness.demand.gain_of(coldness.saved_s()))),
+        gain: gains.map(|gains| gains.throughput),
+        latency_gain: gains.map(|gains| gains.latency),
         remedy: Some("pooler".to_owned()),
         ..Finding::new(
             RULE.id,
@@ -167,7 +165,7 @@ impl Coldness {
 
     /// What a pool saves of it.
     fn saved_s(&self) -> Interval {
-        Interval { mid: self.taken_s.mid * (1.0 - POOLED), ..self.taken_s }
+        Interval { mid: self.taken_s.mid * (1.0 - LEFT_IN_A_POOL), ..self.taken_s }
     }
 }
 

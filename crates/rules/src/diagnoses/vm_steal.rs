@@ -7,7 +7,7 @@ use crate::model::stall::{self, percent};
 use crate::rule::{Rule, Scope, TaxBase};
 use untax_core::finding::Says;
 use untax_core::window::Pair;
-use untax_core::{Diagnosis, Evidence, Finding, Gain, Interval, Reading, Tax, Window};
+use untax_core::{Diagnosis, Evidence, Finding, Interval, Reading, Tax, Window};
 
 pub const RULE: Rule = Rule {
     id: "vm-steal",
@@ -62,8 +62,10 @@ fn evaluate_one(window: &Window, pair: &Pair) -> Reading<Option<Says>> {
             // All that was stolen of anybody comes back, where CPUs are what everybody waits for.
             let most = factor(share.mid);
             let mid = factor(steal_s / demand.occupied_s()).min(most);
-            let low = demand.gain_of(part.scale(demand.on_cpu_s)).low.min(mid);
-            let gain = Interval::new(low, mid, factor(share.high));
+            let taken_s = part.scale(demand.on_cpu_s);
+            let low = factor(taken_s.low / (demand.capacity_s + demand.stolen_s)).min(mid);
+            let factors = Interval::new(low, mid, factor(share.high));
+            let gains = stall::gains_of_share(window, pair, share, factors);
             Some(Says::Found(Finding {
                 evidence: vec![
                     Evidence::new(&evidence::STOLEN, steal_s, "/proc/stat, steal"),
@@ -73,7 +75,8 @@ fn evaluate_one(window: &Window, pair: &Pair) -> Reading<Option<Says>> {
                     share,
                     "stolen share of the CPUs x its time on CPU and waiting for one",
                 )),
-                gain: Some(Gain::from(gain)),
+                gain: Some(gains.throughput),
+                latency_gain: Some(gains.latency),
                 ..Finding::new(
                     RULE.id,
                     stall::severity(share),

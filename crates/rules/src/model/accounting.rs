@@ -6,7 +6,7 @@ use untax_core::activity::{Doing, Part};
 use untax_core::check::TimeShares;
 use untax_core::database::Model;
 use untax_core::window::{Other, Pair};
-use untax_core::{Activity, Interval, Reading, Seconds, Window};
+use untax_core::{Activity, Ceiling, Interval, Reading, Seconds, Window};
 
 /// What a database wanted of the machine, and what it shared with others.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -90,19 +90,6 @@ impl Demand {
         let part = |taken: f64| (taken / self.occupied_s()).min(1.0);
         self.bound(taken_s.map(|taken| self.contended_s * part(taken) / self.active_s))
     }
-
-    /// The throughput factor of a closed loop if `taken_s` seconds on CPU were not needed.
-    ///
-    /// The middle takes the occupied time as what limits the loop (true when the CPUs are saturated
-    /// or clients and server take turns on them); the lower bound takes the whole capacity, the
-    /// upper one the database's own demand, which is the most that removing a share can bring.
-    pub fn gain_of(&self, taken_s: Interval) -> Interval {
-        Interval::new(
-            factor(taken_s.low / (self.capacity_s + self.stolen_s)),
-            factor(taken_s.mid.min(self.on_cpu_s) / self.occupied_s()),
-            factor(self.share_of_cpus(taken_s.high)),
-        )
-    }
 }
 
 /// The processes that used CPUs beside those of a database, the busiest first.
@@ -140,13 +127,9 @@ pub fn neighbours_part(window: &Window, pair: &Pair, demand: &Demand) -> f64 {
     (taken_s.min(most_s) / demand.occupied_s()).min(1.0)
 }
 
-/// The largest share of time that counts as saved. What is left is known to a percent at best, so no
-/// factor above a hundred is predicted.
-pub const MOST_SAVED: f64 = 0.99;
-
 /// The most that a closed loop's throughput grows by when this share of its time is saved.
 pub fn factor(share: f64) -> f64 {
-    1.0 / (1.0 - share.clamp(0.0, MOST_SAVED))
+    Ceiling::of_share(share).factor()
 }
 
 fn traced_times(activity: &Activity, model: Model) -> [f64; 4] {
@@ -237,13 +220,8 @@ mod tests {
         // 4 of 20 busy seconds: about a fifth of all waiting, and of the demand.
         let share = SATURATED.share_of(Interval::exact(4.0));
         assert!((share.mid - (4.0 + 60.0) / 312.0).abs() < 1e-12);
-        let gain = SATURATED.gain_of(Interval::exact(4.0));
-        assert!((gain.mid - 1.25).abs() < 1e-12);
-        assert!(gain.high >= gain.mid && gain.high < 1.27);
         // Where other guests had the CPUs as long as this machine did, half of it is theirs.
         let stolen = Demand { stolen_s: 20.0, ..SATURATED };
-        let gain = stolen.gain_of(Interval::exact(4.0));
-        assert!(gain.low <= gain.mid && gain.mid <= gain.high, "{gain:?}");
         let share = stolen.share_of(Interval::exact(4.0));
         assert!((share.mid - (2.0 + 15.0) / 312.0).abs() < 1e-12);
     }
@@ -305,6 +283,5 @@ mod tests {
     fn a_cause_cannot_take_more_than_there_was() {
         let share = SATURATED.share_of(Interval::exact(1e9));
         assert!(share.high <= 1.0);
-        assert!(SATURATED.gain_of(Interval::exact(1e9)).high.is_finite());
     }
 }

@@ -23,6 +23,7 @@ pub mod huge_pages;
 pub mod hugetlb_limits;
 pub mod idle_cpus;
 pub mod idleness;
+pub mod laws;
 pub mod memory_limits;
 pub mod memory_shortage;
 pub mod page_faults;

@@ -2,18 +2,20 @@
 
 mod gain;
 
-use crate::model::accounting::{Demand, factor};
+pub use gain::{gains_of_cpu_time, gains_of_share};
+
+use crate::model::accounting::{Demand, neighbours};
 use crate::model::clients::Clients;
 use crate::model::idle_cpus::Idle;
 use crate::model::idleness::is_idle;
+use crate::model::laws::Limit;
 use crate::model::sandbox::is_sandbox;
 use untax_core::activity::{Doing, Part, Spent};
 use untax_core::database::Model;
 use untax_core::finding::Says;
 use untax_core::window::Pair;
 use untax_core::{
-    Activity, Diagnosis, Evidence, Finding, Gain, Interval, Reading, Severity, Tax, Unmeasured,
-    Window,
+    Activity, Diagnosis, Evidence, Finding, Interval, Reading, Severity, Tax, Unmeasured, Window,
 };
 
 /// Below this share of active time a cause is worth knowing and no more: paired trials on a quiet
@@ -24,20 +26,12 @@ pub const WORTH: f64 = 0.02;
 const MEDIUM: f64 = 0.05;
 const HIGH: f64 = 0.2;
 
-/// The most that a request's time on CPU grows by when neighbours no longer hold CPUs: threads are woken
-/// more often, for less work each time. The lab saw factors of 1.0 to 1.7.
-const MORE_WAKEUPS: f64 = 2.0;
-
 /// Up to this many runnable threads for each CPU count as uncontended.
 const UNCONTENDED_THREADS_PER_CPU: f64 = 1.1;
 
 /// From so many serving threads for each CPU on, one that was woken hardly ever finds a CPU that sleeps:
 /// polling gained 25 % with two clients on two virtual CPUs, 6 % with four and nothing with eight.
 const THREADS_THAT_KEEP_A_CPU_AWAKE: f64 = 2.0;
-
-/// Clients that leave a server without a request for so many times as long as they compute and wait for CPUs
-/// think, or wait for their next turn: those of a closed loop leave it for about once as long.
-const THINKING: f64 = 2.0;
 
 /// Waiting of one kind.
 pub struct Stall {
@@ -53,29 +47,32 @@ pub struct Stall {
     ends_too_most: f64,
     /// Seconds on CPU, of others, that end with the cause.
     freed_s: f64,
-    /// Its own seconds on CPU that end with the cause: as expected, and at most.
-    saved_s: f64,
-    saved_most_s: f64,
+    /// Its own seconds on CPU that end with the cause.
+    saved_s: Interval,
+    /// What becomes of its CPU limit without the cause, CPUs.
+    limit: Limit,
     /// The share of active time in which processes waited that nobody waits for: for files, mostly.
     background: f64,
     /// The share of active time behind locks that other threads held, unless that is the cause.
     queued: f64,
-    /// The time of serving threads between requests, over the active time: now, and without the
-    /// cause.
+    /// The share of active time in which a CPU limit held its threads back.
+    throttled: f64,
+    /// The lowest CPU limit on its control groups, CPUs.
+    limit_cpus: Option<f64>,
+    /// For how long neighbours used the CPUs that it may use, s.
+    neighbours_s: f64,
+    /// The time of serving threads between requests, over the active time.
     idle_between: f64,
-    idle_without: f64,
-    /// What processor time may be added to requests without the cause at most, over the active time.
-    added_most: f64,
+    /// The part (0..1) of what clients compute that ends with the cause, and the waiting for clients that does, over
+    /// the active time.
+    asking_saved: f64,
+    asking_waits: f64,
     /// By what factor the rate of requests may grow that a limit holds back, and the share of active
     /// time that may end with it at most.
     held: Option<(f64, f64)>,
-    /// The most that the lower bound of the gain may be, where a part of it is not seen but expected.
-    least_gain: f64,
-    /// What clients on this machine compute and wait for CPUs, over the active time: in a closed loop that is
-    /// what fills their time between requests. `None` where no client is known here.
-    asking: Option<f64>,
-    /// By what factor requests take less time in the database without the cause, where clients think.
-    latency: Option<Interval>,
+    /// The length of the window, s.
+    window_s: f64,
+    model: Model,
     /// Whether CPUs that fall idle sleep, so that each request then waits for one to wake up.
     cpus_sleep: bool,
 }
@@ -103,28 +100,30 @@ impl Stall {
             let queued = activity.share(pair.end.model, behind).map_or(0.0, |share| share.mid);
             let active = activity.active(pair.end.model).0;
             let clients = Clients::of(window, pair, activity);
-            // Those of which nobody knows how long they waited for CPUs may wait all of the time.
-            let wanted_s = clients.waited.map(|part| clients.cpu_s / (1.0 - part));
-            let asking = wanted_s.filter(|s| s.is_finite() && *s > 0.0).map(|s| s / active);
+            let throttled = activity.part(Part::Throttled, pair.end.model).0 / active;
+            let limits = pair.end.cgroup.value().and_then(|cgroup| cgroup.cpu.value());
+            let limits = limits.into_iter().flatten().map(|limit| limit.cpus);
             Some(Self {
                 share,
                 demand,
                 idle: is_idle(pair).value().is_some_and(|idle| *idle),
-                asking: asking.filter(|_| active > 0.0),
-                latency: None,
                 clients,
                 ends_too: 0.0,
                 ends_too_most: 0.0,
                 freed_s: 0.0,
-                saved_s: 0.0,
-                saved_most_s: 0.0,
+                saved_s: Interval::exact(0.0),
+                limit: Limit::Stays,
                 background,
                 queued,
+                throttled: if active > 0.0 { throttled } else { 0.0 },
+                limit_cpus: limits.min_by(f64::total_cmp),
+                neighbours_s: neighbours(window, pair).iter().map(|(_, taken_s)| taken_s).sum(),
                 idle_between,
-                idle_without: idle_between,
-                added_most: 0.0,
+                asking_saved: 0.0,
+                asking_waits: 0.0,
                 held: None,
-                least_gain: f64::INFINITY,
+                window_s: pair.seconds,
+                model: pair.end.model,
                 cpus_sleep: Idle::of(&window.end.host).is_some_and(Idle::sleeps),
             })
         })
@@ -156,12 +155,9 @@ impl Stall {
                 };
                 let share = taken.scale(stall.demand.value().map_or(1.0, Demand::unstolen_part));
                 let ends_too = taken.mid - share.mid;
-                let saved_s = activity.part(Part::OnCpu, model).0 * part.mid;
-                let saved_most_s = saved_s;
-                let freed_s = stall.clients.here_s * part.mid;
+                let saved_s = part.scale(activity.part(Part::OnCpu, model).0);
                 let ends_too_most = ends_too;
-                let stall = Self { share, ends_too, ends_too_most, ..stall };
-                let stall = Self { freed_s, saved_s, saved_most_s, ..stall };
+                let stall = Self { share, ends_too, ends_too_most, saved_s, ..stall };
                 Some(stall.with_clients_part(part.mid))
             })
         })
@@ -170,9 +166,9 @@ impl Stall {
     /// Lets clients save that part (0..1) of their time on CPU with the cause, and the server that part of
     /// its waiting for them.
     pub fn with_clients_part(mut self, part: f64) -> Self {
-        self.clients.cpu_s *= 1.0 - part;
-        self.clients.here_s *= 1.0 - part;
-        self.idle_without = self.idle_between * (1.0 - part);
+        self.asking_saved = part;
+        let computing = self.demand.value().map_or(0.0, |d| self.clients.cpu_s / d.active_s);
+        self.asking_waits = part * (self.idle_between - computing).max(0.0);
         self
     }
 
@@ -181,30 +177,21 @@ impl Stall {
     pub fn with_clients_woken(mut self, waiting: f64) -> Self {
         let computing = self.demand.value().map_or(0.0, |d| self.clients.cpu_s / d.active_s);
         if self.clients.cpu_s > 0.0 {
-            self.idle_without = (self.idle_between - waiting).max(computing.min(self.idle_between));
+            self.asking_waits = waiting.min((self.idle_between - computing).max(0.0));
         }
-        let thinks =
-            self.asking.is_some_and(|asking| self.idle_between > THINKING * (asking + waiting));
-        self.latency = thinks.then(|| self.share.map(factor)).map(|factor| {
-            // What a client sees holds more than the time in the database.
-            Interval::new(1.0, factor.mid, factor.high)
-        });
         self
     }
 
     /// Lets requests take that part (0..1) less of CPUs without the cause, in the database and in its clients
     /// on this machine. Nothing of it is charged, and the lower bound of the gain is without it.
     pub fn with_cheaper_work(mut self, part: Interval) -> Self {
-        self.least_gain = self.gain().low;
         let Some(demand) = self.demand.value() else { return self };
-        let own_s = part.scale((demand.on_cpu_s - self.saved_s).max(0.0));
+        let own_s = part.scale((demand.on_cpu_s - self.saved_s.mid).max(0.0));
         let share = demand.share_of(own_s);
         self.ends_too += share.mid;
         self.ends_too_most += share.high;
-        self.saved_s += own_s.mid;
-        self.saved_most_s += own_s.high;
-        self.clients.cpu_s *= 1.0 - part.mid;
-        self.clients.here_s *= 1.0 - part.mid;
+        self.saved_s = self.saved_s.plus(own_s);
+        self.asking_saved = part.mid;
         self
     }
 
@@ -234,8 +221,7 @@ impl Stall {
         }
         self.demand.clone().map(|demand| {
             self.share = self.share.plus(demand.share_of(taken_s)).clamp(0.0, 1.0);
-            self.saved_s += taken_s.mid;
-            self.saved_most_s += taken_s.high;
+            self.saved_s = self.saved_s.plus(taken_s);
             self
         })
     }
@@ -255,7 +241,8 @@ impl Stall {
         let all = demand.waited_for(taken_s);
         let threads_s = (1.0 - self.background + self.idle_between) * demand.active_s;
         let cpus_s = demand.capacity_s + demand.stolen_s;
-        let others_s = demand.occupied_s() - self.own_s(demand, 0.0);
+        let own_s = demand.on_cpu_s * demand.unstolen_part() + self.clients.here_s;
+        let others_s = demand.occupied_s() - own_s;
         if threads_s > UNCONTENDED_THREADS_PER_CPU * cpus_s || others_s <= 0.0 {
             return all;
         }
@@ -269,16 +256,17 @@ impl Stall {
         self.ends_too *= part;
         self.ends_too_most *= part;
         self.freed_s *= part;
-        self.saved_s *= part;
-        self.saved_most_s *= part;
+        self.saved_s = self.saved_s.scale(part);
         self
     }
 
     /// Sets the bounds of the share, where the stall is time on CPU and waiting for one.
     pub fn with_bounds(mut self, low: f64, high: f64) -> Self {
         let share = self.share.clamp(low, high);
-        self.saved_s *= if self.share.mid > 0.0 { share.mid / self.share.mid } else { 1.0 };
-        self.saved_most_s = self.saved_s * if share.mid > 0.0 { high / share.mid } else { 1.0 };
+        let of = |one: f64, other: f64| if other > 0.0 { one / other } else { 1.0 };
+        let saved_s = self.saved_s.mid * of(share.mid, self.share.mid);
+        let bounds = [low, high].map(|bound| saved_s * of(bound, share.mid));
+        self.saved_s = Interval::new(bounds[0], saved_s, bounds[1]);
         self.share = Interval::new(low, share.mid, high);
         self
     }
@@ -342,20 +330,9 @@ impl Stall {
             })
     }
 
-    /// Lets the end of the cause free CPUs that others had for `taken_s` seconds. Clients on this machine
-    /// waited for these CPUs too; without the cause they only compute.
-    pub fn with_freed_cpu_time(mut self, taken_s: f64, model: Model) -> Self {
-        self.freed_s = taken_s;
-        let Some(demand) = self.demand.value() else { return self };
-        let clients = self.clients.cpu_s / demand.active_s;
-        self.idle_without = match self.clients.waited {
-            // Whenever a loop has nothing to do, its clients have.
-            Some(waited) if model == Model::Loop => self.idle_between * (1.0 - waited),
-            _ if clients > 0.0 => self.idle_between.min(clients),
-            _ => self.idle_between,
-        };
-        let computed = demand.on_cpu_s / demand.active_s + clients;
-        self.added_most = (MORE_WAKEUPS - 1.0) * computed;
+    /// The waiting is for a CPU limit that ends. The next one, if any, leaves so many CPUs.
+    pub fn with_limit_lifted(mut self, next: Option<f64>) -> Self {
+        self.limit = next.map_or(Limit::Gone, Limit::Next);
         self
     }
 
@@ -414,12 +391,13 @@ pub struct Words {
 
 /// The finding of a stall.
 pub fn finding(rule: &str, stall: &Stall, words: Words) -> Says {
+    // Requests may be slower once CPUs sleep between them: nothing is promised.
+    let gains = (!stall.lets_cpus_sleep()).then(|| stall.gains());
     Says::Found(Finding {
         evidence: words.evidence,
         tax: Some(stall.tax(words.method)),
-        // Requests may be slower once CPUs sleep between them: nothing is promised.
-        gain: (!stall.lets_cpus_sleep()).then(|| stall.gain()),
-        latency_gain: stall.latency.map(Gain::from),
+        gain: gains.map(|gains| gains.throughput),
+        latency_gain: gains.map(|gains| gains.latency),
         remedy: words.remedy.map(str::to_owned),
         ..Finding::new(rule, stall.severity(), words.summary, words.fix)
     })
