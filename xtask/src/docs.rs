@@ -48,7 +48,7 @@ pub fn check(root: &Path) -> Result<()> {
     bail!("{} is stale; run 'cargo xtask docs' and commit what it writes", stale.join(", "))
 }
 
-fn documents(root: &Path) -> Result<[(&'static str, String); 10]> {
+fn documents(root: &Path) -> Result<[(&'static str, String); 11]> {
     Ok([
         ("docs/command-line.md", command_line()),
         ("docs/rules.md", rules()),
@@ -60,6 +60,7 @@ fn documents(root: &Path) -> Result<[(&'static str, String); 10]> {
         ("docs/metrics.md", metrics()),
         ("deploy/agent.yaml", chart::manifest()?),
         ("docs/testing.md", testing(&tidy::read(root)?)),
+        ("docs/results/truth.md", crate::truth::document()?),
     ])
 }
 

@@ -12,6 +12,7 @@ mod docs;
 mod paths;
 mod test;
 mod tidy;
+mod truth;
 mod vm;
 
 use clap::{Parser, Subcommand};
@@ -49,6 +50,9 @@ enum Tool {
     /// Measure the figures of docs/results/ anew.
     #[command(subcommand)]
     Bench(bench::Tool),
+    /// Windows of real servers with measured gains, which the tests replay.
+    #[command(subcommand)]
+    Truth(truth::Tool),
     /// Run a command in a guest machine that shares this machine's root, read-only.
     #[command(subcommand)]
     Vm(vm::Tool),
@@ -67,6 +71,7 @@ pub fn main() -> ExitCode {
         Tool::Dist { out } => docs::dist(&out).map(|()| ExitCode::SUCCESS),
         Tool::Test(tests) => Ok(tests.run()),
         Tool::Bench(tool) => tool.run().map(|()| ExitCode::SUCCESS),
+        Tool::Truth(tool) => tool.run().map(|()| ExitCode::SUCCESS),
         Tool::Vm(tool) => tool.run(),
     };
     done.unwrap_or_else(|e| {

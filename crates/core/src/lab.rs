@@ -9,6 +9,10 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
+mod subject;
+
+pub use subject::Subject;
+
 /// The schema's name and version of one run.
 pub const SCHEMA: &str = "untax.lab/1";
 
@@ -30,6 +34,12 @@ pub struct LabRun {
     pub engine: String,
     /// How much of the cause was put there: `strong` or `mild`.
     pub dose: String,
+    /// The load, where it is not the cause's own: `thinking` or `paced`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load: Option<String>,
+    /// The cause that was there all the time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub beside: Option<String>,
     /// Length of each check's window.
     pub window_s: f64,
     /// Whether the check named the cause: where it does so without it, too, above info or with a
@@ -164,23 +174,6 @@ fn is_zero(number: &u32) -> bool {
     *number == 0
 }
 
-/// What a run was of.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Subject {
-    /// The run's id.
-    pub run: String,
-    /// The cause's id.
-    pub cause: String,
-    /// The engine's id.
-    pub engine: String,
-    /// How much of the cause: `strong` or `mild`.
-    pub dose: String,
-    /// What the cause takes when that is no time of the database's.
-    pub takes: Option<&'static str>,
-    /// What is set with the cause and without it, where machines differ in that.
-    pub treatment: Option<String>,
-}
-
 impl LabRun {
     /// Judges two checks and the trials.
     pub fn judge(
@@ -190,7 +183,7 @@ impl LabRun {
         pairs: Pairs,
         window_s: f64,
     ) -> Self {
-        let Subject { run, cause, engine, dose, takes, treatment } = subject;
+        let Subject { run, cause, engine, dose, load, beside, takes, treatment } = subject;
         let is_none = is_none(&cause);
         let (mine, left) = (with.finding(&cause).cloned(), without.finding(&cause));
         let (found, found_without) = if is_none {
@@ -213,6 +206,8 @@ impl LabRun {
             cause,
             engine,
             dose,
+            load: load.map(str::to_owned),
+            beside: beside.map(str::to_owned),
             window_s,
             found,
             rank,

@@ -36,6 +36,7 @@ pub mod scalability;
 pub mod sleeps;
 pub mod snapshot;
 pub mod stats;
+pub mod truth;
 pub mod units;
 pub mod verdict;
 pub mod window;

@@ -87,6 +87,23 @@ impl Environment {
         }
     }
 
+    /// The same with what another cause wants too, whose load and settings are there all the time.
+    pub(crate) fn beside(self, other: Self) -> Self {
+        let work =
+            if self.cause_work.is_some() { self.work } else { other.cause_work.or(self.work) };
+        Self {
+            settings: if self.disk_mebibytes.is_some() { self.settings } else { other.settings },
+            work,
+            fill_mebibytes: self.fill_mebibytes.max(other.fill_mebibytes),
+            durable: self.durable || other.durable,
+            disk_mebibytes: self.disk_mebibytes.max(other.disk_mebibytes),
+            disk_bytes_per_s: self.disk_bytes_per_s.or(other.disk_bytes_per_s),
+            disk_requests_per_s: self.disk_requests_per_s.or(other.disk_requests_per_s),
+            network: self.network || other.network,
+            ..self
+        }
+    }
+
     /// A server that flushes every commit to a disk of its own, and clients that commit.
     pub(crate) fn durable(engine: Engine) -> Self {
         let healthy = Self::healthy(engine);

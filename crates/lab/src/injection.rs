@@ -4,6 +4,7 @@ use crate::cause::{Cause, Guards};
 use crate::dose::Dose;
 use crate::error::LabError;
 use crate::testbed::Testbed;
+use crate::variant::Variant;
 use std::time::Duration;
 use untax_scenes::{Load, Release, SceneError};
 
@@ -11,6 +12,7 @@ use untax_scenes::{Load, Release, SceneError};
 /// the server ends.
 pub struct Injection {
     active: Option<Guards>,
+    _beside: Option<Guards>,
     testbed: Testbed,
     cause: &'static Cause,
 }
@@ -18,11 +20,27 @@ pub struct Injection {
 impl Injection {
     /// Starts and fills the server; the cause is off.
     pub fn prepare(cause: &'static Cause, release: Release, dose: Dose) -> Result<Self, LabError> {
-        if let Some(why) = cause.impossible(release, dose) {
+        Self::prepare_as(cause, release, dose, Variant::default())
+    }
+
+    /// The same, under another load or beside another cause.
+    pub fn prepare_as(
+        cause: &'static Cause,
+        release: Release,
+        dose: Dose,
+        variant: Variant,
+    ) -> Result<Self, LabError> {
+        let beside = variant.beside;
+        let why = cause.impossible(release, dose);
+        let why = why.or_else(|| beside.and_then(|other| other.impossible(release, dose)));
+        if let Some(why) = why.or_else(|| variant.impossible(release.engine)) {
             return Err(LabError::Impossible { cause: cause.id, why });
         }
-        let testbed = Testbed::start((cause.environment)(release.engine, dose), release, dose)?;
-        Ok(Self { active: None, testbed, cause })
+        let environment = |cause: &Cause| (cause.environment)(release.engine, dose);
+        let environment = variant.environment(environment(cause), beside.map(environment));
+        let testbed = Testbed::start(environment, release, dose)?;
+        let beside = beside.map(|other| (other.inject)(&testbed)).transpose()?;
+        Ok(Self { active: None, _beside: beside, testbed, cause })
     }
 
     /// Switches the cause on or off. Gives whether the server was restarted for that.

@@ -10,6 +10,7 @@ mod environment;
 mod error;
 mod injection;
 mod testbed;
+mod variant;
 
 pub use cause::{Cause, Guards, Need};
 pub use causes::CAUSES;
@@ -18,3 +19,4 @@ pub use environment::Environment;
 pub use error::LabError;
 pub use injection::Injection;
 pub use testbed::Testbed;
+pub use variant::{OtherLoad, Variant};

@@ -322,6 +322,11 @@ impl Database for MariaDb {
                 &THINK_TIME.replace("ROW", "sysbench.rand.uniform(1, ROWS)")
             }
             work::Kind::HotRow => &THINK_TIME.replace("ROW", "1"),
+            work::Kind::Thinks => &format!("{READ}\nffi.C.usleep(20000)"),
+            work::Kind::Paced(_) => {
+                let why = "a paced load of MariaDB is not made; use PostgreSQL".to_owned();
+                return Err(SceneError::Host { why });
+            }
             work::Kind::Reconnect => &format!("{CONNECT}\n{READ}"),
             work::Kind::Batches => &BATCH.replace("READ", READ),
             work::Kind::Sessions => &format!("{CONNECT}\n{}", BATCH.replace("READ", READ)),

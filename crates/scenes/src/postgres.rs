@@ -376,6 +376,13 @@ impl Database for Postgres {
                 THINK_TIME.replace("ROW", &format!("random(1, {rows})"))
             }
             work::Kind::HotRow => THINK_TIME.replace("ROW", "1"),
+            work::Kind::Thinks => format!("{READS}\\sleep 20 ms\n"),
+            work::Kind::Paced(per_s) => {
+                let mut options = plain.words();
+                options.push(format!("--rate={per_s}"));
+                let command = self.client("pgbench", options)?;
+                return Load::start(&self.server.scratch, &command, seconds, PGBENCH);
+            }
             work::Kind::Batches | work::Kind::Sessions => READS.repeat(200),
             work::Kind::Scans => SCANS.to_owned(),
             work::Kind::Sorts => SORTS.to_owned(),

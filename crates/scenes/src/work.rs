@@ -15,6 +15,10 @@ pub enum Kind {
     WithThinkTime,
     /// The same with one row that all clients change.
     HotRow,
+    /// Reads a single row, and thinks for 20 ms.
+    Thinks,
+    /// Reads single rows, so many a second of all clients together, however long each takes. PostgreSQL alone.
+    Paced(u32),
     /// Reads a single row over a connection made for it.
     Reconnect,
     /// Reads rows one by one: 200 of PostgreSQL, 8 of MariaDB; of Redis 16 at a time.

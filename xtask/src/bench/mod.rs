@@ -11,7 +11,7 @@ mod output;
 mod overhead;
 mod paired;
 mod prediction;
-mod program;
+pub mod program;
 mod record;
 mod snapshot;
 mod verdicts;

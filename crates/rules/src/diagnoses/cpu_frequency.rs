@@ -5,6 +5,7 @@ use crate::model::accounting::{Demand, factor};
 use crate::model::frequency::{Holds, Speed};
 use crate::model::idleness::is_idle;
 use crate::model::laws::Gains;
+use crate::model::stall::gain::gains_of_share;
 use crate::model::stall::{self, WORTH};
 use crate::rule::{Rule, Scope, TaxBase};
 use untax_core::finding::Says;
@@ -53,7 +54,7 @@ fn evaluate_one(window: &Window, pair: &Pair) -> Reading<Option<Says>> {
             let share = demand.bound(part.scale(demand.on_cpu_s / demand.active_s));
             let is_idle = is_idle(pair).value().is_some_and(|idle| *idle);
             (share.mid >= WORTH && !is_idle).then(|| {
-                let gains = stall::gains_of_share(window, pair, share, share.map(factor));
+                let gains = gains_of_share(window, pair, share, share.map(factor));
                 finding(&speed, &held_by, share, gains)
             })
         })

@@ -4,6 +4,7 @@ use crate::evidence;
 use crate::model::accounting::{self, Demand, factor};
 use crate::model::connections;
 use crate::model::event_loop::Counts;
+use crate::model::stall::gain::gains_of_share;
 use crate::model::stall::{self, percent};
 use crate::rule::{Rule, Scope, TaxBase};
 use untax_core::activity::{Doing, Spent};
@@ -132,7 +133,7 @@ fn finding(
     let by_threads = threads >= WORTH_GAIN.max(batches);
     let mid = if by_threads { threads } else { batches };
     let factors = Interval::new(1.0, mid, factor(share.high));
-    let gains = stall::gains_of_share(window, pair, share, factors);
+    let gains = gains_of_share(window, pair, share, factors);
     let mut evidence = vec![
         Evidence::new(&evidence::SYSTEM_TIME, system_s, "stime, /proc/PID/stat"),
         Evidence::new(&evidence::CPU_TIME, demand.on_cpu_s, "scheduler"),

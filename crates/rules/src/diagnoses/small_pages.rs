@@ -5,7 +5,7 @@ use crate::model::base_pages::{Cost, Data};
 use crate::model::huge_pages::{pool, size_for, switch_on, unreserved_pages};
 use crate::model::hugetlb_limits::{Harm, harm_of_limit, is_limited};
 use crate::model::idleness::IDLE_SHARE;
-use crate::model::stall::gains_of_cpu_time;
+use crate::model::stall::gain::gains_of_cpu_time;
 use crate::rule::{Rule, Scope, TaxBase};
 use untax_core::finding::Says;
 use untax_core::host::tlb_reach;

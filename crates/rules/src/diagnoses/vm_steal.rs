@@ -3,6 +3,7 @@
 use crate::evidence;
 use crate::model::accounting::{Demand, factor};
 use crate::model::cpus;
+use crate::model::stall::gain::gains_of_share;
 use crate::model::stall::{self, percent};
 use crate::rule::{Rule, Scope, TaxBase};
 use untax_core::finding::Says;
@@ -65,7 +66,7 @@ fn evaluate_one(window: &Window, pair: &Pair) -> Reading<Option<Says>> {
             let taken_s = part.scale(demand.on_cpu_s);
             let low = factor(taken_s.low / (demand.capacity_s + demand.stolen_s)).min(mid);
             let factors = Interval::new(low, mid, factor(share.high));
-            let gains = stall::gains_of_share(window, pair, share, factors);
+            let gains = gains_of_share(window, pair, share, factors);
             Some(Says::Found(Finding {
                 evidence: vec![
                     Evidence::new(&evidence::STOLEN, steal_s, "/proc/stat, steal"),

@@ -1,8 +1,6 @@
 //! Time that threads of a database spent waiting for the platform: what its rules share.
 
-mod gain;
-
-pub use gain::{gains_of_cpu_time, gains_of_share};
+pub mod gain;
 
 use crate::model::accounting::{Demand, neighbours};
 use crate::model::clients::Clients;

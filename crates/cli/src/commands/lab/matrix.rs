@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use untax_core::lab::{Failed, LabMatrix, LabRun, MATRIX_SCHEMA, Skipped, is_none};
 use untax_host::Host;
-use untax_lab::{CAUSES, Cause, Dose};
+use untax_lab::{CAUSES, Cause, Dose, Variant};
 use untax_report::{html, terminal};
 use untax_scenes::{RELEASES, Release, Turn};
 
@@ -71,7 +71,12 @@ pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
         failed: Vec::new(),
         skipped,
     };
-    let method = Method { window: args.window, pairs: args.pairs, dose: args.dose };
+    let method = Method {
+        window: args.window,
+        pairs: args.pairs,
+        dose: args.dose,
+        variant: Variant::default(),
+    };
     let path = args.output.join("matrix.json");
     let saved: Option<LabMatrix> = state.load_run(&path.to_string_lossy(), None).ok();
     (matrix.runs, matrix.failed) = earlier(saved, &matrix, method);
@@ -231,7 +236,12 @@ mod tests {
         Line::try_parse_from(words).unwrap().args
     }
 
-    const METHOD: Method = Method { window: Duration::from_secs(5), pairs: 0, dose: Dose::Strong };
+    const METHOD: Method = Method {
+        window: Duration::from_secs(5),
+        pairs: 0,
+        dose: Dose::Strong,
+        variant: Variant { load: None, beside: None },
+    };
 
     const TIME: &str = r#"{"active_s": 1, "on_cpu_s": 1, "runnable_s": 0, "throttled_s": 0,
         "disk_s": 0, "reclaim_s": 0, "lock_s": 0, "network_s": 0, "idle_s": 0,

@@ -2,11 +2,12 @@
 
 pub mod list;
 pub mod matrix;
+mod recording;
 pub mod run;
 pub mod trial;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use untax_lab::Dose;
+use untax_lab::{Dose, OtherLoad};
 use untax_scenes::{RELEASES, Release};
 
 /// A server by its id, or by what else it is called.
@@ -21,6 +22,13 @@ fn dose() -> impl TypedValueParser<Value = Dose> {
     let find =
         |given: String| Dose::ALL.into_iter().find(|dose| dose.id() == given).ok_or("unknown");
     PossibleValuesParser::new(Dose::ALL.map(Dose::id)).try_map(find)
+}
+
+/// A load by its id.
+fn load() -> impl TypedValueParser<Value = OtherLoad> {
+    let find =
+        |given: String| OtherLoad::ALL.into_iter().find(|load| load.id() == given).ok_or("unknown");
+    PossibleValuesParser::new(OtherLoad::ALL.map(OtherLoad::id)).try_map(find)
 }
 
 /// The cause of that id, or all there are.

@@ -1,13 +1,16 @@
 //! `untax lab run`.
 
+use super::recording::is_of_scene;
 use super::trial::{self, Method};
-use super::{cause, dose, release};
+use super::{cause, dose, load, release};
 use crate::duration::duration;
 use crate::screen::{print, print_json, say, style};
 use crate::state::State;
 use crate::{Outcome, Usage};
+use std::path::PathBuf;
 use std::time::Duration;
-use untax_lab::{Cause, Dose};
+use untax_core::truth::Recorded;
+use untax_lab::{Cause, Dose, OtherLoad, Variant};
 use untax_report::terminal;
 use untax_scenes::{Release, Turn};
 
@@ -37,6 +40,16 @@ pub struct Args {
     /// How many pairs of trials, with and without the cause
     #[arg(long, value_name = "N", default_value_t = 5)]
     pairs: u32,
+    /// Put it under clients that decide themselves how much they ask: thirty that think for 20 ms, or eight that ask
+    /// 400 times a second together
+    #[arg(long, value_parser = load(), value_name = "LOAD")]
+    load: Option<OtherLoad>,
+    /// Have another cause there all the time, with this one and without it
+    #[arg(long, value_parser = cause, value_name = "CAUSE")]
+    beside: Option<&'static Cause>,
+    /// Also write what the checks with the cause saw, and what the trials measured, to judge predictions by
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
     /// Print the result as JSON
     #[arg(long)]
     json: bool,
@@ -49,9 +62,17 @@ pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
         let why = args.cause.impossible(release, dose).unwrap_or_default();
         return Err(Usage(format!("{} on {}: {why}", args.cause.id, release.id)).into());
     }
-    let method = Method { window: args.window, pairs: args.pairs, dose };
+    let variant = Variant { load: args.load, beside: args.beside };
+    if let Some(why) = variant.impossible(release.engine) {
+        return Err(Usage(format!("{} on {}: {why}", args.cause.id, release.id)).into());
+    }
+    let method = Method { window: args.window, pairs: args.pairs, dose, variant };
     let _turn = Turn::wait()?;
-    let result = trial::run(args.cause, release, method, state, say)?;
+    let (result, windows) = trial::record(args.cause, release, method, state, say)?;
+    if let Some(file) = &args.record {
+        let recorded = Recorded::new(result.clone(), windows, is_of_scene);
+        super::recording::write(&recorded, file)?;
+    }
     if let Err(error) = state.save_run(&result.run, &result) {
         say(&format!("untax: this run is not saved: {error:#}"));
     }

@@ -4,10 +4,10 @@ use crate::state::State;
 use crate::watching::observe;
 use anyhow::{Context, bail};
 use std::time::Duration;
-use untax_core::Gain;
 use untax_core::lab::{LabRun, Pairs, Seen, Subject};
+use untax_core::{Gain, Window};
 use untax_host::Host;
-use untax_lab::{Cause, Dose, Injection, LabError};
+use untax_lab::{Cause, Dose, Injection, LabError, OtherLoad, Variant};
 use untax_pipeline::{Calibrating, Options, Target};
 use untax_scenes::Release;
 use untax_trials::{
@@ -36,6 +36,8 @@ pub struct Method {
     pub pairs: u32,
     /// How much of the cause.
     pub dose: Dose,
+    /// Under which load, and beside which cause.
+    pub variant: Variant,
 }
 
 impl Method {
@@ -58,22 +60,33 @@ pub fn run(
     release: Release,
     method: Method,
     state: &State,
-    mut progress: impl FnMut(&str),
+    progress: impl FnMut(&str),
 ) -> anyhow::Result<LabRun> {
+    Ok(record(cause, release, method, state, progress)?.0)
+}
+
+/// The same, with the window of each check with the cause.
+pub fn record(
+    cause: &'static Cause,
+    release: Release,
+    method: Method,
+    state: &State,
+    mut progress: impl FnMut(&str),
+) -> anyhow::Result<(LabRun, Vec<Window>)> {
     progress("starting and filling a server");
-    let mut scene = Injection::prepare(cause, release, method.dose)?;
+    let mut scene = Injection::prepare_as(cause, release, method.dose, method.variant)?;
     // Fills caches and prepares connections, which no trial is to pay for.
     work(&scene, 2)?;
     scene.switch(true)?;
     progress("checking with the cause");
-    let with = checked(&scene, method, state)?;
+    let (with, window) = checked(&scene, method, state)?;
     scene.switch(false)?;
     progress("checking without it");
-    let without = checked(&scene, method, state)?;
+    let (without, _) = checked(&scene, method, state)?;
     // Trials with nothing and without it would be of the same.
     let pairs = if cause.is_none() { 0 } else { method.pairs };
     let design = design(&scene, method, pairs);
-    let mut server = Server { scene, cause, method, state };
+    let mut server = Server { scene, cause, method, state, is_on: false, windows: vec![window] };
     let made = Runner::new(&design, &Interrupt::default(), &Host::live()).run(
         &mut server,
         Vec::new(),
@@ -88,10 +101,13 @@ pub fn run(
         cause: cause.id.to_owned(),
         engine: release.id.to_owned(),
         dose: method.dose.id().to_owned(),
+        load: method.variant.load.map(OtherLoad::id),
+        beside: method.variant.beside.map(|beside| beside.id),
         takes: cause.takes,
         treatment,
     };
-    Ok(LabRun::judge(subject, with, &without, pairs, method.window.as_secs_f64()))
+    let windows = server.windows;
+    Ok((LabRun::judge(subject, with, &without, pairs, method.window.as_secs_f64()), windows))
 }
 
 /// The places of the arms in the design.
@@ -121,6 +137,9 @@ struct Server<'a> {
     cause: &'static Cause,
     method: Method,
     state: &'a State,
+    /// Whether the cause is there, and what checks saw of it.
+    is_on: bool,
+    windows: Vec<Window>,
 }
 
 /// What a trial gives: throughput, and the gain that a check beside it predicts.
@@ -131,7 +150,8 @@ impl Rig for Server<'_> {
     type Outcome = Outcome;
 
     fn prepare(&mut self, arms: &[usize], _: &mut dyn FnMut(&str, f64)) -> anyhow::Result<()> {
-        if self.scene.switch(arms.contains(&WITH))? {
+        self.is_on = arms.contains(&WITH);
+        if self.scene.switch(self.is_on)? {
             let settling_s = u32::try_from(self.scene.settling().as_secs()).unwrap_or(u32::MAX);
             work(&self.scene, settling_s)?;
         }
@@ -140,7 +160,12 @@ impl Rig for Server<'_> {
 
     fn run(&mut self, _: &Slot) -> anyhow::Result<Option<Outcome>> {
         let tried = tried(&self.scene, self.method, self.state)?;
-        Ok(tried.map(|(per_s, seen)| (per_s, seen.gain(self.cause.id))))
+        Ok(tried.map(|(per_s, (seen, window))| {
+            if self.is_on {
+                self.windows.push(window);
+            }
+            (per_s, seen.gain(self.cause.id))
+        }))
     }
 
     fn tear_down(&mut self) -> anyhow::Result<()> {
@@ -204,7 +229,11 @@ fn work(scene: &Injection, seconds: u32) -> Result<Option<f64>, LabError> {
 /// A trial: throughput, and what a check sees meanwhile; `None` without a load. A cause that comes
 /// and goes is no other for the check than for the load, and what the check costs, it costs with the
 /// cause and without.
-fn tried(scene: &Injection, method: Method, state: &State) -> anyhow::Result<Option<(f64, Seen)>> {
+fn tried(
+    scene: &Injection,
+    method: Method,
+    state: &State,
+) -> anyhow::Result<Option<(f64, (Seen, Window))>> {
     let Some(load) = scene.load(method.seconds() + LONGER_S)? else { return Ok(None) };
     std::thread::sleep(STARTING);
     let seen = seen(scene, method, state)?;
@@ -214,7 +243,7 @@ fn tried(scene: &Injection, method: Method, state: &State) -> anyhow::Result<Opt
 }
 
 /// A check under load.
-fn checked(scene: &Injection, method: Method, state: &State) -> anyhow::Result<Seen> {
+fn checked(scene: &Injection, method: Method, state: &State) -> anyhow::Result<(Seen, Window)> {
     let mut load = scene.load(UNTIL_STOPPED_S)?;
     std::thread::sleep(scene.settling());
     let seen = seen(scene, method, state)?;
@@ -223,7 +252,7 @@ fn checked(scene: &Injection, method: Method, state: &State) -> anyhow::Result<S
 }
 
 /// What a check sees of the server.
-fn seen(scene: &Injection, method: Method, state: &State) -> anyhow::Result<Seen> {
+fn seen(scene: &Injection, method: Method, state: &State) -> anyhow::Result<(Seen, Window)> {
     let pid = scene.pid().context("the scratch server has ended; is there a crash in its log?")?;
     let options = Options {
         target: Target::Pid(pid),
@@ -233,7 +262,7 @@ fn seen(scene: &Injection, method: Method, state: &State) -> anyhow::Result<Seen
     let observed = observe(options, state, &Host::live(), &Host::live())?;
     scene.survived()?;
     match Seen::of(observed.check(State::new_run("check")), pid) {
-        Some(seen) => Ok(seen),
+        Some(seen) => Ok((seen, observed.window)),
         None => bail!("the scratch server {pid} ended during the check"),
     }
 }
