@@ -87,7 +87,7 @@ pub struct ProcessTime {
     pub threads: u32,
     /// Its time on CPU since then.
     pub cpu_s: Seconds,
-    /// How long it was ready to run and others had the CPUs, since then; `None` where it has several
+    /// How long its threads were ready to run and others had the CPUs, since then; `None` where it has many
     /// threads, of which each counts its own, or the kernel does not count.
     pub waited_s: Option<Seconds>,
     /// That of those it started and awaited the end of, theirs included.

@@ -129,12 +129,16 @@ fn times<'a>(
     ticks.map_or_else(Vec::new, |ticks| stats.map(|stat| time(stat, ticks)).collect())
 }
 
-/// How long the one thread of a process was ready to run and had no CPU; each of several counts its own.
+/// Each of several threads counts its own waiting. Of more than these nobody asks: that would take longer than a
+/// look at all else.
+const FEW_THREADS: u32 = 8;
+
+/// How long the threads of a process were ready to run and had no CPU.
 fn cpu_wait(host: &Host, stat: &Stat) -> Option<Seconds> {
-    if stat.threads != 1 {
+    if stat.threads > FEW_THREADS {
         return None;
     }
-    process::sched_time(host, stat.pid, 1).into_value().map(|time| time.runnable_s)
+    process::sched_time(host, stat.pid, stat.threads).into_value().map(|time| time.runnable_s)
 }
 
 fn choose(

@@ -126,7 +126,7 @@ impl Growth {
         }
     }
 
-    /// How long it waited for CPUs; not known of one that had several threads at the start.
+    /// How long it waited for CPUs; not known of one that had many threads at the start.
     fn cpu_wait(&self, process: &ProcessTime) -> Option<Seconds> {
         let itself = identity(process);
         let before = match self.waited_before.get(&itself) {
@@ -213,7 +213,7 @@ mod tests {
         let end = [waiting(5, Some(3.5)), waiting(6, Some(9.0)), waiting(7, Some(0.25))];
         let growth = Growth::of_processes(&start, &end, 20.0);
         let waited = end.map(|one| growth.of(&one).waited_s.map(|seconds| seconds.0));
-        assert_eq!(waited, [Some(0.5), None, Some(0.25)], "6 had several threads, 7 is new");
+        assert_eq!(waited, [Some(0.5), None, Some(0.25)], "6 had many threads, 7 is new");
     }
 
     #[test]

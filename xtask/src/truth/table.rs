@@ -41,7 +41,7 @@ pub fn document() -> anyhow::Result<String> {
     if !misses.is_empty() {
         let _ = write!(text, "## Misses\n\n{}", misses.concat());
     }
-    Ok(text)
+    Ok(format!("{}\n", text.trim_end()))
 }
 
 fn row(replayed: &Replayed) -> String {

@@ -95,7 +95,7 @@ mod tests {
         }
         let mut slow = Finding::new("disk-slow", Severity::High, "", "");
         slow.tax = Some(Tax::new(Interval::exact(0.25), ""));
-        slow.gain = Some(Gain { factor: 1.3, low: 1.1, high: 1.4 });
+        slow.gain = Some(Gain::measured(Interval::new(1.1, 1.3, 1.4)));
         let steal = Finding::new("vm-steal", Severity::Low, "", "");
         checked.findings = vec![slow, steal];
         let gap = |rule: &str, why: &str| Unmeasured::new(rule, why);

@@ -153,6 +153,8 @@ pub(super) mod tests {
             cause: "postgres-full-page-writes".to_owned(),
             engine: "postgres".to_owned(),
             dose: "strong".to_owned(),
+            load: None,
+            beside: None,
             window_s: 5.0,
             found: true,
             rank: Some(1),

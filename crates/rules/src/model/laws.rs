@@ -261,8 +261,10 @@ impl Load {
         let warmer_s =
             if removal.is_of_cpus() { self.computing_s * (1.0 - 1.0 / cheaper) } else { 0.0 };
         let warmer_s = warmer_s + self.cached_s(removal);
-        (removal.waiting_s.high + removal.computing_s.high + cpu_s + warmer_s)
-            .min(self.response_s())
+        let saved_s = removal.waiting_s.high + removal.computing_s.high + cpu_s + warmer_s;
+        // A request takes what it computes.
+        let computes_s = (self.computing_s - removal.computing_s.high) / cheaper;
+        saved_s.min(self.response_s() - (computes_s - self.cached_s(removal)).max(0.0))
     }
 
     /// The most that can end of the time between requests.
@@ -384,6 +386,27 @@ mod tests {
             thinking.gains(&Removal { freed_s: 14.0, ..Removal::NOTHING });
         assert!(throughput.high < 1.06, "measured 1.01: {throughput:?}");
         assert!(latency.factor > 1.5, "{latency:?}");
+    }
+
+    #[test]
+    fn a_standby_that_keeps_up_gains_nothing() {
+        // It applies what its primary sends, 4 ms behind, and waits for more nine tenths of its time.
+        let standby = Load {
+            computing_s: 0.4,
+            queueing_s: 0.2,
+            waiting_s: 0.4,
+            thinking_s: 9.0,
+            asking_s: 0.0,
+            asking_queue_s: 0.0,
+            busy_s: 8.0,
+            neighbours_s: 7.0,
+            ..CLOSED
+        };
+        let without_neighbours = Removal { freed_s: 7.0, ..Removal::NOTHING };
+        for removal in [waits(0.4), without_neighbours] {
+            let gain = standby.gains(&removal).throughput;
+            assert!(gain.high < 1.1 && gain.low <= 1.0, "it was said to be 2.6: {gain:?}");
+        }
     }
 
     #[test]

@@ -95,8 +95,11 @@ impl Stall {
         let asking_queue_s = match (self.clients.waited, self.model) {
             // Whenever a loop has nothing to do, its clients have.
             (Some(waited), Model::Loop) => left_s.min(thinking_s * waited),
+            // While a thread of a client waits, so do all its connections.
             (Some(waited), _) if waited < 1.0 => {
-                left_s.min(self.clients.cpu_s * waited / (1.0 - waited))
+                let room_s = self.clients.room_s.filter(|room_s| *room_s > 0.0);
+                let each = room_s.map_or(1.0, |room_s| (response_s + thinking_s) / room_s).max(1.0);
+                left_s.min(each * self.clients.cpu_s * waited / (1.0 - waited))
             }
             _ => 0.0,
         };
