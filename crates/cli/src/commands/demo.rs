@@ -6,7 +6,7 @@ use crate::screen::{print, print_json, say, style};
 use crate::state::State;
 use anyhow::Context;
 use std::time::Duration;
-use untax_lab::{Cause, Dose};
+use untax_lab::{Cause, Dose, Variant};
 use untax_report::terminal;
 use untax_scenes::{POSTGRES, Turn};
 
@@ -14,7 +14,12 @@ use untax_scenes::{POSTGRES, Turn};
 const CAUSE: &str = "cpu-throttled";
 
 /// As short as a minute allows: five pairs are for a verdict, and three show the size.
-const METHOD: Method = Method { window: Duration::from_secs(3), pairs: 3, dose: Dose::Strong };
+const METHOD: Method = Method {
+    window: Duration::from_secs(3),
+    pairs: 3,
+    dose: Dose::Strong,
+    variant: Variant { load: None, beside: None },
+};
 
 /// Arguments of `untax demo`.
 #[derive(Debug, clap::Args)]
