@@ -62,14 +62,14 @@ fn measured(run: &LabRun) -> String {
 mod tests {
     use super::*;
     use crate::terminal::lab::tests::cell;
-    use untax_core::Gain;
     use untax_core::check::TimeShares;
+    use untax_core::{Gain, Interval};
 
     const PLAIN: Style = Style { colour: false, width: 80 };
 
     #[test]
     fn the_story_ends_with_what_was_measured_beside_what_was_predicted() {
-        let gain = |factor| Gain { factor, low: factor - 0.5, high: factor + 0.5 };
+        let gain = |factor| Gain::measured(Interval::new(factor - 0.5, factor, factor + 0.5));
         let run = LabRun {
             predicted_gain: Some(gain(3.0)),
             measured_gain: Some(gain(2.0)),
