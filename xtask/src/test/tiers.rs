@@ -339,7 +339,7 @@ run it before a release, and after a change to what they test. Figures that take
 | guest machines | kernels of Debian with cgroup v2 and two NUMA nodes, emulated | a short test on each | the others |
 | tests on real servers | PostgreSQL, MariaDB, MySQL, Redis and Valkey on this machine, one test at a time | the short ones | the long ones |
 | kills | programs that are killed at random moments, and random settings | a few | many |
-| Kubernetes | plans on a cluster of one node, where `make kubernetes` has built it | | yes |
+| Kubernetes | plans and the agent on a cluster of one node, where `make kubernetes` has built it | | yes |
 
 Every stage runs though an earlier one failed. The end lists the time of each stage, the ten slowest
 tests, what was skipped and why, and what failed.
