@@ -1,8 +1,10 @@
 //! What the threads of a database did during a window, as the kernel's scheduler saw it.
 
+mod causes;
 mod connecting;
 mod hangs;
 mod kinds;
+mod late_waits;
 mod sampled;
 mod sampled_shares;
 mod slice;
@@ -10,9 +12,11 @@ mod wake_ups;
 mod weights;
 mod window;
 
+pub use causes::{Behind, Cause};
 pub use connecting::MANY_CONNECTIONS_PER_S;
 pub use hangs::HANG_S;
 pub use kinds::{Doing, Part, Polling};
+pub use late_waits::settle_across;
 pub use sampled::{Call, Sampled};
 pub use slice::{FIRST_REQUESTS, Longest, Slice, Spent};
 pub use wake_ups::WakeUps;

@@ -286,15 +286,25 @@ impl Running {
             let why = "the time of programs in the kernel is counted for CAP_SYS_ADMIN alone";
             return Reading::Absent(why.to_owned());
         }
-        let times = self.object.progs_mut().map(|program| {
-            let (time_ns, count) = run_time(&program)?;
-            Ok(time_ns + count * around_ns(program.prog_type()))
-        });
+        let times = self.object.progs_mut().map(|program| taken_ns(&program));
         match times.sum::<std::io::Result<u64>>() {
             Ok(total_ns) => Reading::Present(Seconds::from_ns(total_ns)),
             Err(error) => Reading::Failed(format!("what tracing costs: {error}")),
         }
     }
+
+    /// The same of one of them.
+    pub fn cost_of(&self, name: &str) -> Option<Seconds> {
+        self.counted.as_ref()?;
+        let program = self.object.progs_mut().find(|program| program.name() == name)?;
+        taken_ns(&program).ok().map(Seconds::from_ns)
+    }
+}
+
+/// Processor time that a program took, and what it took to run it, ns.
+fn taken_ns(program: &ProgramMut) -> std::io::Result<u64> {
+    let (time_ns, count) = run_time(program)?;
+    Ok(time_ns + count * around_ns(program.prog_type()))
 }
 
 /// A link with the name of its function; none where its tracepoint is missing and may be.

@@ -23,6 +23,7 @@ use crate::slots::Slots;
 use budget::SliceBudget;
 use clock::{now, own_cpu_s};
 use frequent_events::{MESSAGES, Runs};
+use kernel_types::MAX_STRANGERS;
 use libbpf_rs::{MapCore, MapFlags, OpenMapMut, ProgramMut};
 use retransmits::{ByPort, RETRANSMITS};
 use samples::{Places, Sampling};
@@ -32,7 +33,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use totals::{
     CONNECTING, FIRST, LOST, STARTED, growth, hang_time, longest_waits, numbers, samples_between,
-    times_spent, unknown_call, wake_ups,
+    times_behind, times_spent, unknown_call, wake_ups,
 };
 use untax_core::activity::{self, Activity};
 use untax_core::{Database, Reading, Seconds};
@@ -62,6 +63,9 @@ static PROGRAM: Program = Program {
 const FEWEST_THREADS: u32 = 1024;
 const MOST_THREADS: u32 = 65536;
 
+/// Threads beyond these that others wait for take each other's history over, in turn.
+const MOST_HISTORIES: u32 = 4096;
+
 /// `enum moment` of threads.bpf.c.
 const RESUMED: u32 = 0;
 const SETTLED: u32 = 1;
@@ -89,7 +93,7 @@ impl Threads {
                 taken_ns: 0,
                 messages: Messages::default(),
                 samples,
-                sampling: Sampling::Throughout,
+                sampling: Some(Sampling::Throughout),
                 places,
                 failed: None,
             };
@@ -218,19 +222,34 @@ impl Threads {
 
     /// Keeps what was traced, and pauses if that cost too much.
     fn end_slice(&mut self, go_on: bool) -> libbpf_rs::Result<()> {
-        let Slice::Traced { since_ns, cost_s, runs } = self.slice else { return Ok(()) };
+        let Slice::Traced { since_ns, cost_s, samples_s, runs } = self.slice else { return Ok(()) };
         let begun_s = own_cpu_s();
-        let (cost_now_s, runs_now) = (self.cost_s(), Runs::of(&self.bpf));
+        let [cost_now_s, samples_now_s] = self.costs_s();
+        let runs_now = Runs::of(&self.bpf);
         let end_ns = self.take(since_ns)?;
         let traced_s = (end_ns - since_ns) as f64 / 1e9;
-        let pause = self.budget.pause_ns(traced_s, grown_by(cost_s, cost_now_s), self.pausing_s);
-        self.slice = Slice::Traced { since_ns: end_ns, cost_s: cost_now_s, runs: runs_now };
+        let cost_s = grown_by(cost_s, cost_now_s);
+        // Waits that a pause cuts have no end: where the samples alone are too dear, these pause.
+        let samples_s = grown_by(samples_s, samples_now_s);
+        let goes_on = self.budget.bears(traced_s, grown_by(samples_s, cost_s));
+        let pausing_s = if goes_on { 0.0 } else { self.pausing_s };
+        let pause = self.budget.pause_ns(traced_s, cost_s, pausing_s);
+        self.slice = Slice::Traced {
+            since_ns: end_ns,
+            cost_s: cost_now_s,
+            samples_s: samples_now_s,
+            runs: runs_now,
+        };
         if !go_on || self.restart_window()? {
             self.budget.owe(Duration::from_nanos(pause));
+        } else if pause > 0 && goes_on {
+            self.budget.owe(Duration::from_nanos(pause));
+            self.bpf.detach(&[samples::SAMPLER]);
+            self.sampling = None;
         } else if pause > 0 {
             self.pause(pause, &runs_now.ran_often(runs, traced_s))?;
             self.pausing_s = self.resuming_s + own_cpu_s() - begun_s;
-        } else if self.sampling != Sampling::Throughout {
+        } else if self.sampling != Some(Sampling::Throughout) {
             self.bpf.detach(&[samples::SAMPLER]);
             self.sample(Sampling::Throughout);
         }
@@ -239,7 +258,7 @@ impl Threads {
 
     /// Samples from here on, if that is possible.
     fn sample(&mut self, sampling: Sampling) {
-        self.sampling = sampling;
+        self.sampling = Some(sampling);
         self.samples =
             self.samples.and_then(|_| samples::resume(&mut self.bpf, &self.host, sampling));
     }
@@ -292,9 +311,14 @@ impl Threads {
 
     fn begin_slice(&mut self) -> libbpf_rs::Result<()> {
         self.bpf.call("resume")?;
-        let (cost_s, runs) = (self.cost_s(), Runs::of(&self.bpf));
-        self.slice = Slice::Traced { since_ns: self.moment(RESUMED)?, cost_s, runs };
+        let ([cost_s, samples_s], runs) = (self.costs_s(), Runs::of(&self.bpf));
+        self.slice = Slice::Traced { since_ns: self.moment(RESUMED)?, cost_s, samples_s, runs };
         Ok(())
+    }
+
+    /// What tracing has cost so far, and what of that is for samples.
+    fn costs_s(&self) -> [Option<f64>; 2] {
+        [self.cost_s(), self.bpf.cost_of(samples::SAMPLER).map(|cost| cost.0)]
     }
 
     fn cost_s(&self) -> Option<f64> {
@@ -326,14 +350,16 @@ impl Threads {
                 traced_s,
                 stands_for_s: Some(traced_s + paused_s),
                 spent: times_spent(&total, before),
+                behind: Some(times_behind(&total, before)),
                 connecting_s: Seconds::from_ns(growth(CONNECTING, &total, before)),
                 first_s: Seconds::from_ns(growth(FIRST, &total, before)),
                 hung_s: Some(hang_time(&total, before)),
-                sampled: self.samples.map(|per_s| {
+                sampled: self.samples.filter(|_| self.sampling.is_some()).map(|per_s| {
                     let data = self.places.data && watched.data_known;
                     samples_between(&total, before, per_s, Places { data, ..self.places })
                 }),
             });
+            activity::settle_across(&mut watched.slices);
             watched.total_ns = total;
         }
         self.taken_ns = end_ns;
@@ -355,13 +381,21 @@ fn room_for(databases: &[Database]) -> u32 {
     threads_of(databases).saturating_mul(4).clamp(FEWEST_THREADS, MOST_THREADS)
 }
 
-/// Sizes the table of threads, and says what system calls mean.
+/// How many threads may have a history of 3 KB, that others have waited for: as many as there are now, which
+/// `room` is four times as large as.
+fn histories_for(room: u32) -> u32 {
+    (room / 4).min(MOST_HISTORIES)
+}
+
+/// Sizes the tables of threads, and says what system calls mean.
 fn configure(map: &mut OpenMapMut, room: u32) -> libbpf_rs::Result<()> {
     let name = map.name().to_string_lossy().into_owned();
     if name == "threads" {
-        map.set_max_entries(room)?;
+        map.set_max_entries(room + MAX_STRANGERS)?;
+    } else if name == "histories" {
+        map.set_max_entries(histories_for(room))?;
     } else if name.ends_with(".rodata") {
-        map.set_initial_value(&syscalls::table())?;
+        map.set_initial_value(&syscalls::meanings(histories_for(room)))?;
     }
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! What the threads of a database did while they were traced.
 
+use super::causes::Behind;
 use super::kinds::{Doing, Part, Polling};
 use super::sampled::Sampled;
 use crate::Seconds;
@@ -18,6 +19,9 @@ pub struct Slice {
     pub stands_for_s: Option<Seconds>,
     /// What they did.
     pub spent: Vec<Spent>,
+    /// What other threads did during those of these waits that they ended; not known of older runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub behind: Option<Vec<Behind>>,
     /// The time on a CPU of new server processes until they waited for their first request, and after
     /// their last one, and of the main process while it started them.
     pub connecting_s: Seconds,
@@ -60,6 +64,7 @@ impl Slice {
             traced_s,
             stands_for_s: None,
             spent,
+            behind: None,
             connecting_s: Seconds(0.0),
             first_s: Seconds(0.0),
             hung_s: None,
@@ -110,6 +115,16 @@ impl Spent {
     /// Whether it is of a thread that serves clients.
     pub fn serves(&self, model: Model) -> bool {
         self.polling != Polling::Never && !self.in_background(model)
+    }
+
+    /// Whether it is of a thread that requests are served by: of processes all but those that wake by a timer
+    /// alone, because a worker of a parallel query polls for nobody; of a program of unknown model all.
+    pub fn serves_requests(&self, model: Model) -> bool {
+        match model {
+            Model::Process => self.polling != Polling::Timed,
+            Model::Thread | Model::Loop => self.polling != Polling::Never,
+            Model::Unknown => true,
+        }
     }
 
     /// Whether it is of a process that nobody waits for, or, where one thread serves all clients, of

@@ -75,6 +75,12 @@ impl Activity {
         Seconds(if watched > 0.0 { seen * self.window_s.0 / watched } else { 0.0 })
     }
 
+    /// How many seconds of the window one second of a slice stands for.
+    pub fn stands_for(&self, slice: &Slice) -> f64 {
+        let watched = self.watched_s().0;
+        if watched > 0.0 { slice.weight() * self.window_s.0 / watched } else { 0.0 }
+    }
+
     /// From the beginning of the first slice to the end of the last one.
     pub fn watched_s(&self) -> Seconds {
         Seconds(self.slices.iter().map(Slice::stands_for_s).fold(0.0, f64::add))

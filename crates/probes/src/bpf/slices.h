@@ -56,6 +56,8 @@ int forget_longest(void *context)
 SEC("syscall")
 int pause(void *context)
 {
+	if (!paused)
+		paused_at = bpf_ktime_get_ns();
 	paused = 1;
 	return 0;
 }
@@ -69,6 +71,7 @@ static __always_inline void look_where_it_was(struct thread *thread, u32 pid, u6
 	struct task_struct *task = (struct task_struct *)thread->task;
 
 	thread->waits_since = now;
+	thread->waits_from = traced_ns(now);
 	if (!task || (u32)BPF_CORE_READ(task, pid) != pid || BPF_CORE_READ(task, __state) != TASK_RUNNING)
 		return;
 	if (!bpf_core_field_exists(task->on_cpu))
@@ -118,9 +121,11 @@ static long resume_one(struct bpf_map *map, const u32 *pid, struct thread *threa
 
 	/* It ended while nobody looked. */
 	if (thread->dying) {
-		bpf_map_delete_elem(map, pid);
+		let_go(thread, *pid);
 		return 0;
 	}
+	if (!thread->known_since)
+		follow_from(thread, traced_ns(*now));
 	/* The clock of holders stood still; those that wait now set it going again. */
 	if (total && total->holds_since < *now)
 		total->holds_since = 0;
@@ -136,9 +141,12 @@ static long resume_one(struct bpf_map *map, const u32 *pid, struct thread *threa
 	if (thread->doing == RUNNABLE || thread->doing <= RECLAIM_ON_CPU)
 		thread->doing = UNSEEN;
 	if (!look(thread, *pid, *now)) {
-		bpf_map_delete_elem(map, pid);
+		let_go(thread, *pid);
 		return 0;
 	}
+	/* It waits anew: the pause was the end of what it waited for before. */
+	if (thread->waits_from >= traced_ns(*now))
+		thread->held_over = 0;
 	begin_wait(thread, *now);
 	return 0;
 }
@@ -150,6 +158,8 @@ int resume(void *context)
 	u64 now = bpf_ktime_get_ns();
 	u32 moment = RESUMED;
 
+	skipped += now - paused_at;
+	paused_at = now;
 	bpf_for_each_map_elem(&threads, resume_one, &now, 0);
 	bpf_map_update_elem(&moments, &moment, &now, BPF_ANY);
 	paused = 0;

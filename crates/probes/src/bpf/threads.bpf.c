@@ -21,8 +21,13 @@ struct bpf_map;
 /* Kernels with PREEMPT_RT: for a lock of the kernel. */
 #define TASK_RTLOCK_WAIT 0x1000
 
+/* Waits for something to do, unseen by the load average. */
+#define TASK_NOLOAD 0x400
+
 /* PF_IO_WORKER of linux/sched.h: its registers are those of the thread that started it. */
 #define IO_WORKER 0x10
+/* PF_KTHREAD: it has no registers. */
+#define KERNEL_THREAD 0x200000
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -34,7 +39,8 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, MAX_DATABASES);
+	/* The last one is of threads that are of no database. */
+	__uint(max_entries, MAX_DATABASES + 1);
 	__type(key, u32);
 	__type(value, struct total);
 } totals SEC(".maps");
@@ -46,11 +52,18 @@ struct {
 	__type(value, u64);
 } clients SEC(".maps");
 
-/* Set before the program is loaded: the numbers differ between architectures. */
-const volatile struct syscall syscalls[SYSCALLS];
+/* Set before the program is loaded: numbers of system calls differ between architectures. */
+const volatile struct meanings meanings;
 
 /* Whether only the birth and death of threads are followed just now, as it is at first. */
 bool paused = 1;
+
+/*
+ * Waits are followed by a clock that stands still in pauses: what a thread did is known for the same stretches
+ * of time as that another one waited for it. Since when (ns) the last pause lasts, and how long all were.
+ */
+u64 paused_at = 1;
+u64 skipped;
 
 /* When all threads were resumed, and when they were settled last: CLOCK_MONOTONIC, ns. */
 struct {
@@ -62,11 +75,33 @@ struct {
 
 enum moment { RESUMED, SETTLED };
 
+/* What that clock shows: ns. */
+static __always_inline u64 traced_ns(u64 now)
+{
+	return (paused ? paused_at : now) - skipped;
+}
+
 static __always_inline struct total *total_of(struct thread *thread)
 {
 	u32 database = thread->database;
 
 	return bpf_map_lookup_elem(&totals, &database);
+}
+
+/* Where the time of a doing goes, unless another thread ends it. */
+static __always_inline u8 cause_of(u8 doing)
+{
+	return doing < DOINGS ? meanings.causes[doing] : CAUSE_UNRESOLVED;
+}
+
+static __always_inline void charge_cause(struct thread *thread, u8 cause, u64 ns)
+{
+	u64 index = cause;
+
+	/* The verifier wants the bound on the very register that indexes. */
+	asm volatile("" : "+r"(index));
+	if (index < CAUSES)
+		thread->causes[index] += ns;
 }
 
 static __always_inline void charge(struct thread *thread, u8 doing, u64 ns)
@@ -78,6 +113,8 @@ static __always_inline void charge(struct thread *thread, u8 doing, u64 ns)
 	if (index >= DOINGS)
 		return;
 	thread->spent[index] += ns;
+	if (!thread->charged)
+		charge_cause(thread, cause_of(doing), ns);
 	if (doing == ON_CPU)
 		thread->stretch += ns;
 }
@@ -217,7 +254,7 @@ static __always_inline const volatile struct syscall *syscall_of(struct pt_regs 
 		return NULL;
 	/* The verifier wants the bound on the very register that indexes. */
 	asm volatile("%0 &= %1" : "+r"(number) : "i"(SYSCALLS - 1));
-	return &syscalls[number];
+	return &meanings.syscalls[number];
 }
 
 static __always_inline u8 polls(const volatile struct syscall *call, struct pt_regs *regs)
@@ -244,6 +281,7 @@ static __always_inline bool may_hold(struct thread *thread, const volatile struc
 	return call && !call->sends && thread->polling != (thread->threaded ? NEVER : TIMED);
 }
 
+#include "chains.h"
 #include "clients.h"
 #include "messages.h"
 
@@ -265,7 +303,16 @@ static __always_inline u8 reason(struct thread *thread, struct task_struct *task
 
 	thread->holds = 0;
 	thread->waits_in = 0;
+	if (task->flags & KERNEL_THREAD) {
+		thread->call = 0;
+		if (state & (TASK_INTERRUPTIBLE | TASK_NOLOAD))
+			return SLEEP;
+		return BPF_CORE_READ_BITFIELD(task, in_iowait) ? DISK : FILESYSTEM;
+	}
 	thread->call = SYSCALL_NUMBER(regs) + 1;
+	/* Workers of the kernel serve nobody but the threads that wait for them. */
+	if ((task->flags & IO_WORKER) && thread->forks)
+		thread->polling = TIMED;
 	if (state & TASK_INTERRUPTIBLE) {
 		if (task->flags & IO_WORKER)
 			return SLEEP;
@@ -324,7 +371,7 @@ int BPF_PROG(on_switch, bool preempted, struct task_struct *prev, struct task_st
 
 		if (paused) {
 			if (state & TASK_DEAD)
-				bpf_map_delete_elem(&threads, &leaves);
+				let_go(thread, leaves);
 			return 0;
 		}
 		now = bpf_ktime_get_ns();
@@ -333,10 +380,11 @@ int BPF_PROG(on_switch, bool preempted, struct task_struct *prev, struct task_st
 		thread->ran = 1;
 		thread->seen = 1;
 		settle(thread, now);
+		keep_point(thread, leaves, now);
 		if (state & TASK_DEAD) {
 			end_stretch(thread, 1);
 			hand_over(thread);
-			bpf_map_delete_elem(&threads, &leaves);
+			let_go(thread, leaves);
 		} else if (state == TASK_RUNNING) {
 			thread->woken = 0;
 			begin_runnable(thread, prev, now);
@@ -344,6 +392,7 @@ int BPF_PROG(on_switch, bool preempted, struct task_struct *prev, struct task_st
 			begin(thread, reason(thread, current, state), now);
 			count_wait(thread, current->nvcsw + current->nivcsw, now);
 			begin_wait(thread, now);
+			begin_chain(thread);
 			if (thread->doing == POLL)
 				end_request(thread);
 		}
@@ -369,53 +418,6 @@ int BPF_PROG(on_switch, bool preempted, struct task_struct *prev, struct task_st
 	return 0;
 }
 
-/*
- * The current thread is about to wake one that polls, as a client that sends or as a thread of the
- * same database, or one that waits for a client. An interrupt may have come upon any thread, with what
- * a client far away has sent: so only those in a system call that means it count.
- */
-SEC("raw_tp/sched_waking")
-int BPF_PROG(on_waking, struct task_struct *task)
-{
-	u32 woken = BPF_CORE_READ(task, pid), waker, client;
-	struct thread *thread = bpf_map_lookup_elem(&threads, &woken), *by;
-	const volatile struct syscall *call;
-	bool idle;
-
-	if (!thread || paused)
-		return 0;
-	/* A CPU that sleeps puts it into its run queue only once it is awake. */
-	if (thread->doing != thread->on_cpu && thread->doing != RUNNABLE)
-		thread->waking = bpf_ktime_get_ns();
-	if (thread->unknown_model && thread->doing == FUTEX) {
-		end_by_peer(thread, syscall_of(registers()));
-		return 0;
-	}
-	idle = thread->doing == FUTEX && thread->threaded && thread->born && !thread->polls;
-	if (!idle && thread->doing != POLL)
-		return 0;
-	call = syscall_of(registers());
-	if (idle) {
-		if (call && call->sleeps == FUTEX)
-			hand_client_to(thread);
-		return 0;
-	}
-	waker = bpf_get_current_pid_tgid();
-	by = bpf_map_lookup_elem(&threads, &waker);
-	if (by && by->database == thread->database) {
-		if (call && call->wakes_peers)
-			woken_by_peer(thread);
-		return 0;
-	}
-	if (!call || !call->sends)
-		return 0;
-	client = bpf_get_current_pid_tgid() >> 32;
-	if (client != thread->client || bpf_get_prandom_u32() % CLIENT_SAMPLING == 0)
-		count_clients(thread->database);
-	thread->client = client;
-	return 0;
-}
-
 #include "wake_ups.h"
 
 SEC("raw_tp/sched_wakeup")
@@ -428,28 +430,32 @@ SEC("raw_tp/sched_process_fork")
 int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 {
 	u32 of = BPF_CORE_READ(parent, pid), pid = BPF_CORE_READ(child, pid);
-	struct thread *thread = bpf_map_lookup_elem(&threads, &of), fresh = {};
+	struct thread *thread = bpf_map_lookup_elem(&threads, &of), *fresh;
 	struct total *total;
 	u32 database;
 
-	if (!thread)
+	if (!thread || is_stranger(thread))
 		return 0;
 	database = thread->database;
 	thread->started = 1;
 	total = bpf_map_lookup_elem(&totals, &database);
 	if (total)
 		__sync_fetch_and_add(&total->started, 1);
-	fresh.database = database;
-	fresh.born = 1;
-	fresh.limited = thread->limited;
-	fresh.threaded = thread->threaded;
-	fresh.forks = thread->forks;
-	fresh.unknown_model = thread->unknown_model;
-	fresh.works_since = bpf_ktime_get_ns();
-	fresh.on_cpu = ON_CPU;
-	fresh.woken = 1;
-	begin_runnable(&fresh, child, fresh.works_since);
-	if (bpf_map_update_elem(&threads, &pid, &fresh, BPF_ANY) && total)
+	fresh = blank_thread(STARTED);
+	if (!fresh)
+		return 0;
+	fresh->database = database;
+	fresh->born = 1;
+	fresh->limited = thread->limited;
+	fresh->threaded = thread->threaded;
+	fresh->forks = thread->forks;
+	fresh->unknown_model = thread->unknown_model;
+	fresh->works_since = bpf_ktime_get_ns();
+	fresh->known_since = traced_ns(fresh->works_since);
+	fresh->on_cpu = ON_CPU;
+	fresh->woken = 1;
+	begin_runnable(fresh, child, fresh->works_since);
+	if (bpf_map_update_elem(&threads, &pid, fresh, BPF_ANY) && total)
 		__sync_fetch_and_add(&total->lost, 1);
 	return 0;
 }
@@ -462,7 +468,7 @@ int BPF_PROG(on_exit, struct task_struct *task)
 	struct thread *thread = bpf_map_lookup_elem(&threads, &pid);
 
 	if (thread && paused)
-		bpf_map_delete_elem(&threads, &pid);
+		let_go(thread, pid);
 	else if (thread)
 		thread->dying = 1;
 	return 0;

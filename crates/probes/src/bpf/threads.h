@@ -39,6 +39,25 @@ enum doing {
 /* How a thread has polled so far, in the order of untax_core::activity::Polling. */
 enum polling { NEVER, TIMED, FOREVER, POLLINGS };
 
+/*
+ * Where time goes, whoever is waited for, in the order of untax_core::activity::Cause: a wait for another
+ * thread goes to what that one did.
+ */
+enum cause {
+	CAUSE_CPU,
+	CAUSE_RUN_QUEUE,
+	CAUSE_THROTTLED,
+	CAUSE_WAKE_UP,
+	CAUSE_DISK,
+	CAUSE_KERNEL,
+	CAUSE_DIRTY_PAGES,
+	CAUSE_MEMORY,
+	CAUSE_NETWORK,
+	CAUSE_IDLE,
+	CAUSE_UNRESOLVED,
+	CAUSES
+};
+
 /* What a system call is for, in the order of untax_core::activity::Call. */
 enum call { CALL_CONNECTION, CALL_PAGES, CALL_RECEIVE, CALL_WAIT, CALLS };
 
@@ -59,6 +78,10 @@ enum call { CALL_CONNECTION, CALL_PAGES, CALL_RECEIVE, CALL_WAIT, CALLS };
 #define BEGINNING_NS 50000000
 
 #define MAX_DATABASES 64
+
+/* Threads that are of no database and hold what one of them waits for: so many are watched. */
+#define MAX_STRANGERS 256
+
 #define SYSCALLS 512
 
 /* What waiting in a system call means. */
@@ -164,6 +187,22 @@ struct thread {
 	u64 stopped_since;
 	/* Its task_struct, as an event told it last: it may have ended since, and another one be there. */
 	u64 task;
+	/* Which history is its own, plus one; 0: none is. */
+	u32 history;
+	/* Whether (1) the wait that ends just now is charged to what its waker did. */
+	u32 charged;
+	/* By the clock that stands still in pauses, ns: when its wait began, when the next point is due. */
+	u64 waits_from;
+	u64 next_point;
+	/*
+	 * When a wait for others began that none of them has ended so far, and how long it waited since: a timer
+	 * may have interrupted that, to look for deadlocks. 0: the next wait is a new one.
+	 */
+	u64 held_over;
+	u64 waited;
+	/* Where its time went since then, whoever it waited for: ns. 0: not known yet. */
+	u64 known_since;
+	u64 causes[CAUSES];
 	/* Time (ns) that is not part of its database's total yet. */
 	u64 spent[DOINGS];
 };
@@ -218,6 +257,16 @@ struct total {
 	/* The longest wait of unknown meaning, and the system call that it was in, plus one. */
 	u64 unknown_longest;
 	u64 unknown_call;
+	/* What other threads did during waits that they ended, a part of what was spent in these. */
+	u64 behind[POLLINGS][DOINGS][CAUSES];
+};
+
+/* What the program is told: what system calls mean, where the time of each doing goes. */
+struct meanings {
+	struct syscall syscalls[SYSCALLS];
+	u8 causes[32];
+	/* How many threads may have a history. */
+	u64 histories;
 };
 
 /* Addresses, the last one not among them. */

@@ -43,7 +43,8 @@ static __always_inline void settle_futex(struct thread *thread, u64 spent, u64 n
 		thread->clocks[what] = shows;
 		if (behind > spent)
 			behind = spent;
-		charge(thread, FUTEX_DISK + what, behind);
+		if (behind)
+			charge(thread, FUTEX_DISK + what, behind);
 		spent -= behind;
 	}
 	charge(thread, FUTEX, spent);
@@ -186,6 +187,7 @@ static __always_inline void count_wait(struct thread *thread, u64 switches, u64 
 		return;
 	thread->switches = switches;
 	thread->waits_since = now;
+	thread->waits_from = traced_ns(now);
 }
 
 /* From now on a wait is watched. */

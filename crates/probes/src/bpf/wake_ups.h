@@ -1,9 +1,66 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * A part of threads.bpf.c: threads that are woken begin to wait for a CPU.
+ * A part of threads.bpf.c: a thread is woken, by whom, and begins to wait for a CPU.
  */
 #ifndef UNTAX_WAKE_UPS_H
 #define UNTAX_WAKE_UPS_H
+
+/*
+ * The current thread is about to wake one that polls, as a client that sends or as a thread of the
+ * same database, or one that waits for a client. An interrupt may have come upon any thread, with what
+ * a client far away has sent: so only those in a system call that means it count.
+ */
+static __always_inline void learn_from_waker(struct thread *thread, struct thread *by)
+{
+	const volatile struct syscall *call;
+	u32 client;
+	bool idle;
+
+	if (thread->unknown_model && thread->doing == FUTEX) {
+		end_by_peer(thread, syscall_of(registers()));
+		return;
+	}
+	idle = thread->doing == FUTEX && thread->threaded && thread->born && !thread->polls;
+	if (!idle && thread->doing != POLL)
+		return;
+	call = syscall_of(registers());
+	if (idle) {
+		if (call && call->sleeps == FUTEX)
+			hand_client_to(thread);
+		return;
+	}
+	if (by && by->database == thread->database) {
+		if (call && call->wakes_peers)
+			woken_by_peer(thread);
+		return;
+	}
+	if (!call || !call->sends)
+		return;
+	client = bpf_get_current_pid_tgid() >> 32;
+	if (client != thread->client || bpf_get_prandom_u32() % CLIENT_SAMPLING == 0)
+		count_clients(thread->database);
+	thread->client = client;
+}
+
+SEC("raw_tp/sched_waking")
+int BPF_PROG(on_waking, struct task_struct *task)
+{
+	u32 woken = BPF_CORE_READ(task, pid), waker = bpf_get_current_pid_tgid();
+	struct thread *thread = bpf_map_lookup_elem(&threads, &woken), *by;
+
+	if (!thread || paused)
+		return 0;
+	/* One that is woken before it left its CPU goes on as it was. */
+	if (thread->doing == thread->on_cpu || thread->doing == RUNNABLE)
+		return 0;
+	by = bpf_map_lookup_elem(&threads, &waker);
+	if (!is_stranger(thread))
+		learn_from_waker(thread, by);
+	/* A CPU that sleeps puts it into its run queue only once it is awake. */
+	thread->waking = bpf_ktime_get_ns();
+	follow_waker(thread, by, waker, thread->waking);
+	return 0;
+}
 
 static __always_inline int woken(struct task_struct *task)
 {
@@ -19,6 +76,8 @@ static __always_inline int woken(struct task_struct *task)
 		settle(thread, from);
 		if (thread->unknown_model)
 			begin_work(thread, thread->doing, from);
+		keep_point(thread, pid, from);
+		thread->charged = 0;
 		end_wait(thread, from);
 		thread->woken = 1;
 		thread->waking = 0;

@@ -49,6 +49,11 @@ impl SliceBudget {
         traced >= self.most || traced >= self.least && dear
     }
 
+    /// Whether it can go on for ever what cost so much in a slice.
+    pub fn bears(&self, traced_s: f64, cost_s: Option<f64>) -> bool {
+        cost_s.is_some_and(|cost_s| cost_s < self.share * traced_s)
+    }
+
     /// So much of a CPU was spent without a slice.
     pub fn charge(&mut self, cost_s: f64) {
         self.owe(Duration::try_from_secs_f64(cost_s / self.share).unwrap_or_default());
@@ -105,6 +110,13 @@ mod tests {
         assert!((mean / 0.75e9 - 1.0).abs() < 0.05, "{mean}");
         assert!(pauses.iter().all(|pause| (374_000_000..=1_126_000_000).contains(pause)));
         assert!(budget.pause_ns(0.25, None, 0.0) > 0, "what is not counted is not free");
+    }
+
+    #[test]
+    fn what_costs_less_than_the_budget_can_go_on() {
+        let budget = SliceBudget::new(Duration::from_secs(10));
+        let bears = |cost_s| budget.bears(0.2, cost_s);
+        assert!(bears(Some(0.000_9)) && !bears(Some(0.001_1)) && !bears(None));
     }
 
     #[test]

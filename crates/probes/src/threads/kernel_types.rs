@@ -1,16 +1,22 @@
 //! `struct thread` of threads.h, and what else the program in the kernel and this one agree on.
 
-use untax_core::activity::{Doing, Polling};
+use untax_core::activity::{Cause, Doing, Polling};
 use untax_core::database::Model;
 
 /// `MAX_DATABASES` of threads.h.
 pub(super) const MAX_DATABASES: usize = 64;
 
+/// What threads of no database have for one.
+pub(super) const STRANGER: u32 = MAX_DATABASES as u32;
+
 /// `UNSEEN` of threads.h.
 pub(super) const UNSEEN: u8 = 254;
 
 /// The size of `struct thread` of threads.h: what `NewThread` says, and the time spent in each way.
-const THREAD_BYTES: usize = 200 + 8 * Doing::ALL.len();
+const THREAD_BYTES: usize = 248 + 8 * (Cause::ALL.len() + Doing::ALL.len());
+
+/// `MAX_STRANGERS` of threads.h.
+pub(super) const MAX_STRANGERS: u32 = 256;
 
 /// `struct thread` of threads.h, as it is before its first event.
 #[derive(Clone, Copy)]
@@ -46,6 +52,11 @@ impl NewThread {
     }
 }
 
+/// The number of the database that a thread is of, of its `struct thread`.
+pub(super) fn database(thread: &[u8]) -> Option<u32> {
+    thread.get(24..28).and_then(|bytes| bytes.try_into().ok()).map(u32::from_ne_bytes)
+}
+
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
@@ -75,6 +86,7 @@ pub(super) mod tests {
             ("DOINGS", Doing::ALL.len()),
             ("HOLDING_WAITS", 4),
             ("CALLS", Call::ALL.len()),
+            ("CAUSES", Cause::ALL.len()),
         ];
         let (mut places, mut end) = (BTreeMap::new(), 0_usize);
         for field in body.split(';').map(str::trim).filter(|field| !field.is_empty()) {
@@ -174,6 +186,13 @@ pub(super) mod tests {
             assert_eq!(pascal(&calls[index]), format!("Call{call:?}"));
         }
         assert!(include_str!("../bpf/threads.h").contains("#define MAX_DATABASES 64\n"));
+        let causes = header("cause");
+        for (index, cause) in Cause::ALL.iter().enumerate() {
+            assert_eq!(*cause as usize, index);
+            assert_eq!(pascal(&causes[index]), format!("Cause{cause:?}"));
+        }
+        let strangers = format!("#define MAX_STRANGERS {MAX_STRANGERS}\n");
+        assert!(include_str!("../bpf/threads.h").contains(&strangers));
         // The first poll ends the way to the first request.
         let polls = format!("#define POLLS {}\n", activity::FIRST_REQUESTS + 1.0);
         assert!(include_str!("../bpf/threads.h").contains(&polls));

@@ -27,9 +27,9 @@ pub struct Threads {
     pub(super) taken_ns: u64,
     pub(super) messages: Messages,
     /// How often stacks are sampled in this slice, a second and CPU, if they can be, and what they
-    /// tell apart.
+    /// tell apart; `sampling` is none where a slice goes without them, for what they cost before.
     pub(super) samples: Option<u32>,
-    pub(super) sampling: Sampling,
+    pub(super) sampling: Option<Sampling>,
     pub(super) places: Places,
     pub(super) failed: Option<libbpf_rs::Error>,
 }
@@ -42,6 +42,8 @@ pub(super) enum Slice {
         since_ns: u64,
         /// What tracing had cost by then, where that is counted.
         cost_s: Option<f64>,
+        /// The part of that for samples.
+        samples_s: Option<f64>,
         runs: Runs,
     },
     Pause {

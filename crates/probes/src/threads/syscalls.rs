@@ -5,11 +5,14 @@ mod class;
 
 use calls::{CALLS, NONE};
 use class::Class;
-use untax_core::activity::{self, Doing};
+use untax_core::activity::{self, Cause, Doing};
 use untax_host::Host;
 
 /// `SYSCALLS` of threads.h.
 const SYSCALLS: usize = 512;
+
+/// The length of the table of causes by doing in `struct meanings` of threads.h.
+const CAUSES: usize = 32;
 
 /// Calls that write to a file, or wait for what was written.
 const WRITES: &[&str] = &[
@@ -99,8 +102,16 @@ fn by_number() -> [(Class, &'static str); SYSCALLS] {
     calls
 }
 
-/// The table that the program is given.
-pub(super) fn table() -> Vec<u8> {
+/// `struct meanings` of threads.h, where so many threads may have a history.
+pub(super) fn meanings(histories: u32) -> Vec<u8> {
+    let causes = Doing::ALL.map(|doing| doing.cause() as u8);
+    let unused = [Cause::Unresolved as u8; CAUSES - Doing::ALL.len()];
+    let histories = u64::from(histories).to_ne_bytes();
+    table().into_iter().chain(causes).chain(unused).chain(histories).collect()
+}
+
+/// The calls.
+fn table() -> Vec<u8> {
     by_number().into_iter().flat_map(|(class, name)| bytes(class, name)).collect()
 }
 
@@ -128,7 +139,9 @@ mod tests {
     fn the_table_is_as_long_as_the_program_expects() {
         let header = include_str!("../bpf/threads.h");
         assert!(header.contains(&format!("#define SYSCALLS {SYSCALLS}\n")));
+        assert!(header.contains(&format!("u8 causes[{CAUSES}];\n")));
         assert_eq!(table().len(), SYSCALLS * 8);
+        assert_eq!(meanings(1).len(), SYSCALLS * 8 + CAUSES + 8);
     }
 
     /// The numbers of one architecture, by name.

@@ -3,7 +3,7 @@
 use super::samples::Places;
 use super::syscalls;
 use untax_core::Seconds;
-use untax_core::activity::{Call, Doing, Longest, Polling, Sampled, Spent, WakeUps};
+use untax_core::activity::{Behind, Call, Cause, Doing, Longest, Polling, Sampled, Spent, WakeUps};
 
 /// The numbers of `struct total` of threads.h.
 pub(super) fn numbers(bytes: &[u8]) -> Vec<u64> {
@@ -28,6 +28,7 @@ const WAKE_UPS: usize = CALLING + Call::ALL.len();
 pub(super) const LOST: usize = WAKE_UPS + 2;
 const UNKNOWN_LONGEST: usize = LOST + 2;
 const UNKNOWN_CALL: usize = UNKNOWN_LONGEST + 1;
+const BEHIND: usize = UNKNOWN_CALL + 1;
 const HOLDING_WAITS: usize = 4;
 
 /// How much one number grew between two readings of `struct total`; an empty one is all zeroes.
@@ -63,6 +64,21 @@ pub(super) fn times_spent(total: &[u64], before: &[u64]) -> Vec<Spent> {
         .filter_map(|(index, (polling, doing))| {
             let ns = growth(index, total, before);
             (ns > 0).then(|| Spent { polling, doing, time_s: Seconds::from_ns(ns) })
+        })
+        .collect()
+}
+
+/// What other threads did during waits that they ended between two readings of `struct total`.
+pub(super) fn times_behind(total: &[u64], before: &[u64]) -> Vec<Behind> {
+    let ways = Polling::ALL.into_iter().flat_map(|polling| {
+        Doing::ALL
+            .into_iter()
+            .flat_map(move |doing| Cause::ALL.map(|cause| (polling, doing, cause)))
+    });
+    ways.enumerate()
+        .filter_map(|(index, (polling, doing, cause))| {
+            let ns = growth(BEHIND + index, total, before);
+            (ns > 0).then(|| Behind { polling, doing, cause, time_s: Seconds::from_ns(ns) })
         })
         .collect()
 }
@@ -119,12 +135,14 @@ mod tests {
             ("calling", CALLING),
             ("wake_ups", WAKE_UPS),
             ("lost", LOST),
+            ("behind", BEHIND),
         ] {
             assert_eq!(places[name], 8 * index, "{name}");
         }
         assert_eq!(places["listener"], 8 * (LOST + 1));
         assert_eq!(places["unknown_longest"], 8 * UNKNOWN_LONGEST);
         assert_eq!(places["unknown_call"], 8 * UNKNOWN_CALL);
-        assert_eq!(bytes, 8 * (UNKNOWN_CALL + 1));
+        let ways = Polling::ALL.len() * Doing::ALL.len() * Cause::ALL.len();
+        assert_eq!(bytes, 8 * (BEHIND + ways));
     }
 }

@@ -1,7 +1,7 @@
 //! Which threads are watched.
 
 use super::clock::now;
-use super::kernel_types::{MAX_DATABASES, NewThread, UNSEEN};
+use super::kernel_types::{self, MAX_DATABASES, NewThread, STRANGER, UNSEEN};
 use super::state::Threads;
 use super::watched_database::WatchedDatabase;
 use super::{samples, syscalls};
@@ -60,7 +60,7 @@ impl Threads {
         let keys: Vec<Vec<u8>> = map.keys().collect();
         for key in keys {
             let thread = map.lookup(&key, MapFlags::ANY)?;
-            if thread.is_some_and(|thread| thread.get(24..28) == Some(&index.to_ne_bytes()[..])) {
+            if thread.is_some_and(|thread| kernel_types::database(&thread) == Some(index)) {
                 // It may have ended just now.
                 let _ = map.delete(&key);
             }
@@ -128,10 +128,16 @@ impl Threads {
         process_role(&database.engine, title.trim_end_matches('\0'))
     }
 
-    /// Whether a thread was not watched yet: it may have been started a moment ago by one that is.
+    /// Whether a thread was not watched yet: it may have been started a moment ago by one that is. One that
+    /// was watched because others waited for it is its database's from now on.
     fn insert(&self, tid: u32, new_thread: &NewThread) -> libbpf_rs::Result<bool> {
         let map = self.bpf.map("threads")?;
-        match map.update(&tid.to_ne_bytes(), &new_thread.bytes(), MapFlags::NO_EXIST) {
+        let key = tid.to_ne_bytes();
+        let watched = map.lookup(&key, MapFlags::ANY)?;
+        if watched.is_some_and(|thread| kernel_types::database(&thread) == Some(STRANGER)) {
+            return map.update(&key, &new_thread.bytes(), MapFlags::EXIST).map(|()| true);
+        }
+        match map.update(&key, &new_thread.bytes(), MapFlags::NO_EXIST) {
             Ok(()) => Ok(true),
             Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
             Err(error) => Err(error.context("there is no room for all of them")),
