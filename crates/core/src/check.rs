@@ -3,6 +3,7 @@
 use crate::database::{Container, DatabaseMemory, HugePageUse, Model, Pod, Settings};
 use crate::finding::{EVERY_RULE, Finding, Scope, Tax, Unmeasured};
 use crate::host::HostFacts;
+use crate::ledger::Ledger;
 use crate::network::ClientNetwork;
 use crate::pressure::Pressure;
 use crate::{Bytes, Calibration, Database, Io, Reading, Seconds, Snapshot, reason};
@@ -47,6 +48,10 @@ fn not_read() -> Reading<Pressure> {
 
 fn network_not_read() -> ClientNetwork {
     ClientNetwork::unknown("the version that made this run did not read it")
+}
+
+fn not_followed() -> Reading<Ledger> {
+    Reading::Absent("the version that made this run did not follow waits".to_owned())
 }
 
 fn not_sampled() -> Reading<Seconds> {
@@ -105,6 +110,10 @@ pub struct Checked {
     pub settings: Reading<Settings>,
     /// Where its time went.
     pub time: TimeShares,
+    /// Each active second of its threads, allocated once: to what they did, or what those did that they waited
+    /// for; absent in runs of older versions.
+    #[serde(default = "not_followed")]
+    pub ledger: Reading<Ledger>,
     /// What the kernel counts without tracing of tasks that were held up, others' too; absent in runs
     /// of older versions.
     #[serde(default = "not_read")]
@@ -173,6 +182,7 @@ impl Checked {
             huge_pages: database.huge_pages.clone(),
             settings: database.settings.clone(),
             time: TimeShares::unknown(why),
+            ledger: Reading::absent(why),
             pressure: Reading::absent(why),
             network: ClientNetwork::unknown(why),
             tax: None,

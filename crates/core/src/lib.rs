@@ -21,6 +21,7 @@ pub mod idle;
 pub mod interval;
 pub mod io;
 pub mod lab;
+pub mod ledger;
 pub mod network;
 pub mod page_size;
 pub mod path_costs;

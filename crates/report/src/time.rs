@@ -2,7 +2,9 @@
 
 use crate::format::{self, THIN};
 use untax_core::Seconds;
+use untax_core::activity::Cause;
 use untax_core::check::{Checked, TimeShares};
+use untax_core::ledger::{Account, Entry};
 use untax_core::pressure::Pressure;
 
 /// Less than this share is nothing to draw a line for.
@@ -82,6 +84,55 @@ pub fn unknown(time: &TimeShares) -> Option<String> {
     })
 }
 
+/// What requests took, in segments of a line: what their threads did themselves, and behind other threads.
+/// Empty where that is not known, or is nothing.
+pub fn ledger(db: &Checked) -> Vec<String> {
+    db.ledger.value().map(|ledger| account(&ledger.serving)).unwrap_or_default()
+}
+
+fn account(serving: &Account) -> Vec<String> {
+    let (all_s, remains_s) = (serving.active_s.0, serving.remains_s.0);
+    let own = side(serving, |entry| entry.own_s.0);
+    let behind = side(serving, |entry| entry.behind_s.0);
+    if all_s <= 0.0 || behind.is_none() && remains_s < WORTH * all_s {
+        return Vec::new();
+    }
+    let head = "of the time of requests".to_owned();
+    let own = own.map(|parts| format!("their own: {parts}"));
+    let behind = behind.map(|parts| format!("behind other threads: {parts}"));
+    let remains = (remains_s >= WORTH * all_s)
+        .then(|| format!("behind others, unknown: {}", format::percent(remains_s / all_s)));
+    std::iter::once(head).chain(own).chain(behind).chain(remains).collect()
+}
+
+/// The causes of one side that are worth a word, the largest first.
+fn side(account: &Account, of: fn(&Entry) -> f64) -> Option<String> {
+    let mut parts: Vec<(Cause, f64)> =
+        account.entries.iter().map(|e| (e.cause, of(e) / account.active_s.0)).collect();
+    parts.retain(|(_, share)| *share >= WORTH);
+    parts.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let words = parts.iter().map(|(c, share)| format!("{} {}", cause(*c), format::percent(*share)));
+    let words: Vec<String> = words.collect();
+    (!words.is_empty()).then(|| words.join(", "))
+}
+
+/// A cause of the ledger in words.
+fn cause(of: Cause) -> &'static str {
+    match of {
+        Cause::Cpu => "on CPU",
+        Cause::RunQueue => "run queue",
+        Cause::Throttled => "CPU limit",
+        Cause::WakeUp => "waking a CPU",
+        Cause::Disk => "disk",
+        Cause::Kernel => "journal, files and mappings",
+        Cause::DirtyPages => "dirty pages",
+        Cause::Memory => "memory",
+        Cause::Network => "sending",
+        Cause::Idle => "waiting for its client",
+        Cause::Unresolved => "unknown",
+    }
+}
+
 /// What is known of tasks that were held up, others' too; nothing when nothing is. Which group that was,
 /// `--json` says: paths are long.
 fn pressure_segments(pressure: &Pressure) -> Vec<String> {
@@ -129,6 +180,27 @@ mod tests {
         assert!(said(&pressure).starts_with("pressure on any task of its group: CPU"));
         (pressure.cpu_some, pressure.io_some) = (Absent(String::new()), Absent(String::new()));
         assert_eq!(said(&pressure), "");
+    }
+
+    #[test]
+    fn requests_say_what_they_did_themselves_and_behind_others() {
+        let entry = |cause, own_s, behind_s| Entry {
+            cause,
+            own_s: Seconds(own_s),
+            behind_s: Seconds(behind_s),
+        };
+        let mut serving = Account {
+            active_s: Seconds(10.0),
+            entries: vec![entry(Cause::Cpu, 2.0, 1.0), entry(Cause::Disk, 0.01, 6.0)],
+            remains_s: Seconds(0.99),
+        };
+        let said = account(&serving).join(" · ").replace(THIN, " ");
+        let words = "of the time of requests · their own: on CPU 20 % · \
+                     behind other threads: disk 60 %, on CPU 10 % · behind others, unknown: 9.9 %";
+        assert_eq!(said, words);
+        serving = Account { entries: vec![entry(Cause::Cpu, 10.0, 0.0)], ..serving };
+        serving.remains_s = Seconds(0.0);
+        assert!(account(&serving).is_empty(), "nobody waited for another thread");
     }
 
     #[test]

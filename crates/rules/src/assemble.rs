@@ -9,6 +9,7 @@ use crate::model::stall::{self, percent};
 use crate::rule::{Rule, TaxBase};
 use untax_core::check::{Check, Checked, OwnCost, SCHEMA};
 use untax_core::finding::{EVERY_RULE, Says};
+use untax_core::ledger::Ledger;
 use untax_core::window::Pair;
 use untax_core::{
     Diagnosis, Finding, Interval, Portions, Reading, Scope, Severity, Tax, Unmeasured, Window,
@@ -64,6 +65,7 @@ fn check_database(window: &Window, pair: &Pair, diagnoses: &[Diagnosis]) -> Chec
     sort(&mut findings);
     Checked {
         time: time_shares(pair),
+        ledger: pair.activity.as_ref().and_then(|activity| Ledger::of(activity, pair.end.model)),
         pressure: pressure(window, pair),
         network: client_network(pair),
         tax,

@@ -266,7 +266,7 @@ impl Postgres {
 
     /// Starts pgbench with scripts of our own: name, text, and how often each is drawn. Deadlocks are
     /// tried again, as applications do.
-    pub(crate) fn scripts(
+    pub fn scripts(
         &self,
         scripts: &[(&str, &str, u32)],
         clients: u32,

@@ -71,11 +71,25 @@ pub fn possible(check: &Value) {
         let idle_s = part(database, "idle_s") + part(database, "unaccounted_s");
         let busy_s = sum(database) - idle_s;
         assert!((busy_s - active_s).abs() <= 1e-6 * (1.0 + active_s), "{time:#}");
+        ledger_adds_up(database, active_s);
         assert!(part(database, "throttled_s") <= part(database, "runnable_s") + 1e-9, "{time:#}");
         // None where there were too few samples.
         let faults_s = time["minor_faults_s"].as_f64();
         assert!(faults_s.is_none_or(|s| s <= part(database, "on_cpu_s") + 1e-9), "{time:#}");
     }
+}
+
+/// Every active second is in the ledger once.
+fn ledger_adds_up(database: &Value, active_s: f64) {
+    let accounts = ["serving", "background"].map(|name| &database["ledger"][name]);
+    let seconds = |of: &Value, name: &str| of[name].as_f64().unwrap_or_else(|| panic!("{of:#}"));
+    let parts_s = |account: &Value| {
+        let entries = account["entries"].as_array().unwrap().iter();
+        let of = |entry| seconds(entry, "own_s") + seconds(entry, "behind_s");
+        entries.map(of).sum::<f64>() + seconds(account, "remains_s")
+    };
+    let all_s: f64 = accounts.iter().map(|account| parts_s(account)).sum();
+    assert!((all_s - active_s).abs() <= 1e-6 * (1.0 + active_s), "{:#}", database["ledger"]);
 }
 
 /// The taxes of one database are parts of one whole: its two totals are the sums of its findings' taxes,

@@ -103,6 +103,9 @@ fn database(screen: &mut Screen, db: &Checked, columns: &Columns, evidence: bool
     }
     screen.segments("", 0, Ink::Dim, &segments);
     screen.segments("", 0, Ink::Plain, &time::line(db));
+    if evidence {
+        screen.segments("", 0, Ink::Plain, &time::ledger(db));
+    }
     screen.blank();
     for scope in Scope::ALL {
         let findings = summary::findings_of(&db.findings, scope);

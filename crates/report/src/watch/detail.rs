@@ -108,6 +108,10 @@ impl Page {
         if let Some(unknown) = history.checked.as_deref().and_then(|db| time::unknown(&db.time)) {
             self.text(&unknown, WARN);
         }
+        let ledger = history.checked.as_deref().map(time::ledger).unwrap_or_default();
+        for part in pack(&ledger, self.room) {
+            self.lines.push(line(part, PLAIN));
+        }
         match now.active.why() {
             Some(why) => self.text(&format!("{UNKNOWN} time not measured: {why}"), WARN),
             None if now.parts.is_none() => self.text("· idle: none of its threads was active", DIM),
