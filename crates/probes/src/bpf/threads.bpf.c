@@ -91,7 +91,11 @@ static __always_inline struct total *total_of(struct thread *thread)
 /* Where the time of a doing goes, unless another thread ends it. */
 static __always_inline u8 cause_of(u8 doing)
 {
-	return doing < DOINGS ? meanings.causes[doing] : CAUSE_UNRESOLVED;
+	u64 index = doing;
+
+	/* The verifier wants the bound on the very register that indexes. */
+	asm volatile("%0 &= %1" : "+r"(index) : "i"(MAX_DOINGS - 1));
+	return meanings.causes[index];
 }
 
 static __always_inline void charge_cause(struct thread *thread, u8 cause, u64 ns)

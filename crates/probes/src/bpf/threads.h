@@ -261,10 +261,13 @@ struct total {
 	u64 behind[POLLINGS][DOINGS][CAUSES];
 };
 
+/* A power of two, no less than the doings are. */
+#define MAX_DOINGS 32
+
 /* What the program is told: what system calls mean, where the time of each doing goes. */
 struct meanings {
 	struct syscall syscalls[SYSCALLS];
-	u8 causes[32];
+	u8 causes[MAX_DOINGS];
 	/* How many threads may have a history. */
 	u64 histories;
 };

@@ -139,7 +139,7 @@ mod tests {
     fn the_table_is_as_long_as_the_program_expects() {
         let header = include_str!("../bpf/threads.h");
         assert!(header.contains(&format!("#define SYSCALLS {SYSCALLS}\n")));
-        assert!(header.contains(&format!("u8 causes[{CAUSES}];\n")));
+        assert!(header.contains(&format!("#define MAX_DOINGS {CAUSES}\n")));
         assert_eq!(table().len(), SYSCALLS * 8);
         assert_eq!(meanings(1).len(), SYSCALLS * 8 + CAUSES + 8);
     }
