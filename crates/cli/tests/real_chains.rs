@@ -98,7 +98,7 @@ fn a_row_that_is_held_for_a_client_is_behind_its_client() {
         let requests = Requests::of(&postgres, "4s");
         assert!(requests.active_s() > 10.0, "eight clients queue for one row");
         assert!(requests.behind(&["idle"]) > 0.85, "{}", requests.behind(&["idle"]));
-        assert!(requests.unresolved() < 0.5, "{}", requests.unresolved());
+        assert!(requests.unresolved() < 0.05, "{}", requests.unresolved());
         drop(load);
         // Longer than a slice: known only when the wait ends, and then of all slices that it was in.
         let _load = thinking(&postgres, 4, 900)?;
@@ -125,7 +125,7 @@ fn a_chain_of_three_is_behind_the_last_one() {
         let requests = Requests::of(&postgres, "4s");
         assert!(requests.active_s() > 8.0, "four wait for the one that waits");
         assert!(requests.behind(&["idle"]) > 0.7, "{}", requests.behind(&["idle"]));
-        assert!(requests.unresolved() < 0.5, "{}", requests.unresolved());
+        assert!(requests.unresolved() < 0.05, "{}", requests.unresolved());
         Ok(())
     });
 }
@@ -142,7 +142,7 @@ fn a_holder_that_computes_is_one_that_has_a_cpu_or_waits_for_it() {
         let behind = requests.behind(&["cpu", "run-queue", "wake-up"]);
         let own = requests.own(&["cpu", "run-queue", "wake-up"]);
         assert!(behind > 0.25 && own + behind > 0.85, "{behind} {own}");
-        assert!(requests.unresolved() < 0.5, "{}", requests.unresolved());
+        assert!(requests.unresolved() < 0.05, "{}", requests.unresolved());
         drop(load);
         // Nobody waits for another one where no row is shared.
         let script = "select sum(i * i) from generate_series(1, 20000) i;\n";
@@ -166,10 +166,12 @@ fn a_holder_that_is_throttled_throttles_those_behind_it() {
         let _load = postgres.scripts(&[("hot", script, 1)], 8, MINUTES)?;
         let requests = Requests::of(&postgres, "4s");
         let throttled = requests.own(&["throttled"]) + requests.behind(&["throttled"]);
-        assert!(throttled > 0.45, "{throttled}");
+        // What a busy machine adds is waiting for a CPU.
+        let cpu = requests.own(&["cpu"]) + requests.behind(&["cpu"]);
+        assert!(throttled > 0.6 * (throttled + cpu) && throttled > 0.1, "{throttled} {cpu}");
         assert!(requests.behind(&["throttled"]) > 0.02, "{}", requests.behind(&["throttled"]));
         assert!(requests.behind(&["idle", "disk"]) < 0.1, "{}", requests.behind(&["idle", "disk"]));
-        assert!(requests.unresolved() < 0.5, "{}", requests.unresolved());
+        assert!(requests.unresolved() < 0.05, "{}", requests.unresolved());
         Ok(())
     });
 }
@@ -197,7 +199,7 @@ fn commits_behind_one_that_flushes_the_log_wait_for_the_disk() {
         let all = requests.own(&disk) + requests.behind(&disk);
         assert!(all > 0.8, "{all}");
         assert!(requests.behind(&disk) > 0.3, "{}", requests.behind(&disk));
-        assert!(requests.unresolved() < 0.5, "{}", requests.unresolved());
+        assert!(requests.unresolved() < 0.05, "{}", requests.unresolved());
         Ok(())
     });
 }

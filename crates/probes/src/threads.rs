@@ -9,6 +9,7 @@ mod clients;
 mod clock;
 mod frequent_events;
 mod kernel_types;
+mod open_waits;
 mod retransmits;
 mod samples;
 mod socket_messages;
@@ -69,6 +70,7 @@ const MOST_HISTORIES: u32 = 4096;
 /// `enum moment` of threads.bpf.c.
 const RESUMED: u32 = 0;
 const SETTLED: u32 = 1;
+const WAITING: u32 = 2;
 
 impl Threads {
     /// Opens a window of about this length. The gap says why that is not possible here.
@@ -164,7 +166,8 @@ impl Threads {
                 if over { self.end_slice(true) } else { Ok(()) }
             }
             Slice::Pause { until_ns, .. } if now >= until_ns => self.resume(),
-            Slice::Unopened | Slice::Pause { .. } => Ok(()),
+            Slice::Pause { .. } => self.follow_open_waits(),
+            Slice::Unopened => Ok(()),
         };
         if let Err(error) = result {
             self.failed = Some(error);
@@ -176,8 +179,8 @@ impl Threads {
     pub fn finish(&mut self) -> Reading<(Vec<Activity>, Reading<Seconds>)> {
         let mut ended = self.end_slice(false);
         if let Slice::Pause { .. } = self.slice {
-            // What started in the pause was counted too.
-            ended = ended.and(self.read_totals());
+            // What started and ended in the pause was counted too.
+            ended = ended.and(self.end_open_waits());
             let paused_s = Seconds::from_ns(now().saturating_sub(self.taken_ns));
             for watched in self.watched.values_mut() {
                 watched.add_pause(paused_s);
@@ -226,7 +229,7 @@ impl Threads {
         let begun_s = own_cpu_s();
         let [cost_now_s, samples_now_s] = self.costs_s();
         let runs_now = Runs::of(&self.bpf);
-        let end_ns = self.take(since_ns)?;
+        let end_ns = self.settle()?;
         let traced_s = (end_ns - since_ns) as f64 / 1e9;
         let cost_s = grown_by(cost_s, cost_now_s);
         // Waits that a pause cuts have no end: where the samples alone are too dear, these pause.
@@ -234,6 +237,12 @@ impl Threads {
         let goes_on = self.budget.bears(traced_s, grown_by(samples_s, cost_s));
         let pausing_s = if goes_on { 0.0 } else { self.pausing_s };
         let pause = self.budget.pause_ns(traced_s, cost_s, pausing_s);
+        let pauses = go_on && pause > 0 && !goes_on;
+        if pauses {
+            // At once: what happens until then is in no slice.
+            self.bpf.call("pause")?;
+        }
+        self.keep(since_ns, end_ns)?;
         self.slice = Slice::Traced {
             since_ns: end_ns,
             cost_s: cost_now_s,
@@ -242,12 +251,15 @@ impl Threads {
         };
         if !go_on || self.restart_window()? {
             self.budget.owe(Duration::from_nanos(pause));
+            if pauses {
+                self.begin_slice()?;
+            }
         } else if pause > 0 && goes_on {
             self.budget.owe(Duration::from_nanos(pause));
             self.bpf.detach(&[samples::SAMPLER]);
             self.sampling = None;
-        } else if pause > 0 {
-            self.pause(pause, &runs_now.ran_often(runs, traced_s))?;
+        } else if pauses {
+            self.pause(pause, &runs_now.ran_often(runs, traced_s), cost_s)?;
             self.pausing_s = self.resuming_s + own_cpu_s() - begun_s;
         } else if self.sampling != Some(Sampling::Throughout) {
             self.bpf.detach(&[samples::SAMPLER]);
@@ -263,12 +275,19 @@ impl Threads {
             self.samples.and_then(|_| samples::resume(&mut self.bpf, &self.host, sampling));
     }
 
-    /// Pauses for so long, without what runs often.
-    fn pause(&mut self, pause_ns: u64, often: &[&str]) -> libbpf_rs::Result<()> {
+    /// Pauses for so long, without what runs often; `slice_cost_s` may be spent on waits that go on.
+    fn pause(
+        &mut self,
+        pause_ns: u64,
+        often: &[&'static str],
+        slice_cost_s: Option<f64>,
+    ) -> libbpf_rs::Result<()> {
         self.bpf.call("pause")?;
-        self.bpf.detach(often);
+        let (often, waits_s) = self.beside_open_waits(often, slice_cost_s)?;
+        self.bpf.detach(&often);
         self.bpf.detach(&[samples::SAMPLER]);
-        self.slice = Slice::Pause { until_ns: now() + pause_ns, cost_s: self.cost_s() };
+        let (until_ns, cost_s) = (now() + pause_ns, self.cost_s());
+        self.slice = Slice::Pause { until_ns, cost_s, waits_s };
         Ok(())
     }
 
@@ -276,7 +295,7 @@ impl Threads {
     pub fn suspend(&mut self) {
         let ended = self.end_slice(false);
         let paused = match self.slice {
-            Slice::Traced { .. } => self.pause(0, &frequent_events::FREQUENT),
+            Slice::Traced { .. } => self.pause(0, &frequent_events::FREQUENT, None),
             Slice::Unopened | Slice::Pause { .. } => {
                 // What ran seldom so far may run often by and by.
                 self.bpf.detach(&frequent_events::FREQUENT);
@@ -295,6 +314,7 @@ impl Threads {
 
     fn resume(&mut self) -> libbpf_rs::Result<()> {
         let begun_s = own_cpu_s();
+        self.end_open_waits()?;
         // What ran in the pause was to be seldom, but nobody looked.
         if let Slice::Pause { cost_s, .. } = self.slice {
             self.budget.charge(grown_by(cost_s, self.cost_s()).unwrap_or_default());
@@ -333,10 +353,14 @@ impl Threads {
         Ok(moment.and_then(|bytes| numbers(&bytes).first().copied()).unwrap_or_default())
     }
 
-    /// Keeps what every database's threads did since then; gives the time until when.
-    fn take(&mut self, since_ns: u64) -> libbpf_rs::Result<u64> {
+    /// Brings the totals up to the present, and says when that was.
+    fn settle(&self) -> libbpf_rs::Result<u64> {
         self.bpf.call("settle_all")?;
-        let end_ns = self.moment(SETTLED)?;
+        self.moment(SETTLED)
+    }
+
+    /// Keeps what every database's threads did from then to then.
+    fn keep(&mut self, since_ns: u64, end_ns: u64) -> libbpf_rs::Result<()> {
         let traced_s = Seconds::from_ns(end_ns - since_ns);
         // A pause is as what is nearer to it.
         let half_s = Seconds::from_ns(since_ns.saturating_sub(self.taken_ns) / 2);
@@ -363,7 +387,7 @@ impl Threads {
             watched.total_ns = total;
         }
         self.taken_ns = end_ns;
-        Ok(end_ns)
+        Ok(())
     }
 }
 

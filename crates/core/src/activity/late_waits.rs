@@ -22,7 +22,8 @@ impl Slice {
         if part.is_finite() { part.min(1.0) } else { 1.0 }
     }
 
-    fn add_behind(&mut self, more: Behind) {
+    /// Adds a part of waits that ended when it was over.
+    pub fn add_behind(&mut self, more: Behind) {
         let all = self.behind.get_or_insert_default();
         let same = |one: &&mut Behind| one.is_beside(&more) && one.cause == more.cause;
         match all.iter_mut().find(same) {

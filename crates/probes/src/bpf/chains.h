@@ -202,10 +202,11 @@ static __always_inline u8 cause_of_running(struct thread *thread)
 	return thread->on_cpu == RECLAIM_ON_CPU ? CAUSE_MEMORY : CAUSE_CPU;
 }
 
-/* Where it has gone until now. */
+/* Where it has gone until now. One that was not on a CPU when a pause began may be by now. */
 static __always_inline void present_point(struct point *point, struct thread *thread, u64 now)
 {
-	u64 running = now > thread->since ? now - thread->since : 0;
+	bool runs = !paused || thread->doing == thread->on_cpu;
+	u64 running = runs && now > thread->since ? now - thread->since : 0;
 
 	point->at = traced_ns(now);
 	copy_causes(point->causes, thread->causes);
@@ -391,7 +392,7 @@ static __always_inline void charge_to_waker(struct thread *thread, struct thread
 	unknown = times(known - since, part_of(waited, traced - since));
 	charge_behind(thread, behind, CAUSE_UNRESOLVED, unknown);
 	waited -= unknown;
-	if (known >= traced_ns(by->since)) {
+	if (known >= traced_ns(by->since) && (!paused || by->doing == by->on_cpu)) {
 		if (cause_of_running(by) == CAUSE_MEMORY)
 			charge_behind(thread, behind, CAUSE_MEMORY, waited);
 		else
@@ -455,10 +456,36 @@ static __always_inline void follow_waker(struct thread *thread, struct thread *b
 	if (by && by != thread && by->known_since && by->known_since < traced_ns(now) &&
 	    (in_kernel || (by->database == thread->database && ends_waits(syscall_of(registers())))))
 		charge_to_waker(thread, by, pid, now);
+	else if (paused)
+		return;
 	else if (!by && in_kernel)
 		watch_stranger(pid, now);
 	else if (waits_for_peers(thread))
 		hold_over(thread, now);
+}
+
+/* Whether it waits for others of its database, most likely, while a client waits for it. */
+static __always_inline bool waits_for_others(struct thread *thread)
+{
+	return waits_for_peers(thread) ||
+	       (serves(thread) && (thread->doing == FUTEX || thread->doing == FILESYSTEM ||
+				   thread->doing == FAULT));
+}
+
+/*
+ * In a pause: a wait that began before it has been charged up to it, and ends. A timer that interrupts a wait for
+ * others does not end it.
+ */
+static __always_inline void end_open_wait(struct thread *thread)
+{
+	u32 waiting = WAITING;
+	u64 *left;
+
+	if (!waits_for_peers(thread))
+		thread->charged = 1;
+	left = waits_for_others(thread) && thread->charged ? bpf_map_lookup_elem(&moments, &waiting) : NULL;
+	if (left && *left)
+		__sync_fetch_and_sub(left, 1);
 }
 
 #endif

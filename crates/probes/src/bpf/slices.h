@@ -5,16 +5,24 @@
 #ifndef UNTAX_SLICES_H
 #define UNTAX_SLICES_H
 
-static long settle_one(struct bpf_map *map, const u32 *pid, struct thread *thread, u64 *now)
+struct settling {
+	u64 now;
+	/* How many wait for others. */
+	u64 waiting;
+};
+
+static long settle_one(struct bpf_map *map, const u32 *pid, struct thread *thread,
+		       struct settling *settling)
 {
 	/* Waited for clients all the while: nobody asked anything of it. */
 	bool dormant = thread->doing == POLL && !thread->ran && !waits_for_peers(thread);
 
 	if (dormant)
 		thread->doing = DORMANT;
-	settle(thread, *now);
+	settle(thread, settling->now);
 	if (dormant)
 		thread->doing = POLL;
+	settling->waiting += waits_for_others(thread);
 	thread->ran = 0;
 	/* A slice may be hardly longer than what it takes to connect: what began in it counts. */
 	charge_stretch(thread, thread->dying);
@@ -26,11 +34,12 @@ static long settle_one(struct bpf_map *map, const u32 *pid, struct thread *threa
 SEC("syscall")
 int settle_all(void *context)
 {
-	u64 now = bpf_ktime_get_ns();
-	u32 moment = SETTLED;
+	struct settling settling = {.now = bpf_ktime_get_ns()};
+	u32 settled = SETTLED, waiting = WAITING;
 
-	bpf_for_each_map_elem(&threads, settle_one, &now, 0);
-	bpf_map_update_elem(&moments, &moment, &now, BPF_ANY);
+	bpf_for_each_map_elem(&threads, settle_one, &settling, 0);
+	bpf_map_update_elem(&moments, &settled, &settling.now, BPF_ANY);
+	bpf_map_update_elem(&moments, &waiting, &settling.waiting, BPF_ANY);
 	return 0;
 }
 
@@ -70,9 +79,13 @@ static __always_inline void look_where_it_was(struct thread *thread, u32 pid, u6
 {
 	struct task_struct *task = (struct task_struct *)thread->task;
 
-	thread->waits_since = now;
-	thread->waits_from = traced_ns(now);
-	if (!task || (u32)BPF_CORE_READ(task, pid) != pid || BPF_CORE_READ(task, __state) != TASK_RUNNING)
+	if (!task || (u32)BPF_CORE_READ(task, pid) != pid) {
+		thread->waits_since = now;
+		thread->waits_from = traced_ns(now);
+		return;
+	}
+	count_wait(thread, BPF_CORE_READ(task, nvcsw) + BPF_CORE_READ(task, nivcsw), now);
+	if (BPF_CORE_READ(task, __state) != TASK_RUNNING)
 		return;
 	if (!bpf_core_field_exists(task->on_cpu))
 		return;
@@ -132,6 +145,7 @@ static long resume_one(struct bpf_map *map, const u32 *pid, struct thread *threa
 	if (thread->born && thread->polls < POLLS && !unasked && *now > thread->since + BEGINNING_NS)
 		thread->missed = 1;
 	thread->client = 0;
+	thread->charged = 0;
 	thread->holds = 0;
 	thread->woken = 0;
 	thread->waking = 0;

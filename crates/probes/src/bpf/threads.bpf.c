@@ -13,6 +13,8 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 struct bpf_map;
 
+enum moment { RESUMED, SETTLED, WAITING, MOMENTS };
+
 #define TASK_RUNNING 0
 #define TASK_INTERRUPTIBLE 1
 #define TASK_UNINTERRUPTIBLE 2
@@ -65,15 +67,16 @@ bool paused = 1;
 u64 paused_at = 1;
 u64 skipped;
 
-/* When all threads were resumed, and when they were settled last: CLOCK_MONOTONIC, ns. */
+/*
+ * When all threads were resumed, and when they were settled last: CLOCK_MONOTONIC, ns; and how many of them waited
+ * for others then, and wait still.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 2);
+	__uint(max_entries, MOMENTS);
 	__type(key, u32);
 	__type(value, u64);
 } moments SEC(".maps");
-
-enum moment { RESUMED, SETTLED };
 
 /* What that clock shows: ns. */
 static __always_inline u64 traced_ns(u64 now)

@@ -47,18 +47,24 @@ int BPF_PROG(on_waking, struct task_struct *task)
 {
 	u32 woken = BPF_CORE_READ(task, pid), waker = bpf_get_current_pid_tgid();
 	struct thread *thread = bpf_map_lookup_elem(&threads, &woken), *by;
+	u64 now = paused_at;
 
-	if (!thread || paused)
-		return 0;
 	/* One that is woken before it left its CPU goes on as it was. */
-	if (thread->doing == thread->on_cpu || thread->doing == RUNNABLE)
+	if (!thread || thread->doing == thread->on_cpu || thread->doing == RUNNABLE)
 		return 0;
 	by = bpf_map_lookup_elem(&threads, &waker);
-	if (!is_stranger(thread))
-		learn_from_waker(thread, by);
-	/* A CPU that sleeps puts it into its run queue only once it is awake. */
-	thread->waking = bpf_ktime_get_ns();
-	follow_waker(thread, by, waker, thread->waking);
+	if (paused) {
+		if (thread->charged || thread->doing == UNSEEN)
+			return 0;
+	} else {
+		if (!is_stranger(thread))
+			learn_from_waker(thread, by);
+		/* A CPU that sleeps puts it into its run queue only once it is awake. */
+		now = thread->waking = bpf_ktime_get_ns();
+	}
+	follow_waker(thread, by, waker, now);
+	if (paused)
+		end_open_wait(thread);
 	return 0;
 }
 

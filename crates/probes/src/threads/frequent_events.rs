@@ -6,8 +6,11 @@ use crate::bpf::Running;
 /// The program's functions for what threads send and receive.
 pub(super) const MESSAGES: [&str; 2] = ["on_send", "on_receive"];
 
+/// The program's function that sees which thread ends the wait of another.
+pub(super) const WAKING: &str = "on_waking";
+
 pub(super) const FREQUENT: [&str; 6] =
-    ["on_switch", "on_waking", "on_wakeup", MESSAGES[0], MESSAGES[1], ADDRESSES];
+    ["on_switch", WAKING, "on_wakeup", MESSAGES[0], MESSAGES[1], ADDRESSES];
 
 /// What it takes of a CPU to detach one and to attach it again, about: the kernel rewrites its code.
 const ATTACHING_S: f64 = 0.000_6;

@@ -49,6 +49,8 @@ pub(super) enum Slice {
     Pause {
         until_ns: u64,
         cost_s: Option<f64>,
+        /// What it may cost to see the ends of waits, where that is not free; none where they are not seen.
+        waits_s: Option<f64>,
     },
 }
 

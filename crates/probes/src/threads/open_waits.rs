@@ -1,0 +1,53 @@
+//! Waits that a pause begins upon: what ends them is seen in the pause.
+
+use super::frequent_events::WAKING;
+use super::state::{Slice, Threads};
+use super::totals::{numbers, times_behind};
+use super::{WAITING, grown_by};
+use libbpf_rs::{MapCore, MapFlags};
+use untax_core::activity;
+
+impl Threads {
+    /// What may be detached of `often` when a pause begins, and what it may cost to see the ends of waits in it:
+    /// no more than the slice before it did. Nothing where no thread waits for another.
+    pub(super) fn beside_open_waits(
+        &self,
+        often: &[&'static str],
+        slice_cost_s: Option<f64>,
+    ) -> libbpf_rs::Result<(Vec<&'static str>, Option<f64>)> {
+        let most_s = slice_cost_s.filter(|_| often.contains(&WAKING));
+        let most_s = if self.moment(WAITING)? > 0 { most_s } else { None };
+        let detached = often.iter().copied().filter(|name| most_s.is_none() || *name != WAKING);
+        Ok((detached.collect(), most_s))
+    }
+
+    /// Sees no more ends of waits in this pause once all have ended, or that has cost too much.
+    pub(super) fn follow_open_waits(&mut self) -> libbpf_rs::Result<()> {
+        let Slice::Pause { cost_s, waits_s: Some(most_s), .. } = self.slice else { return Ok(()) };
+        let taken_s = grown_by(cost_s, self.cost_s());
+        if self.moment(WAITING)? > 0 && taken_s.is_some_and(|taken_s| taken_s < most_s) {
+            return Ok(());
+        }
+        self.bpf.detach(&[WAKING]);
+        if let Slice::Pause { waits_s, .. } = &mut self.slice {
+            *waits_s = None;
+        }
+        Ok(())
+    }
+
+    /// Gives the slice before a pause the waits that ended in it.
+    pub(super) fn end_open_waits(&mut self) -> libbpf_rs::Result<()> {
+        let totals = self.bpf.map("totals")?;
+        for (index, watched) in &mut self.watched {
+            let total = totals.lookup(&index.to_ne_bytes(), MapFlags::ANY)?.unwrap_or_default();
+            let total = numbers(&total);
+            let ended = times_behind(&total, &watched.total_ns);
+            if let Some(slice) = watched.slices.last_mut() {
+                ended.into_iter().for_each(|one| slice.add_behind(one));
+                activity::settle_across(&mut watched.slices);
+            }
+            watched.total_ns = total;
+        }
+        Ok(())
+    }
+}
