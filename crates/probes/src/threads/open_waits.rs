@@ -43,7 +43,9 @@ impl Threads {
             let total = numbers(&total);
             let ended = times_behind(&total, &watched.total_ns);
             if let Some(slice) = watched.slices.last_mut() {
-                ended.into_iter().for_each(|one| slice.add_behind(one));
+                for one in ended {
+                    slice.add_behind(one);
+                }
                 activity::settle_across(&mut watched.slices);
             }
             watched.total_ns = total;
