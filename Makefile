@@ -5,11 +5,12 @@ export UNTAX_CACHE
 CARGO_TARGET_DIR ?= $(UNTAX_CACHE)/target
 export CARGO_TARGET_DIR
 
-.PHONY: help check test test-long kubernetes bench clean
+.PHONY: help check dist test test-long kubernetes bench clean
 
 help:
 	@echo "make check   install what is missing, build untax, and check the databases that run here,"
 	@echo "             or a scratch PostgreSQL under load where none does"
+	@echo "make dist    one static file that runs on any Linux of this architecture, into target/dist"
 	@echo "make test    what must pass before a change lands: formatting, lints, unit tests, short tests on"
 	@echo "             real servers, a guest machine; 25 minutes"
 	@echo "make test-long"
@@ -21,6 +22,9 @@ help:
 
 check:
 	@scripts/check.sh
+
+dist:
+	@scripts/dist.sh
 
 test:
 	@scripts/test.sh

@@ -10,11 +10,15 @@ const FOLDER: &str = "src/bpf";
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let out = PathBuf::from(std::env::var("OUT_DIR")?);
     // Where Debian and its kin keep <asm/types.h>; others have it where clang looks by itself.
-    let asm = format!("-I/usr/include/{}-linux-gnu", std::env::var("CARGO_CFG_TARGET_ARCH")?);
+    let arch = std::env::var("CARGO_CFG_TARGET_ARCH")?;
+    let asm = format!("-I/usr/include/{arch}-linux-gnu");
+    let cross = format!("-I/usr/{arch}-linux-gnu/include");
+    // Where the sources are must not be in the object: the same commit gives the same bytes.
+    let here = format!("-ffile-prefix-map={}=.", std::env::var("CARGO_MANIFEST_DIR")?);
     SkeletonBuilder::new()
         .source(format!("{FOLDER}/soft.bpf.c"))
         .obj(out.join("soft.bpf.o"))
-        .clang_args(["-Wall", "-Werror", &asm])
+        .clang_args(["-Wall", "-Werror", &asm, &cross, &here])
         .build()?;
     println!("cargo:rerun-if-changed={FOLDER}");
     Ok(())

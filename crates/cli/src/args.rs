@@ -16,6 +16,7 @@ use std::path::PathBuf;
 #[command(
     name = "untax",
     version,
+    long_version = crate::version::long(),
     arg_required_else_help = true,
     after_help = "Exit codes: 0 done, or nothing found; 1 findings above info, not proven, or something \
                   left; 2 could not do it; 3 bad usage. Each command's help says which.\n\n\

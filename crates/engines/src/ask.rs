@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use untax_core::Reading::{self, Absent, Denied, Failed, Present};
-use untax_host::Host;
+use untax_host::{Host, nothing};
 
 /// An idle server answers within some 20 ms.
 const DEADLINE: Duration = Duration::from_secs(2);
@@ -139,9 +139,9 @@ impl Question<'_> {
             .args(hints.map(|json| format!("{HINTS}{json}")))
             .args([self.engine.id, &self.pid.to_string(), identity.name()])
             .env_clear()
-            .stdin(Stdio::null())
+            .stdin(nothing())
             .stdout(Stdio::piped())
-            .stderr(Stdio::null())
+            .stderr(nothing())
             .spawn();
         match child {
             Ok(child) => Present(Asked { child, started: Instant::now(), patience: self.patience }),

@@ -44,6 +44,7 @@ use std::time::{Duration, Instant};
 use untax_changes::{Program, Tree};
 use untax_core::host::HostFacts;
 use untax_core::{Bytes, Calibration, Interval, Reading};
+use untax_host::nothing;
 
 /// The hidden subcommand that measures in a child, and prints JSON.
 pub(crate) const CALIBRATE: HiddenCommand = HiddenCommand {
@@ -113,7 +114,7 @@ struct Calibrating(Child);
 impl Calibrating {
     fn start(program: &Program, budget: Budget) -> io::Result<Self> {
         let mut command = CALIBRATE.command(program, &budget)?;
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+        command.stdin(nothing()).stdout(Stdio::piped()).stderr(nothing());
         command.spawn().map(Self)
     }
 

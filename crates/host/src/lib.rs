@@ -16,6 +16,7 @@ pub mod mountinfo;
 mod netlink;
 pub mod nft_diag;
 mod node_files;
+mod nothing;
 mod pressure;
 pub mod process;
 mod record;
@@ -26,4 +27,5 @@ pub use deadline::with_deadline;
 #[doc(hidden)]
 pub use fuzz::fuzz_parsers;
 pub use host::{Host, KeptLine};
+pub use nothing::nothing;
 pub use record::Record;

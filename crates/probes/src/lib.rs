@@ -12,6 +12,8 @@ mod refusal;
 pub mod scheduling_class;
 mod send_rates;
 mod slots;
+#[cfg(feature = "static")]
+mod static_names;
 mod threads;
 
 pub use faults::sample as sample_faults;
