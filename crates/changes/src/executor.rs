@@ -68,7 +68,7 @@ pub enum Standing {
 }
 
 /// What undoing did.
-#[derive(Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Undone {
     /// Steps whose prior value is there again.
     pub restored: Vec<String>,
@@ -83,7 +83,7 @@ pub struct Undone {
 }
 
 /// A value that is neither what a step made it nor what it was before.
-#[derive(Debug, PartialEq, Eq, Serialize)]
+#[derive(Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Drift {
     /// The step.
     pub step: String,

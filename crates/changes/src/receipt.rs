@@ -1,9 +1,11 @@
 //! Receipts on disk: a line for each record, each flushed before what it announces happens.
 
 use jiff::Timestamp;
+use serde::Deserialize;
 use std::fs::{self, File};
 use std::io::{self, Seek, Write};
 use std::path::{Path, PathBuf};
+use untax_core::format::{self, NewerFormat};
 use untax_core::plan::{Step, Target};
 use untax_core::receipt::{Disturbance, Header, Record, SCHEMA, Status};
 
@@ -62,6 +64,12 @@ pub fn header(plan: &str, steps: Vec<Step>, temporary: bool) -> Header {
     }
 }
 
+/// What the first line says of its format, also where the rest of it is of another one.
+#[derive(Deserialize)]
+struct Stamp {
+    schema: String,
+}
+
 /// Why a receipt cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ReceiptError {
@@ -80,6 +88,14 @@ pub enum ReceiptError {
         path: PathBuf,
         /// The first line that makes no sense.
         line: usize,
+    },
+    /// A newer version of untax wrote it.
+    #[error("{}", path.display())]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// What it is, and what this version reads.
+        source: NewerFormat,
     },
 }
 
@@ -109,6 +125,9 @@ impl Receipt {
         let damaged = |line| ReceiptError::Damaged { path: path.to_owned(), line };
         let lines: Vec<&str> = text.split_inclusive('\n').filter(|l| l.ends_with('\n')).collect();
         let first = lines.first().ok_or_else(|| damaged(1))?;
+        let stamp: Stamp = serde_json::from_str(first).map_err(|_| damaged(1))?;
+        format::is_readable(&stamp.schema)
+            .map_err(|source| ReceiptError::Newer { path: path.to_owned(), source })?;
         let header: Header = serde_json::from_str(first).map_err(|_| damaged(1))?;
         if header.schema != SCHEMA {
             return Err(damaged(1));

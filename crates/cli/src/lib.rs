@@ -5,14 +5,17 @@ mod child_commands;
 mod commands;
 mod duration;
 mod job_control;
+mod json_schema;
 mod kept;
 mod needs;
 mod outcome;
 mod page_costs;
 mod progress;
 mod run_names;
+pub mod schemas;
 mod screen;
 mod state;
+mod version;
 mod watching;
 
 use args::{Args, Command, Lab};

@@ -3,12 +3,13 @@
 use crate::run_names::{self, Named};
 use anyhow::{Context, bail};
 use jiff::Timestamp;
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use untax_core::format::{self, NewerFormat};
 
 /// Where the superuser's state is kept.
 const ROOT_DIRECTORY: &str = "/var/lib/untax";
@@ -64,10 +65,13 @@ impl State {
         run: &str,
         kind: Option<&str>,
     ) -> anyhow::Result<T> {
-        load(&self.find_run(run, kind)?).with_context(|| {
-            format!(
+        load(&self.find_run(run, kind)?).map_err(|error| {
+            if error.is::<NewerFormat>() {
+                return error;
+            }
+            error.context(format!(
                 "{run} is neither a saved run, nor a file of one, nor a capture; see untax runs"
-            )
+            ))
         })
     }
 
@@ -149,7 +153,25 @@ fn save(path: &Path, json: &str) -> anyhow::Result<()> {
 #[expect(clippy::disallowed_methods, reason = "reads our own saved state, not the host")]
 fn load<T: DeserializeOwned>(path: &Path) -> anyhow::Result<T> {
     let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
+    if let Some(schema) = Stamp::of(&text) {
+        format::is_readable(&schema).with_context(|| path.display().to_string())?;
+    }
     serde_json::from_str(&text).with_context(|| path.display().to_string())
+}
+
+/// What a saved result says of its format, also where the rest of it is of another one. A check is saved
+/// with its window.
+#[derive(Deserialize)]
+struct Stamp {
+    schema: Option<String>,
+    check: Option<Box<Stamp>>,
+}
+
+impl Stamp {
+    fn of(text: &str) -> Option<String> {
+        let stamp: Self = serde_json::from_str(text).ok()?;
+        stamp.schema.or_else(|| stamp.check?.schema)
+    }
 }
 
 /// How many results of each bench are kept beyond those: a bench takes ten minutes and a check ten seconds,

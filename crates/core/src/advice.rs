@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 pub const SCHEMA: &str = "untax.advise/1";
 
 /// The alternatives of one layer, with their prices, for every database of a check.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Advice {
     /// `untax.advise/1`.
     pub schema: String,
@@ -26,7 +26,7 @@ pub struct Advice {
 }
 
 /// The alternatives for one database.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct DatabaseAdvice {
     /// `engine:pid`.
     pub id: String,
@@ -48,7 +48,7 @@ pub struct DatabaseAdvice {
 }
 
 /// What share of its time a database leaves to the platform.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Needs {
     /// The kernel's part (0..1) of its time on CPU: system calls, page faults, interrupts.
     pub kernel_share: Reading<f64>,
@@ -61,7 +61,7 @@ pub struct Needs {
 }
 
 /// One alternative.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Choice {
     /// The bench's arm, such as `gvisor-systrap`.
     pub id: String,
@@ -83,7 +83,7 @@ pub struct Choice {
 }
 
 /// What an alternative costs.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Price {
     /// How many times as long a request takes: above 1 it is a loss, below 1 a gain. Where the database
     /// limits the load, throughput is divided by it.
@@ -104,7 +104,7 @@ pub struct Price {
 }
 
 /// How a price is known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Method {
     /// A server of the same engine was measured in both alternatives on this host.

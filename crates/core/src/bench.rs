@@ -4,7 +4,7 @@ use crate::Interval;
 use serde::{Deserialize, Serialize};
 
 /// Something that a result must be read with.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(from = "SavedWarning")]
 pub struct Warning {
     /// The id of its kind, such as `few-trials`; empty in results of older versions.
@@ -14,7 +14,7 @@ pub struct Warning {
 }
 
 /// A warning as results hold it: older ones have its text alone.
-#[derive(Deserialize)]
+#[derive(Deserialize, schemars::JsonSchema)]
 #[serde(untagged)]
 enum SavedWarning {
     Text(String),
@@ -42,7 +42,7 @@ pub struct WarningKind {
 }
 
 /// A median with its interval.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Estimate {
     /// The median.
     pub median: f64,
@@ -59,7 +59,7 @@ impl From<Interval> for Estimate {
 }
 
 /// What may be said of a ratio, given its interval and the noise floor.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum RatioVerdict {
     /// The whole interval lies above the noise floor.
@@ -93,7 +93,7 @@ impl RatioVerdict {
 }
 
 /// How much two identical measurements differ here.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Noise {
     /// Ratios of neighbouring trials of the same cell.
     pub ratios: Vec<f64>,

@@ -16,7 +16,7 @@ pub const MOST_APART: f64 = 3.0;
 const NOTHING_NS: f64 = 20.0;
 
 /// Penalties measured on this host, for a rule to multiply with a database's own counters.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Calibration {
     /// When it was measured.
     pub taken_at: Timestamp,
@@ -46,7 +46,7 @@ pub struct Calibration {
 }
 
 /// The penalty of small pages for a working set of one size.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct TouchPenalty {
     /// The memory touched at random, as much as the page tables in use map: processes that map
     /// the same memory count once each.

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 pub const SCHEMA: &str = "untax.check/1";
 
 /// One check of a host.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Check {
     /// `untax.check/1`.
     pub schema: String,
@@ -67,7 +67,7 @@ fn not_watched() -> Reading<Io> {
 }
 
 /// What a check cost the host.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct OwnCost {
     /// Processor time, children included.
     pub cpu_s: Seconds,
@@ -78,7 +78,7 @@ pub struct OwnCost {
 }
 
 /// One database with its findings.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Checked {
     /// `engine:pid`.
     pub id: String,
@@ -217,7 +217,7 @@ impl Checked {
 }
 
 /// Where the time of a database's threads went during the window.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct TimeShares {
     /// Everything but idle and unaccounted.
     pub active_s: Reading<Seconds>,

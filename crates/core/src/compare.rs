@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 pub const SCHEMA: &str = "untax.compare/1";
 
 /// Two checks, database by database.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Comparison {
     /// `untax.compare/1`.
     pub schema: String,
@@ -23,7 +23,7 @@ pub struct Comparison {
 }
 
 /// One database in two checks.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Compared {
     /// Its id in the later one: a restart gives it another process.
     pub id: String,
@@ -37,7 +37,7 @@ pub struct Compared {
 }
 
 /// One cause in two checks.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Cause {
     /// The rule's id.
     pub rule: String,
@@ -53,7 +53,7 @@ pub struct Cause {
 }
 
 /// What became of a cause.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Change {
     /// Found before, not after.

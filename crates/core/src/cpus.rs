@@ -146,6 +146,19 @@ impl<'de> Deserialize<'de> for Cpus {
     }
 }
 
+impl schemars::JsonSchema for Cpus {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Cpus".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({
+            "type": "string",
+            "description": "CPUs as the kernel lists them, such as 0-3,8; empty for none.",
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

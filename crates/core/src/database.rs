@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 pub use traits::{PoolUse, ThpWish, Traits};
 
 /// One running instance of an engine.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Database {
     /// `engine:pid`, such as `postgres:4012`.
     pub id: String,
@@ -74,7 +74,7 @@ pub struct Database {
     /// Its network.
     pub network: Reading<DatabaseNetwork>,
     /// The CPUs that its main process may use, such as `0-15,32-47`.
-    #[serde(default = "Reading::not_captured")]
+    #[serde(default = "Reading::<String>::not_captured")]
     pub allowed_cpus: Reading<String>,
     /// Where it is, on a machine with several NUMA nodes.
     pub placement: Reading<Placement>,
@@ -173,7 +173,7 @@ impl Database {
 }
 
 /// How an engine serves its clients.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Model {
     /// A process for each connection.
@@ -187,7 +187,7 @@ pub enum Model {
 }
 
 /// A container, from the path of a control group.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Container {
     /// Its id.
     pub id: String,
@@ -196,7 +196,7 @@ pub struct Container {
 }
 
 /// A Kubernetes pod, from the path of a control group.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Pod {
     /// Its uid.
     pub uid: String,
@@ -205,7 +205,7 @@ pub struct Pod {
 }
 
 /// Memory of one database.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct DatabaseMemory {
     /// The memory that holds the data: shared segments of a multi-process engine, the buffer pool
     /// or heap of a single-process one.
@@ -248,7 +248,7 @@ impl DatabaseMemory {
 }
 
 /// One large mapping of the main process.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Segment {
     /// Its name in `/proc/PID/maps`; empty for private anonymous memory.
     pub name: String,
@@ -261,7 +261,7 @@ pub struct Segment {
 }
 
 /// What a database asks of huge pages.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct HugePageUse {
     /// `on` (or fail), `try` (fall back silently) or `off`.
     pub asked: String,
@@ -277,7 +277,7 @@ pub struct HugePageUse {
 }
 
 /// Settings of a database.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Settings {
     /// `socket`, `files` or `command line`.
     pub source: String,
@@ -288,7 +288,7 @@ pub struct Settings {
 }
 
 /// What a database has counted since it started. Differences over a window are what matters.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Counters {
     /// When the kernel's counts were read, seconds since boot; not known of older captures.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -344,7 +344,7 @@ impl Counters {
 }
 
 /// What TCP has counted in one network namespace so far, for all connections in it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct TcpCounts {
     /// Segments sent.
     pub sent_segments: u64,
@@ -357,7 +357,7 @@ pub struct TcpCounts {
 }
 
 /// An engine's own count of how often it looked something up in its cache.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Accesses {
     /// How many.
     pub count: u64,
@@ -374,7 +374,7 @@ pub struct Accesses {
 
 /// Look-ups by a key. Each goes to a place that no access before it led to: a touch at random. Accesses
 /// beside them go on from one place to the next, or come back to it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct KeyLookups {
     /// How many.
     pub count: u64,

@@ -16,7 +16,7 @@ pub struct EvidenceKind {
 }
 
 /// One measured or configured value that supports a finding.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Evidence {
     /// The id of its kind; empty in runs of older versions.
     #[serde(default)]
@@ -69,8 +69,8 @@ pub fn is_kebab(id: &str) -> bool {
     id.split('-').all(is_word)
 }
 
-/// The few kinds of value that evidence holds, so that core needs no JSON library.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// The few kinds of value that evidence holds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(untagged)]
 pub enum Value {
     /// A whole number.

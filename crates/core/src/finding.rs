@@ -4,7 +4,9 @@ use crate::{Evidence, Gain, Interval, reason};
 use serde::{Deserialize, Serialize};
 
 /// How much a finding matters. Ordered from least to most.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
     /// Worth knowing; changes no exit code.
@@ -19,7 +21,18 @@ pub enum Severity {
 
 /// Whose cause it is.
 #[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Default,
+    Serialize,
+    Deserialize,
+    schemars::JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum Scope {
@@ -44,7 +57,7 @@ impl Scope {
 }
 
 /// Share (0..1) of the database's active thread time that a cause took.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Tax {
     /// The best estimate.
     pub share: f64,
@@ -88,7 +101,7 @@ impl Tax {
 }
 
 /// One cause that one database, or the host, suffers.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Finding {
     /// The rule's id, such as `small-pages`.
     pub rule: String,
@@ -140,7 +153,7 @@ impl Finding {
 }
 
 /// Something a rule could not measure, and why.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Unmeasured {
     /// The rule's id, or [`EVERY_RULE`].
     pub rule: String,

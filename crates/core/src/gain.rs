@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// A factor with its bounds: 1.25 means a quarter more throughput, or requests that take a fifth less time.
 ///
 /// It is made by [`Gain::predicted`], below a [`Ceiling`], or by [`Gain::measured`].
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[non_exhaustive]
 pub struct Gain {
     /// The best estimate.

@@ -4,7 +4,9 @@ use crate::Reading;
 use serde::{Deserialize, Serialize};
 
 /// Something beside a trial that makes its result worthless.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum GuardId {
     /// The hypervisor ran other guests: share of this machine's CPU time.
@@ -65,7 +67,7 @@ impl GuardId {
 }
 
 /// What one guard measured beside one trial.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Guard {
     /// Which guard.
     pub id: GuardId,

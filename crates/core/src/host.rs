@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 /// Everything known of the machine.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct HostFacts {
     /// The running kernel.
     pub kernel: Reading<Kernel>,
@@ -31,7 +31,7 @@ pub struct HostFacts {
     pub thp: Reading<Thp>,
     /// What sets them again at every boot: absent where nothing does that is known. Not known of older
     /// captures.
-    #[serde(default = "Reading::not_captured")]
+    #[serde(default = "Reading::<ThpSetter>::not_captured")]
     pub thp_set_by: Reading<ThpSetter>,
     /// NUMA nodes.
     pub numa: Reading<Vec<NumaNode>>,
@@ -49,19 +49,19 @@ pub struct HostFacts {
     /// Processor time of the machine since boot.
     pub cpu_time: Reading<CpuTime>,
     /// The same of each CPU that is online, by its number. Not known of older captures.
-    #[serde(default = "Reading::not_captured")]
+    #[serde(default = "Reading::<Vec<(u32, CpuTime)>>::not_captured")]
     pub each_cpu_time: Reading<Vec<(u32, CpuTime)>>,
     /// Settings of the kernel that remedies change, by their names, such as `vm.dirty_ratio`.
     pub sysctls: Reading<BTreeMap<String, String>>,
     /// Reclaim and NUMA balancing since boot.
     pub vm_counts: Reading<VmCounts>,
     /// Tasks held up since boot. Not known of older captures.
-    #[serde(default = "Reading::not_captured")]
+    #[serde(default = "Reading::<Stalls>::not_captured")]
     pub pressure: Reading<Stalls>,
     /// Virtual links.
     pub links: Reading<Links>,
     /// The network of the cluster that this is a node of. Not known of older captures.
-    #[serde(default = "Reading::not_captured")]
+    #[serde(default = "Reading::<ClusterNetwork>::not_captured")]
     pub cluster_network: Reading<ClusterNetwork>,
     /// The table of connections.
     pub conntrack: Reading<ConntrackLimit>,
@@ -72,16 +72,16 @@ pub struct HostFacts {
     /// The sandbox that this program itself is in: `gvisor`, `kata` or `none`.
     pub sandbox: Reading<String>,
     /// How idle CPUs are put to sleep. Not known of older captures, as are the next three.
-    #[serde(default = "Reading::not_captured")]
+    #[serde(default = "Reading::<CpuIdle>::not_captured")]
     pub cpuidle: Reading<CpuIdle>,
     /// For how long this guest looks for work before it halts a CPU.
-    #[serde(default = "Reading::not_captured")]
+    #[serde(default = "Reading::<HaltPoll>::not_captured")]
     pub haltpoll: Reading<HaltPoll>,
     /// How the frequency of CPUs is chosen.
-    #[serde(default = "Reading::not_captured")]
+    #[serde(default = "Reading::<CpuFreq>::not_captured")]
     pub cpufreq: Reading<CpuFreq>,
     /// What forbids CPUs to sleep deeply.
-    #[serde(default = "Reading::not_captured")]
+    #[serde(default = "Reading::<PowerLimits>::not_captured")]
     pub power_limits: Reading<PowerLimits>,
 }
 
@@ -124,7 +124,7 @@ impl HostFacts {
 }
 
 /// The running kernel.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Kernel {
     /// Release, such as `6.1.0-18-amd64`.
     pub release: String,
@@ -136,7 +136,7 @@ pub struct Kernel {
 }
 
 /// Processor model and topology.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Cpu {
     /// `GenuineIntel`, `AuthenticAMD`, …
     pub vendor: String,
@@ -170,7 +170,7 @@ impl Cpu {
 }
 
 /// One translation look-aside buffer.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Tlb {
     /// 1 or 2.
     pub level: u8,
@@ -197,7 +197,7 @@ pub fn tlb_reach(tlb: &[Tlb], page: Bytes) -> Option<Bytes> {
 }
 
 /// Huge pages of one size, on the whole host or on one NUMA node.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Pool {
     /// The size of one page.
     pub size_bytes: Bytes,
@@ -214,7 +214,7 @@ pub struct Pool {
 }
 
 /// One NUMA node.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct NumaNode {
     /// Its number.
     pub node: u32,
@@ -260,7 +260,7 @@ fn ranges(list: &str) -> impl Iterator<Item = RangeInclusive<u32>> {
 }
 
 /// Memory of the machine, from `/proc/meminfo`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Memory {
     /// Usable memory.
     pub total_bytes: Bytes,
@@ -277,7 +277,7 @@ pub struct Memory {
     /// All pools of huge pages together.
     pub hugetlb_bytes: Reading<Bytes>,
     /// The huge page that is meant where none is named. Not known of older captures.
-    #[serde(default = "Reading::not_captured")]
+    #[serde(default = "Reading::<Bytes>::not_captured")]
     pub default_huge_page_bytes: Reading<Bytes>,
     /// Swap space.
     pub swap_total_bytes: Reading<Bytes>,
@@ -301,7 +301,7 @@ impl Memory {
 }
 
 /// The distribution and how it boots.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Distribution {
     /// `ID` of os-release, such as `debian`.
     pub id: String,
@@ -315,7 +315,7 @@ pub struct Distribution {
 }
 
 /// Where control groups are, and what they count.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct CgroupLayout {
     /// Where each v1 controller, and `unified` for v2, is mounted.
     pub mounts: Vec<CgroupMount>,
@@ -324,7 +324,7 @@ pub struct CgroupLayout {
 }
 
 /// One mounted cgroup hierarchy.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct CgroupMount {
     /// v1 controllers of the hierarchy, or `unified`.
     pub controllers: Vec<String>,
@@ -335,7 +335,7 @@ pub struct CgroupMount {
 }
 
 /// Processor time of the whole machine, or of one CPU, since boot, from `/proc/stat`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct CpuTime {
     /// Time on CPU of any kind.
     pub busy_s: Seconds,

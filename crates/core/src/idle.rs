@@ -17,7 +17,7 @@ pub const SHALLOW_US: u64 = 10;
 pub const NO_LIMIT: &str = "no process limits the latency of all CPUs";
 
 /// How idle CPUs are put to sleep.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct CpuIdle {
     /// The driver, such as `intel_idle`, `acpi_idle` or `haltpoll`.
     pub driver: String,
@@ -28,7 +28,7 @@ pub struct CpuIdle {
 }
 
 /// One state that an idle CPU may be put into.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct IdleState {
     /// Its name, such as `POLL`, `C1E` or `C6`.
     pub name: String,
@@ -43,7 +43,7 @@ pub struct IdleState {
 }
 
 /// For how long a guest looks for work before it halts an idle virtual CPU.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct HaltPoll {
     /// At most; 0: it halts at once.
     pub poll_ns: u64,
@@ -54,7 +54,7 @@ pub struct HaltPoll {
 }
 
 /// How the frequency of CPUs is chosen.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct CpuFreq {
     /// The driver, such as `intel_pstate`, `amd-pstate-epp` or `acpi-cpufreq`.
     pub driver: String,
@@ -65,7 +65,7 @@ pub struct CpuFreq {
 }
 
 /// CPUs whose frequency is chosen together.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct FrequencyPolicy {
     /// Its directory's name, such as `policy0`.
     pub name: String,
@@ -94,7 +94,7 @@ fn unknown_base() -> Reading<u64> {
 }
 
 /// What forbids CPUs to sleep deeply.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PowerLimits {
     /// The longest latency that all CPUs may have, us; absent where nobody asked for one.
     pub latency_us: Reading<u64>,

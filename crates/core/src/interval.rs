@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 ///
 /// The bounds are a 95 % interval where a sample stands behind them, and the stated assumption's
 /// extremes otherwise; whoever makes one says which in its `method`.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Interval {
     /// The best single value.
     pub mid: f64,

@@ -4,7 +4,7 @@ use crate::{Bytes, Reading, Seconds};
 use serde::{Deserialize, Serialize};
 
 /// Input and output of a window: requests, devices, filesystems, dirty pages, and who writes.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Io {
     /// How long the disks were watched.
     pub window_s: Seconds,
@@ -38,7 +38,9 @@ impl Io {
 }
 
 /// What a request is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
     /// The log that makes transactions durable.
@@ -70,7 +72,9 @@ impl Role {
 }
 
 /// What a request does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Direction {
     /// Reads.
@@ -99,7 +103,7 @@ impl Direction {
 }
 
 /// Requests of one kind that completed during the window.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Flow {
     /// The device, such as `vda`.
     pub device: String,
@@ -128,7 +132,7 @@ pub struct Flow {
 }
 
 /// A distribution of times in a few numbers.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Spread {
     /// The mean, exact.
     pub mean_s: Seconds,
@@ -143,7 +147,7 @@ pub struct Spread {
 }
 
 /// A bar of a histogram.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Bucket {
     /// Where it begins: seconds, or bytes.
     pub from: f64,
@@ -168,7 +172,7 @@ pub fn percentile(buckets: &[Bucket], share: f64) -> f64 {
 }
 
 /// One block device.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Device {
     /// Its name, such as `nvme0n1`.
     pub name: String,
@@ -205,7 +209,7 @@ impl Device {
 }
 
 /// What is behind a block device.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Behind {
     /// A controller of this machine, or one that a hypervisor shows.
@@ -224,7 +228,7 @@ pub enum Behind {
 }
 
 /// A mounted filesystem.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Mount {
     /// Where it is mounted.
     pub point: String,
@@ -233,7 +237,7 @@ pub struct Mount {
 }
 
 /// Differences of `/proc/diskstats` over the window.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Counted {
     /// Requests that read.
     pub reads: u64,
@@ -252,7 +256,7 @@ pub struct Counted {
 }
 
 /// A directory of a database and the filesystem it is on.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Place {
     /// The database's id.
     pub database: String,
@@ -265,7 +269,7 @@ pub struct Place {
 }
 
 /// A filesystem as a database sees it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Filesystem {
     /// `major:minor`: the same number is the same filesystem.
     pub number: String,
@@ -280,7 +284,7 @@ pub struct Filesystem {
 }
 
 /// Pages that wait to be written, at their most during the window.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Dirty {
     /// Changed and not being written yet.
     pub dirty_bytes: Bytes,
@@ -293,7 +297,7 @@ pub struct Dirty {
 }
 
 /// A process that wrote.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Writer {
     /// Its pid.
     pub pid: u32,
@@ -310,7 +314,7 @@ pub struct Writer {
 }
 
 /// A filesystem's journal.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Journal {
     /// The device's name, such as `vda`.
     pub device: String,

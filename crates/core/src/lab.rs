@@ -20,7 +20,7 @@ pub const SCHEMA: &str = "untax.lab/1";
 pub const MATRIX_SCHEMA: &str = "untax.lab-matrix/1";
 
 /// One cause put on one engine.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LabRun {
     /// `untax.lab/1`.
     pub schema: String,
@@ -291,7 +291,7 @@ fn rank(findings: &[Finding], rule: &str) -> Option<u32> {
 }
 
 /// Causes on engines, in random order.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LabMatrix {
     /// `untax.lab-matrix/1`.
     pub schema: String,
@@ -317,7 +317,7 @@ pub struct LabMatrix {
 }
 
 /// A run that failed, although its cause is possible: a server that was killed, a load that ended.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Failed {
     /// The cause's id.
     pub cause: String,
@@ -337,7 +337,7 @@ impl Failed {
 }
 
 /// A cause that could not be put on an engine.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Skipped {
     /// The cause's id.
     pub cause: String,

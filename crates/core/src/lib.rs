@@ -14,6 +14,7 @@ pub mod cpus;
 pub mod database;
 pub mod evidence;
 pub mod finding;
+pub mod format;
 pub mod gain;
 pub mod guards;
 pub mod host;

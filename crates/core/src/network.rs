@@ -4,7 +4,7 @@ use crate::{Interval, Reading};
 use serde::{Deserialize, Serialize};
 
 /// The virtual links of the host's own network namespace that databases' packets may pass.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Links {
     /// Links that wrap packets into others: overlays and tunnels.
     pub overlays: Vec<Overlay>,
@@ -25,7 +25,7 @@ impl Links {
 }
 
 /// A link that wraps packets into others.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Overlay {
     /// Its name, such as `flannel.1`.
     pub name: String,
@@ -36,7 +36,7 @@ pub struct Overlay {
 }
 
 /// The network of a Kubernetes node.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ClusterNetwork {
     /// What connects pods.
     pub plugin: Plugin,
@@ -45,7 +45,7 @@ pub struct ClusterNetwork {
 }
 
 /// A network plugin (CNI).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Plugin {
     /// The name of its configuration, such as `cbr0`.
     pub name: String,
@@ -54,7 +54,7 @@ pub struct Plugin {
 }
 
 /// What balances services.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Services {
     /// The mode of kube-proxy: `iptables`, `iptables-legacy`, `nftables` or `ipvs`.
     pub mode: String,
@@ -86,7 +86,7 @@ pub fn path_like(overlays: &[Overlay], services: Option<&Services>) -> String {
 }
 
 /// The connection table of the host.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ConntrackLimit {
     /// How many connections each namespace may have in its table; 0 means no limit.
     pub most: u64,
@@ -95,7 +95,7 @@ pub struct ConntrackLimit {
 }
 
 /// The connection table of one network namespace.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Conntrack {
     /// Connections in it.
     pub entries: u64,
@@ -105,7 +105,7 @@ pub struct Conntrack {
 }
 
 /// What found no place in a connection table so far.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Refused {
     /// First packets dropped because their connection could not be put in.
     pub dropped: u64,
@@ -116,7 +116,7 @@ pub struct Refused {
 }
 
 /// The network namespace of a database.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct DatabaseNetwork {
     /// Whether it is another one than that of this program.
     pub own_namespace: bool,
@@ -125,12 +125,12 @@ pub struct DatabaseNetwork {
     /// Its connection table.
     pub conntrack: Reading<Conntrack>,
     /// Its clients' TCP connections, at that moment; none in it where all clients use Unix sockets.
-    #[serde(default = "Reading::not_captured")]
+    #[serde(default = "Reading::<Vec<ClientConnection>>::not_captured")]
     pub clients: Reading<Vec<ClientConnection>>,
 }
 
 /// One TCP connection of a client, as the server's kernel sees it (`tcp_info`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ClientConnection {
     /// The kernel's number of the socket since boot, which is never used again.
     pub cookie: u64,
@@ -152,7 +152,7 @@ pub struct ClientConnection {
 }
 
 /// Data that a connection carried one way.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Segments {
     /// Segments with data; the kernel's count is 32 bits wide.
     pub count: u32,
@@ -162,7 +162,7 @@ pub struct Segments {
 
 /// What lies between a database and its clients over TCP in a window. A Unix socket has no round trip: it
 /// is not in this.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ClientNetwork {
     /// TCP connections of clients when the window closed.
     pub client_connections: Reading<u32>,
@@ -201,7 +201,7 @@ impl ClientNetwork {
 }
 
 /// The link that packets leave a namespace by.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Way {
     /// Its name in that namespace.
     pub device: String,

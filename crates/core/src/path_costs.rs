@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 /// What paths cost more than one virtual wire, and how services add to that.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PathCosts {
     /// The bench's run.
     pub run: String,
@@ -22,7 +22,7 @@ pub struct PathCosts {
 }
 
 /// A path's round trip over that of a wire.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct RoundTrip {
     /// The bench's arm, such as `nodes-vxlan`.
     pub path: String,
@@ -31,7 +31,7 @@ pub struct RoundTrip {
 }
 
 /// How a new connection's time grows.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Connections {
     /// The bench's series, such as `services-iptables`.
     pub series: String,

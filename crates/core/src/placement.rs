@@ -4,7 +4,7 @@ use crate::{Bytes, Reading};
 use serde::{Deserialize, Serialize};
 
 /// Where the memory of a database is, and where its threads run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Placement {
     /// Its memory on each node that has some of it.
     pub memory: Reading<Vec<OnNode>>,
@@ -17,7 +17,7 @@ pub struct Placement {
 }
 
 /// Memory on one node.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct OnNode {
     /// The node.
     pub node: u32,
@@ -26,7 +26,7 @@ pub struct OnNode {
 }
 
 /// One thread.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Task {
     /// Its number.
     pub id: u32,
@@ -37,7 +37,7 @@ pub struct Task {
 }
 
 /// What NUMA balancing did to one control group so far.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Balancing {
     /// Faults made to see who touches a page.
     pub hint_faults: u64,

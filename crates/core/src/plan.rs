@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 pub const SCHEMA: &str = "untax.plan/1";
 
 /// What to change, in order, and what it stands on.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Plan {
     /// `untax.plan/1`.
     pub schema: String,
@@ -37,7 +37,7 @@ pub struct Plan {
 }
 
 /// The check that a plan was made from, and what of it must still hold.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Origin {
     /// The run's id.
     pub run: String,
@@ -48,7 +48,7 @@ pub struct Origin {
 }
 
 /// One change of the host: one thing that gets another value.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Step {
     /// Its name in the plan and in receipts.
     pub id: String,
@@ -72,7 +72,7 @@ pub struct Step {
 }
 
 /// Something with a value that can be read and set.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum Target {
     /// The number of huge pages configured in the pool of this directory of sysfs.
@@ -139,7 +139,7 @@ pub enum Target {
 }
 
 /// A process and all that descend from it, so that they are found again after a crash.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Family {
     /// The process.
     pub root: u32,
@@ -155,7 +155,9 @@ pub struct Family {
 }
 
 /// When a step has an effect.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Effect {
     /// At once.
@@ -167,7 +169,7 @@ pub enum Effect {
 }
 
 /// Something that a person does, with all that is needed for it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Task {
     /// The remedy that it is part of.
     pub remedy: String,
@@ -180,7 +182,7 @@ pub struct Task {
 }
 
 /// What is to be known before a plan is applied.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Warning {
     /// What kind it is, such as `memory-overcommit`.
     pub id: String,
@@ -191,7 +193,7 @@ pub struct Warning {
 }
 
 /// How many huge pages the databases of a host need.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Sizing {
     /// Each database.
     pub databases: Vec<DatabaseSize>,
@@ -200,7 +202,7 @@ pub struct Sizing {
 }
 
 /// How many huge pages one database needs.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct DatabaseSize {
     /// The database's id.
     pub id: String,
@@ -215,7 +217,7 @@ pub struct DatabaseSize {
 }
 
 /// How many huge pages a host needs.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct NodeSize {
     /// Pages of each size (`2m`, `1g`) if all databases used that size.
     pub huge_pages: BTreeMap<String, u64>,
@@ -230,7 +232,7 @@ pub struct NodeSize {
 }
 
 /// Which page size, and why.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Advice {
     /// A size of the host such as `2m`; `none` where it has no huge pages from a pool.
     pub page: String,

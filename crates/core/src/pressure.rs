@@ -4,7 +4,7 @@ use crate::{Reading, Seconds};
 use serde::{Deserialize, Serialize};
 
 /// What the kernel counted of reclaim and of moving pages between NUMA nodes since boot.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct VmCounts {
     /// Allocations that had to reclaim memory first, because the machine had none free.
     pub allocation_stalls: Reading<u64>,
@@ -19,7 +19,7 @@ pub struct VmCounts {
 /// For how long tasks were held up so far, by what: the kernel's pressure stall information. It tells
 /// of all tasks of a control group, or of the machine, and not of one database's; it is an average over
 /// the CPUs, in which a thread that moves between them counts for less than it waited.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Stalls {
     /// For want of a CPU, limits of CPU time included.
     pub cpu: Reading<Stalled>,
@@ -30,7 +30,7 @@ pub struct Stalls {
 }
 
 /// For how long tasks were held up so far by one thing, in seconds of the clock and not of each task.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Stalled {
     /// At least one was.
     pub some_s: Seconds,
@@ -39,7 +39,7 @@ pub struct Stalled {
 }
 
 /// The same of one control group.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct GroupStalls {
     /// The group's path below the mount.
     pub cgroup: String,
@@ -49,7 +49,7 @@ pub struct GroupStalls {
 
 /// The shares of a window (0..1) in which tasks were held up: what can be said without tracing. No tax
 /// follows from it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Pressure {
     /// Whose tasks: `group PATH`, the database's own or the nearest above it that counts, or `machine`.
     /// Tasks of others are among them.
@@ -69,7 +69,7 @@ pub struct Pressure {
 }
 
 /// The memory of one control group: counted so far in a snapshot, grown by in a window.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct GroupMemory {
     /// The group's path below the mount.
     pub cgroup: String,

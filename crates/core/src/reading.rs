@@ -142,7 +142,7 @@ impl<T> Reading<T> {
 }
 
 /// A reading without a value, as JSON spells it: `{"absent": why}` and so on.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Gap {
     /// There is no such thing here.
@@ -170,7 +170,8 @@ impl<T: Serialize> Serialize for Reading<T> {
     }
 }
 
-#[derive(Deserialize)]
+/// A value, or why there is none.
+#[derive(Deserialize, schemars::JsonSchema)]
 #[serde(untagged)]
 enum Read<T> {
     Gap(Gap),
@@ -183,6 +184,16 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Reading<T> {
             Read::Gap(gap) => Err(gap).into(),
             Read::Value(value) => Present(value),
         })
+    }
+}
+
+impl<T: schemars::JsonSchema> schemars::JsonSchema for Reading<T> {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        format!("Reading_of_{}", T::schema_name()).into()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        Read::<T>::json_schema(generator)
     }
 }
 

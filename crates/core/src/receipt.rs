@@ -9,7 +9,7 @@ use std::fmt;
 pub const SCHEMA: &str = "untax.receipt/1";
 
 /// The first record of a receipt: enough to undo without the plan.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Header {
     /// `untax.receipt/1`.
     pub schema: String,
@@ -27,7 +27,7 @@ pub struct Header {
 }
 
 /// Any other record. Each is on disk before what follows it happens.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Record {
     /// A step is about to be done.
@@ -74,7 +74,7 @@ pub enum Record {
 }
 
 /// A limit of a control group that a command changed though it had no business to.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Disturbance {
     /// The command, such as `systemctl daemon-reload`.
     pub command: String,
@@ -100,7 +100,7 @@ impl fmt::Display for Disturbance {
 }
 
 /// How far a receipt got.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Status {
     /// All steps were done.

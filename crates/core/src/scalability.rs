@@ -12,7 +12,7 @@ use crate::stats;
 use serde::{Deserialize, Serialize};
 
 /// What was done at once, and what got done, for a while.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Load {
     /// Requests that were worked on at once, mean.
     pub at_once: f64,

@@ -5,7 +5,7 @@ use crate::Reading;
 use serde::{Deserialize, Serialize};
 
 /// How idle CPUs slept beside one trial.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Sleeps {
     /// How often a CPU was put to sleep, polling left out, for each context switch: next to nothing where
     /// CPUs are busy or poll, up to a half where each request wakes one.

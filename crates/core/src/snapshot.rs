@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 /// All facts of the host and its databases at one moment; plain data.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Snapshot {
     /// When it was taken (wall clock).
     pub taken_at: Timestamp,
@@ -60,7 +60,7 @@ fn not_saved() -> Reading<Vec<GroupMemory>> {
 }
 
 /// A sandbox with a kernel of its own, seen from the host.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Sandbox {
     /// `gvisor` or `kata`.
     pub runtime: String,

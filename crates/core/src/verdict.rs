@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 pub const SCHEMA: &str = "untax.verify/1";
 
 /// A verification: every trial, and what may be concluded.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Verification {
     /// `untax.verify/1`.
     pub schema: String,
@@ -47,7 +47,7 @@ pub struct Verification {
 }
 
 /// What soft affinity was compared with, beside no affinity.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Affinity {
     /// The CPUs that each database prefers, by its name.
     pub preferred: BTreeMap<String, Cpus>,
@@ -77,7 +77,7 @@ impl Affinity {
 }
 
 /// One run of the workload.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Trial {
     /// Which pair of blocks it belongs to, from 0.
     pub pair: u32,
@@ -106,7 +106,7 @@ impl Trial {
 }
 
 /// What pairs of trials without and with a plan show.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Verdict {
     /// In a word.
     pub word: Word,
@@ -120,7 +120,7 @@ pub struct Verdict {
 }
 
 /// A verdict in a word.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Word {
     /// It is faster: the whole interval is, by more than chance does.
@@ -132,7 +132,7 @@ pub enum Word {
 }
 
 /// How often an effect of one size would be found by as many pairs, at the noise that trials had.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Power {
     /// The true factor of throughput that is supposed.
     pub factor: f64,

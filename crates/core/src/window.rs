@@ -7,7 +7,7 @@ use crate::{Activity, Bytes, Calibration, Database, Io, PathCosts, Reading, Seco
 use serde::{Deserialize, Serialize};
 
 /// The snapshots at both ends of an observation, and what was sampled between them.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Window {
     /// The facts when the window opened.
     pub start: Snapshot,
@@ -39,7 +39,7 @@ pub struct Window {
     /// What page faults and page walks cost on this host.
     pub calibration: Reading<Calibration>,
     /// What network paths cost on this host.
-    #[serde(default = "Reading::not_captured")]
+    #[serde(default = "Reading::<PathCosts>::not_captured")]
     pub path_costs: Reading<PathCosts>,
 }
 
@@ -149,7 +149,7 @@ pub fn seconds_between(start: &Snapshot, end: &Snapshot, id: &str) -> f64 {
 }
 
 /// At which frequency the CPUs of one policy ran.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Frequencies {
     /// The policy, such as `policy0`.
     pub policy: String,
@@ -158,7 +158,7 @@ pub struct Frequencies {
 }
 
 /// What was sent in the network of one database, by others in it too.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Sent {
     /// The database's id.
     pub database: String,
@@ -167,7 +167,7 @@ pub struct Sent {
 }
 
 /// What one database was asked, window after window.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Loads {
     /// The database's id.
     pub database: String,
@@ -205,7 +205,7 @@ const WHOLE: f64 = 0.95;
 
 /// What the processes of one database that serve a client each had faulted in, at one moment
 /// inside a window. Clients that came and went between its ends are seen by this alone.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct FaultSample {
     /// The database's id.
     pub database: String,
@@ -219,7 +219,7 @@ pub struct FaultSample {
 }
 
 /// A process that is part of no database that was watched.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Other {
     /// Its pid.
     pub pid: u32,

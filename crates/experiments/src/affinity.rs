@@ -10,7 +10,7 @@ mod entry;
 mod family;
 mod hackbench;
 mod instance;
-mod model;
+pub mod model;
 mod observed;
 mod steerer;
 mod trial;

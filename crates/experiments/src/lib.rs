@@ -19,6 +19,7 @@ pub mod pages;
 pub mod platform;
 pub mod progress;
 pub mod runtime;
+pub mod schemas;
 mod smaps;
 mod storage;
 mod text_table;

@@ -74,6 +74,8 @@ mod tests {
     use super::*;
     use crate::test_examples::EXAMPLES;
     use crate::{RULES, check};
+    use std::collections::BTreeMap;
+    use std::fs;
     use untax_core::{Finding, Reading, Window};
 
     const WHY: &str = "this kernel refuses tracing: a test";
@@ -118,6 +120,19 @@ mod tests {
             None if has_reason => Some(Unmeasured),
             Some(_) | None => None,
         }
+    }
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "reads a file of the project")]
+    fn the_findings_that_pages_show_are_those_of_the_examples() {
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/findings.json");
+        let findings: BTreeMap<&str, Finding> =
+            EXAMPLES.iter().map(|(id, example)| (*id, said(id, &example()).0.unwrap())).collect();
+        let text = serde_json::to_string_pretty(&findings).unwrap() + "\n";
+        if std::env::var_os("UNTAX_BLESS").is_some() {
+            fs::write(file, &text).unwrap();
+        }
+        assert!(fs::read_to_string(file).unwrap() == text, "UNTAX_BLESS=1 writes {file} anew");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use untax_core::cpus::Cpus;
 pub const SCHEMA: &str = "untax.steer/1";
 
 /// One line of the stream.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Line {
     /// `untax.steer/1`.
     pub schema: String,
@@ -20,7 +20,7 @@ pub struct Line {
 }
 
 /// What happened.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub enum Event {
     /// Steering began.
@@ -79,7 +79,7 @@ pub enum Event {
 }
 
 /// An instance when steering begins.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Begun {
     /// Its name.
     pub name: String,
@@ -96,7 +96,7 @@ pub struct Begun {
 }
 
 /// How an instance stands.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Standing {
     /// Its name.
     pub name: String,
@@ -120,7 +120,7 @@ pub struct Standing {
 }
 
 /// What steering itself costs.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct OwnCost {
     /// CPU time so far, the programs that ask servers included.
     pub cpu_s: f64,

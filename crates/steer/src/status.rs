@@ -16,7 +16,7 @@ use untax_host::{Host, process};
 const PATIENCE: Duration = Duration::from_secs(100);
 
 /// What the journal and the threads say.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Status {
     /// The process that steers, where one does.
     pub pid: Option<u32>,
@@ -27,7 +27,7 @@ pub struct Status {
 }
 
 /// A mask in the journal.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Left {
     /// The main process whose threads got it.
     pub pid: u32,

@@ -33,7 +33,7 @@ pub struct Args {
 }
 
 /// The result as JSON.
-#[derive(Serialize)]
+#[derive(Serialize, schemars::JsonSchema)]
 struct Applied<'a> {
     schema: &'static str,
     plan: &'a str,
@@ -41,12 +41,17 @@ struct Applied<'a> {
     steps: Vec<Told<'a>>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, schemars::JsonSchema)]
 struct Told<'a> {
     id: &'a str,
     standing: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     why: Option<String>,
+}
+
+/// The JSON Schema of what is printed.
+pub fn schema() -> schemars::Schema {
+    crate::json_schema::of::<Applied>()
 }
 
 /// Runs the command.

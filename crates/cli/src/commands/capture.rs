@@ -26,7 +26,7 @@ pub struct Args {
 }
 
 /// The result as JSON.
-#[derive(Serialize)]
+#[derive(Serialize, schemars::JsonSchema)]
 struct Captured<'a> {
     schema: &'static str,
     path: &'a Path,
@@ -34,6 +34,11 @@ struct Captured<'a> {
     /// What of the window it holds, or why not.
     traced_time: Reading<bool>,
     disks: Reading<bool>,
+}
+
+/// The JSON Schema of what is printed.
+pub fn schema() -> schemars::Schema {
+    crate::json_schema::of::<Captured>()
 }
 
 /// Runs the command.

@@ -23,13 +23,25 @@ pub struct Args {
 /// The schema's name and version.
 const SCHEMA: &str = "untax.doctor/1";
 
-#[derive(Serialize)]
+/// The needs as JSON.
+#[derive(Serialize, schemars::JsonSchema)]
+struct Needs {
+    schema: &'static str,
+    needs: Vec<Seen>,
+}
+
+#[derive(Serialize, schemars::JsonSchema)]
 struct Seen {
     id: &'static str,
     state: Reading<String>,
     lets: &'static str,
     without: &'static str,
     get: &'static str,
+}
+
+/// The JSON Schema of what is printed.
+pub fn schema() -> schemars::Schema {
+    crate::json_schema::of::<Needs>()
 }
 
 /// Runs the command.
@@ -43,12 +55,12 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
         get: need.get,
     };
     let seen: Vec<Seen> = NEEDS.iter().map(look).collect();
+    let lacks = seen.iter().any(|seen| !seen.state.is_present());
     if args.json {
-        print_json(&serde_json::json!({ "schema": SCHEMA, "needs": seen }))?;
+        print_json(&Needs { schema: SCHEMA, needs: seen })?;
     } else {
         print(&text(&seen))?;
     }
-    let lacks = seen.iter().any(|seen| !seen.state.is_present());
     Ok(if lacks { Outcome::Findings } else { Outcome::Clean })
 }
 

@@ -5,9 +5,10 @@ use crate::Outcome;
 use crate::screen::{print_json, write_file};
 use crate::state::State;
 use anyhow::{Context, bail};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
-use std::path::PathBuf;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
 use untax_core::{lab, verdict};
 use untax_experiments::Experiment;
 use untax_report::html::{self, Run};
@@ -32,6 +33,20 @@ pub struct Args {
     json: bool,
 }
 
+/// What was written, as JSON.
+#[derive(Serialize, schemars::JsonSchema)]
+struct Written<'a> {
+    schema: &'static str,
+    path: &'a Path,
+    /// How many results the page shows.
+    results: usize,
+}
+
+/// The JSON Schema of what is printed.
+pub fn schema() -> schemars::Schema {
+    crate::json_schema::of::<Written>()
+}
+
 /// Runs the command.
 pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
     let runs = args.runs.iter().map(|run| {
@@ -42,8 +57,7 @@ pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
     let results = runs.len();
     write_file(&args.output, &html::report(runs))?;
     if args.json {
-        let (schema, path) = ("untax.report/1", &args.output);
-        print_json(&json!({ "schema": schema, "path": path, "results": results }))?;
+        print_json(&Written { schema: "untax.report/1", path: &args.output, results })?;
     }
     Ok(Outcome::Clean)
 }

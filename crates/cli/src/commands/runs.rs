@@ -34,7 +34,14 @@ pub struct Args {
 /// The schema's name and version.
 const SCHEMA: &str = "untax.runs/1";
 
-#[derive(Serialize)]
+/// The saved runs as JSON.
+#[derive(Serialize, schemars::JsonSchema)]
+struct Runs {
+    schema: &'static str,
+    runs: Vec<Listed>,
+}
+
+#[derive(Serialize, schemars::JsonSchema)]
 struct Listed {
     run: String,
     kind: String,
@@ -43,11 +50,16 @@ struct Listed {
     found: Vec<Found>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, schemars::JsonSchema)]
 struct Found {
     /// The database, where it is about one.
     database: Option<String>,
     summary: String,
+}
+
+/// The JSON Schema of what is printed.
+pub fn schema() -> schemars::Schema {
+    crate::json_schema::of::<Runs>()
 }
 
 /// Runs the command.
@@ -57,7 +69,7 @@ pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
         None => listed(args.database.as_deref(), state),
     };
     if args.json {
-        print_json(&serde_json::json!({ "schema": SCHEMA, "runs": listed }))?;
+        print_json(&Runs { schema: SCHEMA, runs: listed })?;
     } else {
         print(&text(&listed, args.run.is_some()))?;
     }

@@ -35,7 +35,7 @@ pub struct Args {
 const SCHEMA: &str = "untax.undo/1";
 
 /// What was undone as JSON, of however many receipts.
-#[derive(Serialize)]
+#[derive(Serialize, schemars::JsonSchema)]
 struct Report<'a> {
     schema: &'static str,
     receipts: &'a [Done],
@@ -44,7 +44,7 @@ struct Report<'a> {
 }
 
 /// What undoing one receipt did.
-#[derive(Serialize)]
+#[derive(Serialize, schemars::JsonSchema)]
 struct Done {
     receipt: String,
     #[serde(flatten)]
@@ -59,6 +59,11 @@ struct Told<'a> {
     begun_at: jiff::Timestamp,
     status: Status,
     steps: Vec<&'a str>,
+}
+
+/// The JSON Schema of what is printed.
+pub fn schema() -> schemars::Schema {
+    crate::json_schema::of::<Report>()
 }
 
 /// Runs the command.

@@ -4,7 +4,9 @@ use crate::database::Model;
 use serde::{Deserialize, Serialize};
 
 /// What a thread is doing; it is always doing exactly one of these.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Doing {
     /// Running.
@@ -137,7 +139,9 @@ impl Doing {
 }
 
 /// How a thread has waited for events so far.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Polling {
     /// Not at all: it serves no client.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// Samples of what the threads on a CPU executed, at equal steps of time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Sampled {
     /// How many there were of one CPU in a second; none in older captures, which have as many always.
     #[serde(default)]

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use std::ops::Add;
 
 /// What the threads of a database did for a while, those that were started meanwhile included.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Slice {
     /// For how long.
     pub traced_s: Seconds,
@@ -38,7 +38,7 @@ pub struct Slice {
 }
 
 /// The longest single wait of one kind; one that goes on counts as far as it went.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Longest {
     /// What the thread did.
     pub doing: Doing,
@@ -47,7 +47,7 @@ pub struct Longest {
 }
 
 /// Time that threads of one kind spent in one way.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Spent {
     /// The kind of thread.
     pub polling: Polling,

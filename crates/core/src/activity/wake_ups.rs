@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// How often threads that were woken got a CPU while they were traced.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct WakeUps {
     /// All of them.
     pub all: u64,

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use std::ops::Add;
 
 /// What the threads of one database did during a window.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Activity {
     /// The database's id.
     pub database: String,

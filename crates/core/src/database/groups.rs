@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Where a database sits in the control groups, and the limits that matter to pages.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Cgroup {
     /// Path of each v1 controller, and of `unified`, as `/proc/PID/cgroup` gives it.
     pub paths: BTreeMap<String, String>,
@@ -23,11 +23,11 @@ pub struct Cgroup {
     pub io: Reading<Vec<IoLimit>>,
     /// How long tasks of its own group were held up, or of the nearest above it that counts (version 2
     /// alone); absent where that would be the machine. Not known of older captures.
-    #[serde(default = "Reading::not_captured")]
+    #[serde(default = "Reading::<GroupStalls>::not_captured")]
     pub pressure: Reading<GroupStalls>,
     /// How many processes of its own group the kernel killed so far, since no memory could be freed. Not
     /// known of older captures.
-    #[serde(default = "Reading::not_captured")]
+    #[serde(default = "Reading::<u64>::not_captured")]
     pub oom_kills: Reading<u64>,
 }
 
@@ -76,7 +76,7 @@ const ROOM: f64 = 1.5;
 const MOST_LOST: f64 = 0.95;
 
 /// A limit of a group on one block device.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct IoLimit {
     /// The group's path below the mount.
     pub cgroup: String,
@@ -89,7 +89,7 @@ pub struct IoLimit {
 }
 
 /// What a group may limit of a block device.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Limited {
     /// Requests that read.
@@ -103,7 +103,7 @@ pub enum Limited {
 }
 
 /// A group that limits memory.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct MemoryGroup {
     /// The group's path below the mount.
     pub cgroup: String,
@@ -149,7 +149,7 @@ impl MemoryGroup {
 }
 
 /// A group that limits CPU time.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct CpuLimit {
     /// The group's path below the mount.
     pub cgroup: String,
@@ -164,7 +164,7 @@ pub struct CpuLimit {
 }
 
 /// Limits of one group for one size of huge page.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct HugetlbLimit {
     /// The group's path below the mount.
     pub cgroup: String,

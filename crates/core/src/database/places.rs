@@ -4,7 +4,7 @@ use crate::io::Role;
 use serde::{Deserialize, Serialize};
 
 /// A directory of a database beside its data, as its engine lays it out.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct DataPlace {
     /// As the database sees it; below the data directory unless it begins with `/`. A last part `*` stands
     /// for everything there. What does not exist is no place.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// For whom a process of a database works, where its title tells.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ProcessRole {
     /// It waits for requests of a client, whatever it does now.

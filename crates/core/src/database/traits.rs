@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// What is known of an engine, whichever server of it. The engine's file says it and the snapshot
 /// carries it, so that what judges has to know no engine's name.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Traits {
     /// Whether it takes huge pages from a pool, and how it is told to.
     pub pool: PoolUse,
@@ -31,7 +31,7 @@ pub struct Traits {
 }
 
 /// What an engine wants of transparent huge pages.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ThpWish {
     /// From this version on, major and minor.
     pub since: (u32, u32),
@@ -60,7 +60,7 @@ impl ThpWish {
 }
 
 /// Whether an engine takes huge pages from a pool.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PoolUse {
     /// Not known, as of any other program.

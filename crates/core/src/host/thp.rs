@@ -4,7 +4,7 @@ use crate::{Bytes, Reading};
 use serde::{Deserialize, Serialize};
 
 /// Transparent huge pages. Texts are the word in brackets of the sysfs file.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Thp {
     /// `always`, `madvise` or `never`.
     pub enabled: String,
@@ -69,7 +69,7 @@ const ALWAYS: &str = "always";
 pub const INHERIT: &str = "inherit";
 
 /// One size of transparent huge page.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ThpSize {
     /// The size.
     pub size_bytes: Bytes,
@@ -86,7 +86,7 @@ impl ThpSize {
 }
 
 /// A program that sets transparent huge pages by itself, at every boot and whenever it is restarted.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ThpSetter {
     /// `tuned`, or `Node Tuning Operator` where that brought the profile.
     pub program: String,

@@ -8,8 +8,8 @@ use untax_report::terminal::Style;
 use untax_steer::model::{LABEL, Row, Size, table};
 
 /// The cells of the published table in a model.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Modelled {
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Modelled {
     schema: String,
     run: String,
     /// What it is called: no measurement.

@@ -10,7 +10,7 @@ use untax_core::{Bytes, Calibration};
 pub const SCHEMA: &str = "untax.bench.pages/1";
 
 /// What page size is worth on one machine.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PagesBench {
     /// `untax.bench.pages/1`.
     pub schema: String,
@@ -59,7 +59,7 @@ pub struct PagesBench {
 }
 
 /// A trial beside which something went wrong.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct SpoiledTrial {
     /// `4k`, `2m`, `1g` or `thp`.
     pub page: String,
@@ -76,7 +76,7 @@ pub struct SpoiledTrial {
 }
 
 /// One combination of factors.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Cell {
     /// `4k`, `2m`, `1g` or `thp`.
     pub page: String,
@@ -101,7 +101,7 @@ pub struct Cell {
 }
 
 /// One page size over another, same rows and connections.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Ratio {
     /// The page size in question.
     pub of: String,

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 pub const AGAIN: &str = "baseline-again";
 
 /// One of the alternatives of a family.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Arm {
     /// Its id, kebab-case.
     pub id: String,
@@ -34,7 +34,7 @@ pub struct Arm {
 }
 
 /// Where an arm stands in its series.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Step {
     /// The series' id, such as `services-iptables`.
     pub series: String,
@@ -45,7 +45,7 @@ pub struct Step {
 }
 
 /// A name and a value.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Setting {
     /// Such as `version`.
     pub name: String,

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// What one trial of one arm gave.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Measured {
     /// In the workload's unit.
     pub value: f64,
@@ -20,7 +20,7 @@ pub struct Measured {
 }
 
 /// Something else that a trial measured.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Extra {
     /// Its id, kebab-case, such as `latency-p99`.
     pub id: String,

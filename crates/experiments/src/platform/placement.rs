@@ -7,7 +7,19 @@ use untax_core::host::cpus;
 use untax_host::Host;
 
 /// Where servers and clients run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    schemars::JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Placement {
     /// Both on one CPU: no idle CPU has to be woken.
@@ -64,7 +76,7 @@ impl Placement {
 }
 
 /// The CPUs of one cell; none: all that there are.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Cpus {
     /// Of servers, and of work that has no clients.
     pub server: Vec<u32>,

@@ -10,7 +10,7 @@ use untax_core::bench::{Estimate, Noise, RatioVerdict, Warning};
 use untax_core::guards::Guard;
 
 /// What the alternatives of one layer cost on one machine.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PlatformBench {
     /// `untax.bench.runtime/1`, `untax.bench.network/1` or `untax.bench.storage/1`.
     pub schema: String,
@@ -58,7 +58,7 @@ pub struct PlatformBench {
 }
 
 /// How the time of one operation grows along a series.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Line {
     /// The workload's id.
     pub workload: String,
@@ -83,7 +83,9 @@ pub struct Line {
 }
 
 /// How often the baseline seems to differ from itself.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
+)]
 pub struct AaCount {
     /// Cells in which the interval of baseline over baseline excludes 1.
     pub differ: u32,
@@ -92,7 +94,7 @@ pub struct AaCount {
 }
 
 /// One workload in one placement.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct CellResult {
     /// The workload's id.
     pub workload: String,
@@ -132,7 +134,7 @@ pub struct CellResult {
 }
 
 /// How a cell, or an arm in it, stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum CellState {
     /// There are trials that count.
@@ -161,7 +163,7 @@ impl CellState {
 }
 
 /// One arm in one cell.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ArmResult {
     /// The arm's id.
     pub arm: String,
@@ -184,7 +186,7 @@ pub struct ArmResult {
 }
 
 /// A ratio as system calls explain it.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Explained {
     /// System calls of an operation, counted in the baseline.
     pub calls: f64,
@@ -197,7 +199,7 @@ pub struct Explained {
 }
 
 /// An arm over the baseline.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Ratio {
     /// Median of the paired ratios: above 1 the arm is faster, also where lower values are the good ones.
     pub factor: f64,
@@ -212,7 +214,7 @@ pub struct Ratio {
 }
 
 /// One trial.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct TrialResult {
     /// Trials of the same block are compared with each other.
     pub block: u32,
@@ -225,7 +227,7 @@ pub struct TrialResult {
 }
 
 /// What came of one `--fail-if`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct GuardResult {
     /// As it was asked.
     pub asked: String,

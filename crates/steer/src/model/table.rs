@@ -44,7 +44,7 @@ const HACKBENCH: f64 = 0.03;
 const GROUP: usize = 40;
 
 /// One cell of the table: throughput over that of no affinity, in percent.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Row {
     /// `hackbench` or `database`.
     pub load: String,

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use untax_core::cpus::Cpus;
 
 /// One database that is steered.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Instance {
     /// Its name.
     pub name: String,

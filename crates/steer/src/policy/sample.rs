@@ -56,7 +56,7 @@ pub struct Action {
 }
 
 /// Why the CPUs of an instance change.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Why {
     /// Steering begins: it gets its preferred CPUs.

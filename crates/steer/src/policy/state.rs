@@ -36,7 +36,7 @@ pub struct State {
 }
 
 /// What a trial showed.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Verdict {
     /// Throughput with more CPUs over that at home; none where nothing counts its work.
     pub gain: Option<f64>,

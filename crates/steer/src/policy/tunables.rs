@@ -17,7 +17,7 @@ pub const HOME: f64 = 0.9;
 pub const WORTH: f64 = untax_core::power::FACTOR;
 
 /// The numbers of `preferred:allowed`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Ratio {
     /// The first.
     pub preferred: u32,
@@ -56,7 +56,7 @@ impl FromStr for Ratio {
 }
 
 /// When an instance may use CPUs beside its preferred ones.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Rule {
     /// While its preferred CPUs are busy for more than [`FULL`] of the time.
@@ -82,7 +82,7 @@ impl Rule {
 }
 
 /// What a person may set for each instance.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Tunables {
     /// When to use CPUs beside the preferred ones.
     pub rule: Rule,

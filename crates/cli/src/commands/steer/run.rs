@@ -17,13 +17,13 @@ use untax_steer::{Backend, Chosen, Order, put_back_rest, steer};
 use untax_trials::Interrupt;
 
 /// What `--propose` prints.
-#[derive(Serialize)]
-struct Proposal<'a> {
+#[derive(Serialize, schemars::JsonSchema)]
+pub struct Proposal<'a> {
     schema: &'static str,
     instances: Vec<Proposed<'a>>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, schemars::JsonSchema)]
 struct Proposed<'a> {
     name: &'a str,
     pid: u32,

@@ -9,15 +9,15 @@ use untax_steer::{Status, status, stop as end};
 /// The schema's name and version.
 const SCHEMA: &str = "untax.steer/1";
 
-#[derive(Serialize)]
-struct Shown {
+#[derive(Serialize, schemars::JsonSchema)]
+pub struct Shown {
     schema: &'static str,
     #[serde(flatten)]
     status: Status,
 }
 
-#[derive(Serialize)]
-struct Ended {
+#[derive(Serialize, schemars::JsonSchema)]
+pub struct Ended {
     schema: &'static str,
     /// Whether databases were steered.
     stopped: bool,
