@@ -1,7 +1,7 @@
 #!/bin/bash
 # Installs the Debian packages that a task of this project needs and that are missing.
 #
-#   scripts/needs.sh GROUP…        GROUP is build, check, test, vm, kubernetes or bench
+#   scripts/needs.sh GROUP…        GROUP is build, check, test, vm, kubernetes, packages or bench
 #
 # Installing is harmless to the machine: no service is started, now or at the next boot, no default
 # database cluster is made, and what is there already stays as it is.
@@ -20,6 +20,9 @@ declare -A packages=(
     [bench]="postgresql=/usr/lib/postgresql/*/bin/pgbench time=/usr/bin/time"
     [vm]="postgresql=/usr/lib/postgresql/*/bin/pgbench qemu-system-x86=/usr/bin/qemu-system-x86_64
         iproute2=/usr/*bin/ip mount=/usr/bin/mount kmod=/usr/sbin/modprobe e2fsprogs=/usr/sbin/mkfs.ext4 debian-archive-keyring=/usr/share/keyrings/debian-archive-keyring.gpg"
+    [packages]="debootstrap=/usr/sbin/debootstrap lintian=/usr/bin/lintian rpm=/usr/bin/rpm umoci=/usr/bin/umoci
+        runc=/usr/*bin/runc jq=/usr/bin/jq mount=/usr/bin/mount
+        debian-archive-keyring=/usr/share/keyrings/debian-archive-keyring.gpg"
     [kubernetes]="postgresql=/usr/lib/postgresql/*/bin/pgbench runc=/usr/*bin/runc jq=/usr/bin/jq openssl=/usr/bin/openssl
         iproute2=/usr/*bin/ip mount=/usr/bin/mount debian-archive-keyring=/usr/share/keyrings/debian-archive-keyring.gpg"
 )

@@ -8,6 +8,7 @@ use clap_complete::Shell;
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
+use untax::schemas::{FORMATS, Format};
 
 /// Said at the top of each document.
 const NOTE: &str = "<!-- Written by `cargo xtask docs`. -->";
@@ -15,10 +16,11 @@ const NOTE: &str = "<!-- Written by `cargo xtask docs`. -->";
 /// Writes the documents of the source tree.
 pub fn write(root: &Path) -> Result<()> {
     for (path, text) in documents(root)? {
-        let path = root.join(path);
-        let folder = path.parent().unwrap_or(root);
-        fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
-        fs::write(&path, text).with_context(|| path.display().to_string())?;
+        let file = root.join(&path);
+        if let Some(folder) = file.parent() {
+            fs::create_dir_all(folder)?;
+        }
+        fs::write(file, text).context(path)?;
     }
     Ok(())
 }
@@ -38,18 +40,19 @@ pub fn dist(out: &Path) -> Result<()> {
 
 /// Fails when a document of the source tree is not what `write` would write.
 pub fn check(root: &Path) -> Result<()> {
-    let stale = |(path, text): &(&str, String)| {
+    let stale = |(path, text): &(String, String)| {
         fs::read_to_string(root.join(path)).ok().as_ref() != Some(text)
     };
-    let stale: Vec<_> = documents(root)?.into_iter().filter(stale).map(|(path, _)| path).collect();
+    let stale: Vec<String> =
+        documents(root)?.into_iter().filter(stale).map(|(path, _)| path).collect();
     if stale.is_empty() {
         return Ok(());
     }
     bail!("{} is stale; run 'cargo xtask docs' and commit what it writes", stale.join(", "))
 }
 
-fn documents(root: &Path) -> Result<[(&'static str, String); 11]> {
-    Ok([
+fn documents(root: &Path) -> Result<Vec<(String, String)>> {
+    let pages = [
         ("docs/command-line.md", command_line()),
         ("docs/rules.md", rules()),
         ("docs/facts.md", facts()),
@@ -61,7 +64,33 @@ fn documents(root: &Path) -> Result<[(&'static str, String); 11]> {
         ("deploy/agent.yaml", chart::manifest()?),
         ("docs/testing.md", testing(&tidy::read(root)?)),
         ("docs/results/truth.md", crate::truth::document()?),
-    ])
+        ("docs/schema/index.md", schemas()),
+    ];
+    let mut documents: Vec<(String, String)> =
+        pages.into_iter().map(|(path, text)| (path.to_owned(), text)).collect();
+    for format in FORMATS {
+        let text = serde_json::to_string_pretty(&(format.schema)())?;
+        documents.push((format!("docs/schema/{}", schema_file(format)), text + "\n"));
+    }
+    Ok(documents)
+}
+
+/// The file of a format's schema.
+fn schema_file(format: &Format) -> String {
+    format!("{}.json", format.id.replace('/', "-"))
+}
+
+fn schemas() -> String {
+    let rows = FORMATS.iter().map(|format| {
+        let file = schema_file(format);
+        format!("| `{}` | {} | [{file}]({file}) |\n", format.id, format.summary)
+    });
+    format!(
+        "{NOTE}\n# Which form has each JSON output?\n\nEach output names its form in `schema`. A JSON Schema \
+         (draft 2020-12) of each is beside this page; real outputs are tested against them. [What stays the same \
+         between versions](../compatibility.md).\n\n| form | printed by | schema |\n| --- | --- | --- |\n{}",
+        rows.collect::<String>()
+    )
 }
 
 fn testing(tree: &tidy::Tree) -> String {
@@ -86,27 +115,33 @@ fn rules() -> String {
     let mut text = format!(
         "{NOTE}\n# Rules\n\nWhat `untax check` looks for; `untax explain RULE` says the same.\n"
     );
-    for rule in untax_rules::RULES {
-        let sections = [
-            ("", rule.summary),
-            ("What it is. ", rule.what),
-            ("How it is measured. ", rule.measured),
-            ("How to fix it. ", rule.fix),
-            ("Privilege. ", rule.privilege),
-            ("Scope. ", rule.scope.name()),
-            ("Kernel. ", rule.minimum_kernel),
-            ("Cost. ", rule.cost),
-        ];
-        let _ = write!(text, "\n## `{}`\n", rule.id);
-        for (head, body) in sections {
-            let head =
-                if head.is_empty() { String::new() } else { format!("**{}** ", head.trim()) };
-            let _ = write!(text, "\n{head}{}\n", sentence(body));
-        }
-        text.push_str("\nSources:\n\n");
-        for source in rule.sources {
-            let _ = writeln!(text, "- {source}");
-        }
+    for one in untax_rules::RULES {
+        text += &rule(one);
+    }
+    text
+}
+
+/// A rule's part of the page: what `untax explain` says.
+pub fn rule(rule: &untax_rules::Rule) -> String {
+    let mut text = String::new();
+    let sections = [
+        ("", rule.summary),
+        ("What it is. ", rule.what),
+        ("How it is measured. ", rule.measured),
+        ("How to fix it. ", rule.fix),
+        ("Privilege. ", rule.privilege),
+        ("Scope. ", rule.scope.name()),
+        ("Kernel. ", rule.minimum_kernel),
+        ("Cost. ", rule.cost),
+    ];
+    let _ = write!(text, "\n## `{}`\n", rule.id);
+    for (head, body) in sections {
+        let head = if head.is_empty() { String::new() } else { format!("**{}** ", head.trim()) };
+        let _ = write!(text, "\n{head}{}\n", sentence(body));
+    }
+    text.push_str("\nSources:\n\n");
+    for source in rule.sources {
+        let _ = writeln!(text, "- {source}");
     }
     text
 }

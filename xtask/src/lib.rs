@@ -10,9 +10,12 @@ mod child;
 mod dashboards;
 mod docs;
 mod paths;
+mod release;
+mod site;
 mod test;
 mod tidy;
 mod truth;
+mod tools;
 mod vm;
 
 use clap::{Parser, Subcommand};
@@ -45,6 +48,12 @@ enum Tool {
         #[arg(long, value_name = "DIR")]
         out: PathBuf,
     },
+    /// Make every artefact of a release, into target/dist
+    Release(release::Arguments),
+    /// Make the site, which opens offline, into target/dist/site
+    Site,
+    /// Make a picture that plays, of what script(1) logged of a terminal
+    Recording(site::recording::Arguments),
     /// Run the tests in stages, and say at the end what failed and what took longest.
     Test(test::Arguments),
     /// Measure the figures of docs/results/ anew.
@@ -69,6 +78,11 @@ pub fn main() -> ExitCode {
         Tool::Docs { check: false } => docs::write(&paths::root()).map(|()| ExitCode::SUCCESS),
         Tool::Dashboards => dashboards::write(&paths::root()).map(|()| ExitCode::SUCCESS),
         Tool::Dist { out } => docs::dist(&out).map(|()| ExitCode::SUCCESS),
+        Tool::Release(arguments) => {
+            release::run(paths::root(), &arguments).map(|()| ExitCode::SUCCESS)
+        }
+        Tool::Site => site::run().map(|()| ExitCode::SUCCESS),
+        Tool::Recording(arguments) => site::recording::run(&arguments).map(|()| ExitCode::SUCCESS),
         Tool::Test(tests) => Ok(tests.run()),
         Tool::Bench(tool) => tool.run().map(|()| ExitCode::SUCCESS),
         Tool::Truth(tool) => tool.run().map(|()| ExitCode::SUCCESS),

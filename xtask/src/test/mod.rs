@@ -6,10 +6,12 @@ mod report;
 mod run;
 pub mod tiers;
 
-use crate::{docs, paths, tidy};
+pub use programs::cargo;
+
+use crate::{docs, paths, release, tidy};
 use anyhow::Result;
 use clap::Args;
-use programs::{Programs, cargo};
+use programs::Programs;
 use report::Report;
 use run::{Job, Outcome};
 use std::path::Path;
@@ -75,6 +77,10 @@ fn long(root: &Path, report: &mut Report) {
     report.stage("guest machines", || as_root(guests(root, &programs, Tier::Long), 2));
     report.stage("tests on real servers", || as_root(programs.tests(Tier::Long, true), 1));
     report.stage("kills", || as_root(Ok(programs.kills(Tier::Long)), 1));
+    report.stage("packages of a release", || {
+        let command = Command::new(root.join("scripts/packages.sh"));
+        as_root(Ok(vec![Job::new("packages of a release", command)]), 1)
+    });
     report.stage("Kubernetes", || {
         let mut command = Command::new(root.join("scripts/kubernetes.sh"));
         command.arg("--if-built");
@@ -120,6 +126,7 @@ fn check(root: &Path, report: &mut Report) {
     report.stage("formatting", || shown("formatting", &["fmt", "--all", "--check"]));
     report.stage("lints", || shown("lints", &lints));
     report.stage("tidiness", || checked("tidiness", tidy::run(root)));
+    report.stage("dependencies", || checked("dependencies", release::policy::check(root)));
     report.stage("fresh documents", || checked("fresh documents", docs::check(root)));
     report.stage("examples in documentation", || {
         shown("examples in documentation", &["test", "--quiet", "--workspace", "--doc"])

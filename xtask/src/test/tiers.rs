@@ -333,6 +333,7 @@ run it before a release, and after a change to what they test. Figures that take
 | build | every test program | yes | yes |
 | formatting, lints | `cargo fmt --check`, `cargo clippy` | yes | |
 | tidiness | what `cargo xtask tidy` checks of the source | yes | |
+| dependencies | licences, bans and sources, as deny.toml allows them | yes | |
 | fresh documents | whether `cargo xtask docs` would write the same | yes | |
 | examples in documentation | `cargo test --doc` | yes | |
 | unit and property tests | all of them | yes | |
@@ -340,6 +341,8 @@ run it before a release, and after a change to what they test. Figures that take
 | tests on real servers | PostgreSQL, MariaDB, MySQL, Redis and Valkey on this machine, one test at a time | the short ones | the long ones |
 | kills | programs that are killed at random moments, and random settings | a few | many |
 | Kubernetes | plans and the agent on a cluster of one node, where `make kubernetes` has built it | | yes |
+| packages of a release | the static file in an empty root, packages in a fresh Debian 12, the image | | yes |
+| Kubernetes | plans on a cluster of one node, where `make kubernetes` has built it | | yes |
 
 Every stage runs though an earlier one failed. The end lists the time of each stage, the ten slowest
 tests, what was skipped and why, and what failed.
