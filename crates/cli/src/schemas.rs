@@ -77,6 +77,7 @@ pub const FORMATS: &[Format] = &[
         summary: "untax steer: its lines, its status, its proposal",
         schema: steer::schema,
     },
+    Format { id: "untax.fleet/1", summary: "untax fleet", schema: of::<untax_fleet::Fleet> },
     Format { id: "untax.capture/1", summary: "untax capture", schema: capture::schema },
     Format { id: "untax.report/1", summary: "untax report", schema: report::schema },
     Format { id: "untax.runs/1", summary: "untax runs", schema: runs::schema },

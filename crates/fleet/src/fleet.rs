@@ -6,7 +6,7 @@ use serde::Serialize;
 pub const SCHEMA: &str = "untax.fleet/1";
 
 /// A fleet.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Fleet {
     /// `untax.fleet/1`.
     pub schema: &'static str,
@@ -31,7 +31,7 @@ pub struct Fleet {
 }
 
 /// A database.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Database {
     /// Its stable name.
     pub name: String,
@@ -58,7 +58,7 @@ pub struct Database {
 }
 
 /// A cause.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Cause {
     /// The rule's id.
     pub rule: String,
@@ -73,7 +73,7 @@ pub struct Cause {
 }
 
 /// A node that says nothing.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Silent {
     /// The node, or the address of its agent.
     pub node: String,
@@ -82,7 +82,7 @@ pub struct Silent {
 }
 
 /// Nodes that share something.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Group {
     /// What they share: a digest.
     pub machine_id: String,

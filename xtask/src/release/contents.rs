@@ -73,6 +73,11 @@ const FILES: &[File] = &[
         Into::Packages,
     ),
     file(
+        From::Tree("deploy/untax-agent.service"),
+        "/usr/lib/systemd/system/untax-agent.service",
+        Into::Packages,
+    ),
+    file(
         From::Tree("deploy/package/untax.preset"),
         "/usr/lib/systemd/system-preset/50-untax.preset",
         Into::Kind("rpm"),
