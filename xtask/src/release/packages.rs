@@ -56,6 +56,10 @@ fn changelog_of(build: &Build) -> Value {
 }
 
 fn describe(build: &Build, files: &[Installed]) -> Value {
+    let mut contents: Vec<Value> = files.iter().map(|file| content(build, file)).collect();
+    // An rpm leaves directories that it does not own.
+    contents.push(json!({"dst": "/usr/share/doc/untax", "type": "dir", "packager": "rpm",
+        "file_info": {"mode": 0o755, "mtime": build.time().to_string()}}));
     let script = |name: &str| build.root.join("deploy/package").join(name);
     json!({
         "name": "untax",
@@ -70,7 +74,7 @@ fn describe(build: &Build, files: &[Installed]) -> Value {
         "license": "Apache-2.0",
         "mtime": build.time().to_string(),
         "changelog": build.made.join("changelog.yaml"),
-        "contents": files.iter().map(|file| content(build, file)).collect::<Vec<_>>(),
+        "contents": contents,
         "overrides": {
             "deb": {"scripts": {
                 "postinstall": script("deb.postinst"),
