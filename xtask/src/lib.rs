@@ -14,8 +14,8 @@ mod release;
 mod site;
 mod test;
 mod tidy;
-mod truth;
 mod tools;
+mod truth;
 mod vm;
 
 use clap::{Parser, Subcommand};
