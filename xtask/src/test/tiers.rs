@@ -342,7 +342,6 @@ run it before a release, and after a change to what they test. Figures that take
 | kills | programs that are killed at random moments, and random settings | a few | many |
 | Kubernetes | plans and the agent on a cluster of one node, where `make kubernetes` has built it | | yes |
 | packages of a release | the static file in an empty root, packages in a fresh Debian 12, the image | | yes |
-| Kubernetes | plans on a cluster of one node, where `make kubernetes` has built it | | yes |
 
 Every stage runs though an earlier one failed. The end lists the time of each stage, the ten slowest
 tests, what was skipped and why, and what failed.
