@@ -6,7 +6,7 @@ use crate::{Reading, Seconds};
 use serde::{Deserialize, Serialize};
 
 /// Each active second of the threads of a database, allocated once.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Ledger {
     /// Of threads that serve requests.
     pub serving: Account,
@@ -15,7 +15,7 @@ pub struct Ledger {
 }
 
 /// The active seconds of some threads. The entries and what remains add up to them.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Account {
     /// All of them.
     pub active_s: Seconds,
@@ -27,7 +27,7 @@ pub struct Account {
 }
 
 /// What went to one cause.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Entry {
     /// The cause.
     pub cause: Cause,

@@ -5,7 +5,9 @@ use crate::Seconds;
 use serde::{Deserialize, Serialize};
 
 /// What a second of a thread goes to: what the thread does itself, or what the thread does that it waits for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cause {
     /// Computing.
@@ -93,7 +95,7 @@ impl Doing {
 }
 
 /// What other threads did while threads of one kind waited for them: a part of the time of these waits.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Behind {
     /// The kind of thread that waited.
     pub polling: Polling,
