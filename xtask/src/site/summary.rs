@@ -8,7 +8,18 @@ use std::fmt::Write;
 const CHAPTERS: &[(&str, &[&str])] = &[
     (
         "Use it",
-        &["docs/install.md", "docs/command-line.md", "docs/recordings.md", "docs/compatibility.md"],
+        &[
+            "docs/install.md",
+            "docs/reading-a-check.md",
+            "docs/proving-a-fix.md",
+            "docs/slow-pod.md",
+            "docs/safety.md",
+            "docs/agent.md",
+            "docs/metrics.md",
+            "docs/command-line.md",
+            "docs/recordings.md",
+            "docs/compatibility.md",
+        ],
     ),
     (
         "What it looks for",
