@@ -40,7 +40,7 @@ metrics! {
         "1 while the last window has this finding",
         "databases[].findings[]";
     UNMEASURED: Gauge "untax_unmeasured" Count of Database ["rule", "id"],
-        "1 while the last window could not measure the rule, for the reason with this id",
+        "1 while the last window could not measure the rule; `id` is the reason",
         "databases[].unmeasured[]";
     TIME: Counter "untax_database_time" Seconds of Database ["part"],
         "Time of the database's threads by part; parts lie within each other as in time of a check",
@@ -113,7 +113,7 @@ metrics! {
         "1 while the last window has this finding of the node itself",
         "findings[]";
     NODE_UNMEASURED: Gauge "untax_node_unmeasured" Count of Node ["rule", "id"],
-        "1 while the last window could not measure the rule on the node, for the reason with this id",
+        "1 while the last window could not measure the rule on the node; `id` is the reason",
         "unmeasured[]";
     BUILD: Info "untax_agent_build" Count of Agent ["version"],
         "The version of the agent",
@@ -140,16 +140,16 @@ metrics! {
         "The most memory of the agent that was resident at once",
         "self.rss_bytes";
     DATABASES: Gauge "untax_agent_databases" Count of Agent [],
-        "Databases whose series are told",
+        "Databases whose series are exported",
         "databases[]";
     LEFT_OUT: Gauge "untax_agent_databases_left_out" Count of Agent ["reason"],
-        "Databases whose series are not told: too-young or too-many",
+        "Databases whose series are not exported: too-young or too-many",
         "the agent";
     SERIES: Gauge "untax_agent_series" Count of Agent [],
-        "Series of databases and of the node that are told",
+        "Series of databases and of the node that are exported",
         "the agent";
     SERIES_LEFT_OUT: Gauge "untax_agent_series_left_out" Count of Agent [],
-        "Series of databases that are not told, because a database has too many",
+        "Series dropped at the limit of series per database",
         "the agent";
 }
 

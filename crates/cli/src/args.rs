@@ -76,10 +76,10 @@ pub enum Command {
     Undo(undo::Args),
     /// Prove or disprove a plan by trials with and without it
     ///
-    /// Applies and undoes the plan by turns, in random order, runs a workload each time, and says with
+    /// Applies and undoes the plan alternately, in random order, runs a workload each time, and says with
     /// an interval what the plan is worth, beside what was predicted and what noise alone does.
-    /// Afterwards the host is as it was when it began, also when untax is killed: a plan that was applied
-    /// then is applied again, under a new receipt.
+    /// Afterwards the host is as it was before, also when untax is killed. A plan that was in force at the
+    /// start is applied again, under a new receipt.
     Verify(verify::Args),
     /// Say what became of each cause between two checks
     ///

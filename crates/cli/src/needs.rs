@@ -23,7 +23,7 @@ pub const NEEDS: &[Need] = &[
         id: "capabilities",
         lets: "look into every process, trace threads and change settings",
         without: "only databases of the same user are seen, nothing is traced, and nothing can be changed",
-        get: "run as root; to check alone, CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH do",
+        get: "run as root; to check alone, CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH, CAP_SETUID and CAP_SETGID do",
         look: capabilities,
     },
     Need {

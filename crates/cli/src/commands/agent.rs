@@ -26,7 +26,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 #[command(
     args_conflicts_with_subcommands = true,
     after_help = "Metrics: docs/metrics.md lists them. GET /metrics, /healthz, /readyz; /last holds the last check.\n\n\
-                  Exit codes: 0 it was told to end; 2 could not do it; 3 bad usage.\n\n\
+                  Exit codes: 0 ended by a signal; 2 could not do it; 3 bad usage.\n\n\
                   Examples:\n  untax agent                        for a Prometheus on this host\n  \
                   untax agent --listen [::]:9871 --token-file /etc/untax/token\n                                     \
                   for one elsewhere\n  \
@@ -41,7 +41,7 @@ pub struct Args {
     /// Where to listen; port 0 is any that is free
     #[arg(long, value_name = "ADDR:PORT", default_value = ADDRESS)]
     listen: SocketAddr,
-    /// Ask scrapers for the bearer token in the first line of this file
+    /// Require the bearer token in the first line of this file of every scraper
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
     /// The name of this node in every series [default: the host's name]

@@ -12,9 +12,9 @@ use untax_report::format::clean;
 /// Arguments of `untax fleet`.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Exit codes: 0 the fleet was told, whatever it loses; 1 nodes are silent; 2 could not do it; 3 bad usage.\n\n\
-                  Examples:\n  untax fleet --prometheus http://localhost:9090\n  \
-                  untax fleet --agents db1:9871,db2:9871 --html fleet.html"
+    after_help = "Exit codes: 0 every node answered, whatever it loses; 1 nodes are silent; 2 could not do it; 3 bad usage.\n\n\
+                  Examples:\n  untax fleet --prometheus http://127.0.0.1:9090\n  \
+                  untax fleet --agents 10.0.1.11:9871,10.0.1.12:9871 --html fleet.html"
 )]
 pub struct Args {
     /// Ask this Prometheus, or a store with its API, that scrapes the agents
@@ -23,13 +23,13 @@ pub struct Args {
     /// Ask these agents themselves; rates are since each was started
     #[arg(long, value_name = "HOST:PORT,…", value_delimiter = ',', group = "source")]
     agents: Vec<String>,
-    /// The file with a bearer token for whoever is asked
+    /// The file with the bearer token of Prometheus or of the agents
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
-    /// Over how long rates are means; with --prometheus. One hour is what its recording rules keep
+    /// Average rates over this period (only with --prometheus). Its recording rules keep one hour
     #[arg(long, value_name = "TIME", default_value = "1h", value_parser = range)]
     since: Duration,
-    /// Give at most so many databases, those that lose most
+    /// Show at most so many databases, those that lose most
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     top: u32,
     /// Print the result as JSON

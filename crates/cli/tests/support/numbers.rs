@@ -58,7 +58,8 @@ pub fn possible(check: &Value) {
         }
         assert!(number >= 0.0, "{path} is {number}");
         let share = ["/share", "/low", "/high"].iter().any(|end| path.ends_with(end));
-        assert!(!share || path.contains("/gain/") || number <= 1.0, "{path} is {number}");
+        let is_gain = ["/gain/", "/latency_gain/"].iter().any(|gain| path.contains(gain));
+        assert!(!share || is_gain || number <= 1.0, "{path} is {number}");
     });
     let cpus = std::thread::available_parallelism().unwrap().get() as f64;
     let window_s = check["window_s"].as_f64().unwrap();

@@ -53,7 +53,7 @@ fn measured(run: &LabRun) -> String {
         .map(|per_s| median(per_s).map_or("none".into(), format::number));
     let pairs = run.with_per_s.len();
     format!(
-        "{}: {with} transactions per second with it, {without} without it; {pairs} pairs of trials by turns",
+        "{}: {with} transactions per second with it, {without} without it; {pairs} alternating pairs of trials",
         format::gain(gain)
     )
 }

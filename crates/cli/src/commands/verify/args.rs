@@ -9,13 +9,12 @@ use std::time::Duration;
 #[command(
     after_help = "The rate of a workload is what pgbench, sysbench or redis-benchmark print, or a \
                   number on its last line; else how often it could run in a second.\n\n\
-                  With --restart the database is restarted each time the plan is applied or \
-                  undone: about five times in four pairs, which makes 20 times (24 at most) in \
-                  15 pairs, and 10 times where the first 8 pairs agree and end it. A pair is two \
-                  trials, each with its warm-up: 15 pairs with a workload of 10s take 10 \
-                  minutes, and what the restarts take. A workload that is known by name keeps \
-                  the server busy, and pgbench and sysbench make a database of 256 MiB there and \
-                  drop it. The place for all this is a replica, or a maintenance window.\n\n\
+                  With --restart the database is restarted whenever the plan is applied or undone: \
+                  about 20 times for 15 pairs (at most 24), 10 times if the first 8 pairs agree. \
+                  A pair is two trials, each with its warm-up: 15 pairs of a workload of 10s take \
+                  10 minutes, plus the restarts. A workload that is known by name keeps the \
+                  server busy; pgbench and sysbench create a database of 256 MiB there and drop \
+                  it. Run this on a replica, or in a maintenance window.\n\n\
                   Exit codes: 0 proven, 1 disproven or inconclusive, 2 could not do it, \
                   3 bad usage.\n\n\
                   Examples:\n  \
@@ -46,7 +45,7 @@ pub struct Args {
     pub clients: Option<u32>,
     /// Run no workload: in each trial, measure for this long what the databases of the plan serve
     /// anyway, in accesses to cached data a second; tells something only where the database is
-    /// saturated. The plan is applied and undone by turns all the same
+    /// saturated. The plan is applied and undone alternately all the same
     #[arg(long, value_name = "TIME", conflicts_with = "workload", value_parser = duration)]
     pub passive: Option<Duration>,
     /// Try what untax steer does instead of the plan's steps: no affinity, hard partitions and soft
@@ -58,7 +57,7 @@ pub struct Args {
     #[arg(long = "instance", value_name = "NAME=CPUS", conflicts_with_all = ["workload_applied", "restart"])]
     pub instances: Vec<String>,
     /// The shell command that restarts the database, for plans that need it; it must not
-    /// return before the database serves, and is run about five times in four pairs
+    /// return before the database serves. About 20 restarts for 15 pairs, 10 if the first 8 agree
     #[arg(long, value_name = "CMD")]
     pub restart: Option<String>,
     /// Runs of the workload after each change that are not counted

@@ -175,9 +175,9 @@ fn trials(
     let runner = Runner::new(design, &interrupt, &live).within(args.budget);
     runner.run(rig, earlier, &mut screen).map_err(|error| {
         match error.downcast_ref::<Interrupted>() {
-            Some(_) => anyhow!(
-                "interrupted; the host is as before. The same command goes on with the trials so far"
-            ),
+            Some(_) => {
+                anyhow!("interrupted; the host is as before. Run the same command again to resume")
+            }
             None => error,
         }
     })
