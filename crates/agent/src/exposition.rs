@@ -10,7 +10,7 @@ use prometheus_client::registry::{Registry, Unit};
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// What a scraper is told of the text's form.
+/// The media type of the exposition.
 pub(crate) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// The text of all series, each with the name of this node.

@@ -41,8 +41,8 @@ impl Identity {
     }
 }
 
-/// What tells several servers of one engine apart, whenever they are started. One of which nothing is known
-/// has its container's id, or nothing.
+/// The part of a name that tells servers of one engine apart and survives restarts: port, data directory, else
+/// the container's id, else `unknown`.
 fn place(database: &Database, port: Option<u16>) -> String {
     let told = port.map(|port| port.to_string());
     let directory = || database.data_directory.value().cloned();

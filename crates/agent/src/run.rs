@@ -23,7 +23,7 @@ pub struct Options {
     pub pipeline: untax_pipeline::Options,
     /// The name of this node in every series.
     pub node: String,
-    /// Who may read what.
+    /// The token that readers need.
     pub access: Access,
     /// The agent's version.
     pub version: &'static str,

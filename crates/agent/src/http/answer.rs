@@ -1,4 +1,4 @@
-//! What is answered to a request: pure but for the published texts.
+//! The answer to a request, from the published texts.
 
 use crate::exposition::CONTENT_TYPE;
 use crate::published::Published;
@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Who may read what.
+/// The token that readers need.
 #[derive(Debug, Clone, Default)]
 pub struct Access {
     /// What `Authorization: Bearer …` must hold for everything but health; `None` asks for nothing.

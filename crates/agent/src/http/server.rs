@@ -31,7 +31,7 @@ pub enum HttpError {
     Listen {
         /// The address.
         address: SocketAddr,
-        /// What the kernel says.
+        /// The kernel's error.
         source: std::io::Error,
     },
     /// The kernel gives no thread.
@@ -148,7 +148,7 @@ fn serve(mut stream: &TcpStream, peer: IpAddr, to: impl Fn(Request) -> Answer) {
         Err(None) => return,
     };
     let _ = write(stream, &answer, with_body);
-    // What was sent beyond the request is not read; closing would otherwise cut the answer off.
+    // Unread bytes would make the kernel reset the connection and cut the answer off.
     let _ = stream.shutdown(Shutdown::Write);
     let _ = stream.set_read_timeout(Some(Duration::from_millis(200)));
     let _ = stream.read(&mut [0; 1024]);
@@ -172,7 +172,7 @@ fn read(mut stream: &TcpStream) -> Result<Vec<u8>, Option<Answer>> {
             Err(error) if is_timeout(&error) => {}
             Err(_) => return Err(None),
         }
-        // What is no request is refused at once, and not when its end does not come.
+        // A malformed request is refused at once, not after the time-out.
         if bytes.len() > LONGEST_REQUEST {
             return Err(Some(Answer::text(431, "the request is too long")));
         }
