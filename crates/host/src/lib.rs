@@ -12,6 +12,7 @@ mod files;
 #[doc(hidden)]
 pub mod fuzz;
 mod host;
+pub mod lookup;
 pub mod mountinfo;
 mod netlink;
 pub mod nft_diag;

@@ -1,8 +1,8 @@
 //! Look-ups of names that a static program must not do.
 //!
 //! The C library does them by modules of the host (NSS), which it loads while it runs. Into a static
-//! program it loads those of another C library, and crashes (rust-lang/rust#100711). untax connects to
-//! addresses and reads `/etc/passwd` itself, so here these functions say that there is no answer. With
+//! program it loads those of another C library, and crashes (rust-lang/rust#100711). untax looks names up itself
+//! (`untax_host::lookup`) and reads `/etc/passwd` itself, so here these functions say that there is no answer. With
 //! them defined, the linker leaves the C library's own out; `scripts/dist.sh` checks that.
 
 use libc::{EAI_FAIL, ENOENT, addrinfo, c_char, c_int, passwd, size_t, uid_t};
