@@ -1,6 +1,7 @@
 //! Documents generated from the definitions they describe, so that they cannot say anything else.
 
 use crate::chart;
+use crate::release::manifest;
 use crate::test::tiers;
 use crate::tidy;
 use anyhow::{Context, Result, bail};
@@ -68,11 +69,16 @@ fn documents(root: &Path) -> Result<Vec<(String, String)>> {
     ];
     let mut documents: Vec<(String, String)> =
         pages.into_iter().map(|(path, text)| (path.to_owned(), text)).collect();
-    for format in FORMATS {
+    for format in formats() {
         let text = serde_json::to_string_pretty(&(format.schema)())?;
         documents.push((format!("docs/schema/{}", schema_file(format)), text + "\n"));
     }
     Ok(documents)
+}
+
+/// The formats of commands, and that of the manifest of a release.
+fn formats() -> impl Iterator<Item = &'static Format> {
+    FORMATS.iter().chain([&manifest::FORMAT])
 }
 
 /// The file of a format's schema.
@@ -81,7 +87,7 @@ fn schema_file(format: &Format) -> String {
 }
 
 fn schemas() -> String {
-    let rows = FORMATS.iter().map(|format| {
+    let rows = formats().map(|format| {
         let file = schema_file(format);
         format!("| `{}` | {} | [{file}]({file}) |\n", format.id, format.summary)
     });

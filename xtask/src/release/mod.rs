@@ -5,7 +5,7 @@ mod compress;
 mod contents;
 pub mod dependencies;
 mod image;
-mod manifest;
+pub mod manifest;
 mod notices;
 mod packages;
 pub mod policy;

@@ -1,5 +1,5 @@
 //! What the compiler does not check of the source tree: sizes, forbidden words and paths, where
-//! `unsafe` may stand, where engines are told apart, circles of imports, names of listed things,
+//! `unsafe` may stand, where engines are told apart, circles of imports, names of listed things, schemas,
 //! promises that name their tests, paths that documents name.
 //!
 //! Every check is a function from text to problems, and all but that of imports are line-based: the tree
@@ -10,6 +10,7 @@
 
 mod documents;
 mod engines;
+mod formats;
 mod imports;
 mod lengths;
 mod modules;
@@ -57,6 +58,7 @@ fn check(tree: &Tree) -> Vec<Problem> {
     problems.extend(promises::check(tree));
     problems.extend(documents::check(tree));
     problems.extend(reasons::check(tree));
+    problems.extend(formats::check(tree));
     problems.extend(remedies::check(tree));
     problems
 }
