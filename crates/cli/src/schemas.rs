@@ -4,7 +4,7 @@ use crate::commands::{apply, capture, doctor, report, runs, steer, undo};
 use crate::json_schema::of;
 use schemars::{JsonSchema, Schema};
 use untax_core::receipt::{Header, Record};
-use untax_core::{advice, check, compare, lab, plan, receipt, verdict};
+use untax_core::{advice, check, compare, lab, node_classes, plan, receipt, verdict};
 use untax_experiments::schemas::{AffinityBench, PagesBench, PlatformBench};
 
 /// A format.
@@ -34,6 +34,11 @@ pub const FORMATS: &[Format] = &[
         schema: of::<check::Check>,
     },
     Format { id: plan::SCHEMA, summary: "untax plan", schema: of::<plan::Plan> },
+    Format {
+        id: node_classes::SCHEMA,
+        summary: "untax plan --node-classes",
+        schema: of::<node_classes::NodeClasses>,
+    },
     Format { id: "untax.apply/1", summary: "untax apply", schema: apply::schema },
     Format { id: "untax.undo/1", summary: "untax undo", schema: undo::schema },
     Format {

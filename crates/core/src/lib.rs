@@ -24,6 +24,7 @@ pub mod io;
 pub mod lab;
 pub mod ledger;
 pub mod network;
+pub mod node_classes;
 pub mod page_size;
 pub mod path_costs;
 pub mod placement;

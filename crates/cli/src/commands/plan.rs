@@ -1,9 +1,10 @@
 //! `untax plan`.
 
 use super::check::{self, Saved};
-use crate::Outcome;
+use super::node_classes;
 use crate::screen::{print, print_json, say, style};
 use crate::state::State;
+use crate::{Outcome, Usage};
 use anyhow::Context;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,11 +18,17 @@ use untax_report::terminal;
                         untax plan --only small-pages -o fix   for one cause, with files in fix/\n  \
                         untax plan --from check-20260101T101500000Z --json\n  \
                         untax plan --from host.tar.gz       for the host of a capture\n  \
+                        untax plan --node-classes --from node-1.tar.gz --from node-2.tar.gz\n  \
                         untax apply fix                        when you have read it")]
 pub struct Args {
-    /// The check: a saved run, its file, or a capture [default: the last check]
+    /// The check: a saved run, its file, or a capture [default: the last check]. With --node-classes one of each
+    /// node
     #[arg(long, value_name = "RUN|FILE|CAPTURE")]
-    from: Option<String>,
+    from: Vec<String>,
+    /// Plan the classes of nodes that these databases want in a cluster: pools, labels, taints, and what each
+    /// database asks for. A node has the name of its file
+    #[arg(long, conflicts_with_all = ["only", "configure"])]
+    node_classes: bool,
     /// Only for findings of these rules
     #[arg(long, value_name = "RULE", value_delimiter = ',')]
     only: Vec<String>,
@@ -45,7 +52,24 @@ const FILE: &str = "plan.json";
 
 /// Runs the command.
 pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
-    let from = args.from.as_deref().unwrap_or("@last");
+    if args.node_classes {
+        return node_classes::run(
+            &args.from,
+            args.page.as_deref(),
+            args.output.as_deref(),
+            args.json,
+            state,
+        );
+    }
+    let from = match &args.from[..] {
+        [] => "@last",
+        [one] => one,
+        _ => {
+            return Err(
+                Usage("several --from are for --node-classes; name one check".to_owned()).into()
+            );
+        }
+    };
     let Saved { check, window } = check::load(from, state)?;
     let (only, page) = (args.only.clone(), args.page.clone());
     let alternatives = super::advise::measured(&check, &window, state);

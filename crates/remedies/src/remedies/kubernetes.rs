@@ -9,6 +9,7 @@ use super::kubernetes_node::{self, LABEL, Page, REMEDY_ID, TAINT_KEY, TAINT_VALU
 use crate::case::Case;
 use crate::pool_plan::PoolPlan;
 use crate::remedy::{Draft, Remedy, file_name, told};
+use untax_core::host::HostFacts;
 use untax_core::plan::Task;
 use untax_core::{Bytes, Database};
 
@@ -89,7 +90,7 @@ fn patch(case: &Case, database: &Database, page: Page, pages: u64) -> String {
          # Huge pages: request and limit must be equal, and a multiple of the page.\n\
          # memory is what is left beside them: they do not count in it{}.\n\
          # A list of tolerations is replaced by this one: add those that the pod has.\n",
-        if counts_in_memory(case) { " by default, but do on this node" } else { "" }
+        if counts_in_memory(&case.snapshot.host) { " by default, but do on this node" } else { "" }
     );
     text += &notes(database);
     text += &format!(
@@ -141,26 +142,44 @@ fn notes(database: &Database) -> String {
     }
 }
 
-fn counts_in_memory(case: &Case) -> bool {
-    case.snapshot.host.cgroup.value().is_some_and(|layout| layout.memory_hugetlb_accounting)
+fn counts_in_memory(host: &HostFacts) -> bool {
+    host.cgroup.value().is_some_and(|layout| layout.memory_hugetlb_accounting)
 }
 
-/// What the pod needs beside huge pages: its limit without what moves out of it, or what it holds.
+/// What the pod asks for: its limit, where huge pages count in it, else what it needs beside them.
 fn memory(case: &Case, database: &Database, page: Page, pages: u64) -> Bytes {
+    let host = &case.snapshot.host;
+    match memory_limit(database) {
+        Some(limit) if counts_in_memory(host) => limit.max(bytes(page, pages)),
+        _ => memory_beside(host, database, Some((page, pages))),
+    }
+}
+
+/// What a database needs beside the huge pages that it is to have: its limit without what moves out of it, or
+/// what it holds and some.
+pub fn memory_beside(host: &HostFacts, database: &Database, pages: Option<(Page, u64)>) -> Bytes {
     let own = &database.memory;
-    let base = case.snapshot.host.base_page_bytes.value().copied().unwrap_or(Bytes::KIB_4);
+    let base = host.base_page_bytes.value().copied().unwrap_or(Bytes::KIB_4);
     let on_small = own.page_size_bytes.value().is_none_or(|size| *size <= base);
-    let moves = own.shared_bytes.value().copied().filter(|_| on_small).unwrap_or_default();
-    let limit = database.cgroup.value().and_then(|c| c.memory_limit_bytes.value().copied());
-    let left = match (limit, own.resident_bytes.value()) {
-        (Some(limit), _) if counts_in_memory(case) => {
-            return limit.max(Bytes(pages * page.bytes().0));
+    let shared = own.shared_bytes.value().copied().filter(|_| pages.is_some() && on_small);
+    let moves = shared.unwrap_or_default();
+    let left = match (memory_limit(database), own.resident_bytes.value()) {
+        (Some(limit), _) if counts_in_memory(host) => {
+            limit - pages.map_or(Bytes::default(), |(page, pages)| bytes(page, pages))
         }
         (Some(limit), _) => limit - moves,
         (None, Some(resident)) => SOME_MEMORY + (*resident - moves),
         (None, None) => SOME_MEMORY,
     };
     left.max(LEAST_MEMORY)
+}
+
+fn memory_limit(database: &Database) -> Option<Bytes> {
+    database.cgroup.value()?.memory_limit_bytes.value().copied()
+}
+
+fn bytes(page: Page, pages: u64) -> Bytes {
+    Bytes(pages.saturating_mul(page.bytes().0))
 }
 
 /// Huge pages are refused without a request for CPU or memory.
