@@ -16,7 +16,8 @@ declare -A packages=(
     [test]="fio=/usr/bin/fio e2fsprogs=/usr/sbin/mkfs.ext4 xfsprogs=/usr/sbin/mkfs.xfs btrfs-progs=/usr/*bin/mkfs.btrfs postgresql=/usr/lib/postgresql/*/bin/pgbench mariadb-server=/usr/sbin/mariadbd
         sysbench=/usr/bin/sysbench redis-server=/usr/bin/redis-server runc=/usr/*bin/runc runsc=/usr/*bin/runsc nftables=/usr/sbin/nft iptables=/usr/sbin/iptables-nft
         numactl=/usr/bin/numactl pgbouncer=/usr/sbin/pgbouncer linux-perf=/usr/bin/perf bpftrace=/usr/bin/bpftrace
-        crun=/usr/bin/crun bubblewrap=/usr/bin/bwrap sqlite3=/usr/bin/sqlite3 strace=/usr/bin/strace"
+        crun=/usr/bin/crun bubblewrap=/usr/bin/bwrap sqlite3=/usr/bin/sqlite3 strace=/usr/bin/strace
+        openssh-server=/usr/sbin/sshd openssh-client=/usr/bin/ssh"
     [bench]="postgresql=/usr/lib/postgresql/*/bin/pgbench time=/usr/bin/time"
     [vm]="postgresql=/usr/lib/postgresql/*/bin/pgbench qemu-system-x86=/usr/bin/qemu-system-x86_64
         iproute2=/usr/*bin/ip mount=/usr/bin/mount kmod=/usr/sbin/modprobe e2fsprogs=/usr/sbin/mkfs.ext4 debian-archive-keyring=/usr/share/keyrings/debian-archive-keyring.gpg"
@@ -28,7 +29,7 @@ declare -A packages=(
 )
 
 # Services that these packages would start.
-services="postgresql mariadb redis-server rsync pgbouncer"
+services="postgresql mariadb redis-server rsync pgbouncer ssh"
 
 policy=/usr/sbin/policy-rc.d
 clusters=/etc/postgresql-common/createcluster.d

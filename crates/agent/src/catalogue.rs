@@ -66,6 +66,9 @@ metrics! {
     MEMORY_LIMIT: Gauge "untax_database_memory_limit" Bytes of Database [],
         "The lowest memory limit of the database's control groups",
         "memory.max and its like";
+    SECONDS_LEFT: Gauge "untax_database_memory_left" Seconds of Database [],
+        "Time until a memory limit is met at the speed of the last window; absent unless that is near",
+        "databases[].findings[] of oom-near: memory-limit, memory-unreclaimable, memory-growth";
     CPU_LIMIT: Gauge "untax_database_cpu_limit_cores" Count of Database [],
         "The lowest CPU limit of the database's control groups, in CPUs",
         "cpu.max and its like";

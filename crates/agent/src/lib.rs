@@ -1,11 +1,13 @@
 //! Every database of this host, all the time, as metrics: windows of the pipeline become series, which an
 //! HTTP server gives to Prometheus.
 //!
-//! This crate saves nothing and starts nothing but the pipeline's windows. What it tells is in
+//! This crate saves nothing, and starts nothing but the pipeline's windows and the hook that a person names. What it tells is in
 //! [`METRICS`]; a series that is not listed there cannot be made.
 
 mod catalogue;
+mod exhaustion;
 mod exposition;
+mod hook;
 mod http;
 mod identity;
 mod metric;
@@ -17,6 +19,7 @@ mod sample;
 mod store;
 
 pub use catalogue::METRICS;
+pub use hook::Hook;
 pub use http::{Access, AskError, HttpError, Server, ask, read_token};
 pub use metric::{Kind, Metric, Of, Unit};
-pub use run::{Options, run};
+pub use run::{OnceError, Options, once, run};

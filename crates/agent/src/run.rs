@@ -1,6 +1,8 @@
 //! One window after the other, until the caller ends it.
 
+use crate::exhaustion::Episodes;
 use crate::exposition;
+use crate::hook::{Hook, Hooks};
 use crate::http::{Access, HttpError, Server};
 use crate::identity::{Identity, tell_apart};
 use crate::names::pod_names;
@@ -27,6 +29,8 @@ pub struct Options {
     pub access: Access,
     /// The agent's version.
     pub version: &'static str,
+    /// What is run when a database's memory runs out.
+    pub hook: Option<Hook>,
 }
 
 /// For how long nothing is tried after a host could not be read.
@@ -67,6 +71,44 @@ pub fn run(
     }
 }
 
+/// Why there is nothing to tell of one window.
+#[derive(Debug, thiserror::Error)]
+pub enum OnceError {
+    /// The host cannot be watched.
+    #[error(transparent)]
+    Pipeline(#[from] PipelineError),
+    /// The window was not checked.
+    #[error("{0}")]
+    Check(String),
+    /// `step` ended it.
+    #[error("ended before the window did")]
+    Ended,
+}
+
+/// Watches one window, and gives its metrics as text. Databases of any age are told.
+pub fn once(
+    options: &Options,
+    costs: &dyn PageCosts,
+    step: impl FnMut(Duration) -> Step,
+) -> Result<String, OnceError> {
+    let mut agent = Agent::new(options);
+    agent.store = Store::new(options.version).of_any_age();
+    let mut checked = false;
+    stream(options.pipeline.clone(), costs, step, |event| match event {
+        Event::Opened => Ok::<_, OnceError>(true),
+        Event::Window(observed) => {
+            agent.take(&observed, &Host::live(), &|_| {}).map_err(OnceError::Check)?;
+            checked = true;
+            Ok(false)
+        }
+        Event::Gap(why) => Err(why.into()),
+    })?;
+    if !checked {
+        return Err(OnceError::Ended);
+    }
+    Ok(exposition::text(agent.store, &agent.node).0)
+}
+
 /// Waits a little; false if the agent is to end.
 fn pauses(step: &mut impl FnMut(Duration) -> Step) -> bool {
     let begun = Instant::now();
@@ -83,19 +125,27 @@ struct Agent {
     node: String,
     store: Store,
     published: Arc<Published>,
+    episodes: Episodes,
+    hooks: Hooks,
 }
 
 impl Agent {
     fn new(options: &Options) -> Self {
         let (text, store) = exposition::text(Store::new(options.version), &options.node);
         let published = Arc::new(Published::new(text));
-        Self { node: options.node.clone(), store, published }
+        Self {
+            node: options.node.clone(),
+            store,
+            published,
+            episodes: Episodes::default(),
+            hooks: Hooks::new(options.hook.clone()),
+        }
     }
 
     fn hear(&mut self, event: Event, say: &impl Fn(&str)) {
         let told = match event {
             Event::Opened => Ok(None),
-            Event::Window(observed) => self.take(&observed, &Host::live()).map(Some),
+            Event::Window(observed) => self.take(&observed, &Host::live(), say).map(Some),
             Event::Gap(why) => Err(why.to_string()),
         };
         match told {
@@ -109,15 +159,34 @@ impl Agent {
     }
 
     /// Takes a window in, and gives its check as JSON. A rule that panics costs this window and no other.
-    fn take(&mut self, observed: &Observed, host: &Host) -> Result<String, String> {
+    fn take(
+        &mut self,
+        observed: &Observed,
+        host: &Host,
+        say: &impl Fn(&str),
+    ) -> Result<String, String> {
         let window = &observed.window;
         let run = window.end.taken_at.strftime("agent-%Y%m%dT%H%M%SZ").to_string();
         let checked = catch_unwind(AssertUnwindSafe(|| observed.check(run)));
         let check = checked.map_err(|_| "its check panicked; send untax capture".to_owned())?;
         let identities = identities(&window.end.databases, host);
+        self.warn(&check, &identities, say);
         let seen = seen(window, &check, &identities, host);
         self.store.window(of_node(window, &check), of_agent(&check), seen);
         last(&check, &identities, &self.node)
+    }
+
+    /// Says, and runs the hook, where a database's memory begins to run out.
+    fn warn(&mut self, check: &Check, identities: &[Identity], say: &impl Fn(&str)) {
+        self.hooks.say_ended(say);
+        let names = identities.iter().map(|identity| identity.database.as_str());
+        for alarm in self.episodes.window(names.zip(&check.databases), Instant::now()) {
+            if alarm.is_event {
+                let left = alarm.seconds_left.map(|seconds| format!(", {seconds:.0} s are left"));
+                say(&format!("{}: {}{}", alarm.database, alarm.summary, left.unwrap_or_default()));
+            }
+            self.hooks.start(&alarm, say);
+        }
     }
 
     fn publish(&mut self, last: Option<String>, is_ready: bool) {

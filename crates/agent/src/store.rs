@@ -35,6 +35,7 @@ pub(crate) struct Store {
     /// The counters of databases that ended, with the window in which they did.
     gone: BTreeMap<Identity, (u64, Values)>,
     windows: u64,
+    youngest_s: f64,
 }
 
 /// The series of one thing.
@@ -44,7 +45,8 @@ struct Values {
     left_out: usize,
 }
 
-/// A database must be older than this, seconds: most that end sooner are tests and jobs.
+/// A database must be older than this, seconds: most that end sooner are tests and jobs, and would leave
+/// series behind.
 pub(crate) const YOUNGEST_S: f64 = 30.0;
 
 impl Store {
@@ -55,9 +57,14 @@ impl Store {
         samples.add(&UP, &[], 0.0);
         samples.add(&WINDOWS, &["checked"], 0.0);
         samples.add(&WINDOWS, &["skipped"], 0.0);
-        let mut store = Self::default();
+        let mut store = Self { youngest_s: YOUNGEST_S, ..Self::default() };
         store.agent.take(samples.0, usize::MAX);
         store
+    }
+
+    /// The same, that leaves out no database for its age: for one window alone.
+    pub fn of_any_age(self) -> Self {
+        Self { youngest_s: 0.0, ..self }
     }
 
     /// Takes a window in.
@@ -105,7 +112,7 @@ impl Store {
     /// that was told before keeps its place.
     fn databases(&mut self, seen: Vec<Seen>) -> [usize; 2] {
         let all = seen.len();
-        let is_grown = |seen: &Seen| seen.age_s.is_none_or(|age_s| age_s >= YOUNGEST_S);
+        let is_grown = |seen: &Seen| seen.age_s.is_none_or(|age_s| age_s >= self.youngest_s);
         let mut seen: Vec<Seen> = seen.into_iter().filter(is_grown).collect();
         let too_young = all - seen.len();
         seen.sort_by_key(|seen| !self.databases.contains_key(&seen.identity));

@@ -5,7 +5,7 @@ mod child_commands;
 mod commands;
 mod duration;
 mod job_control;
-mod json_schema;
+pub mod json_schema;
 mod kept;
 mod needs;
 mod outcome;

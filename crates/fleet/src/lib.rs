@@ -14,5 +14,5 @@ pub use fleet::{Cause, Database, Fleet, Group, SCHEMA, Silent};
 pub use page::page;
 pub use rank::rank;
 pub use row::{Row, Rows};
-pub use source::{FleetError, agents, prometheus};
+pub use source::{Copied, FleetError, Ssh, agents, hosts, hosts_of, prometheus};
 pub use terminal::terminal;

@@ -14,7 +14,7 @@ pub fn terminal(fleet: &Fleet) -> String {
         fleet.source,
         fleet.range_s.map_or_else(
             || ", since each agent was started".to_owned(),
-            |range_s| format!(", over the last {:.0} minutes", range_s / 60.0)
+            |range_s| format!(", over the last {}", lasting(range_s))
         )
     );
     text.push_str(
@@ -51,6 +51,15 @@ pub fn terminal(fleet: &Fleet) -> String {
         ));
     }
     text
+}
+
+/// A period, in seconds where it is short.
+fn lasting(seconds: f64) -> String {
+    if seconds < 120.0 {
+        format!("{seconds:.1} s")
+    } else {
+        format!("{:.0} minutes", seconds / 60.0)
+    }
 }
 
 fn line(database: &Database) -> String {
@@ -93,5 +102,6 @@ mod tests {
             assert!(text.contains(words), "{words}: {text}");
         }
         assert!(text.contains("two \"x\" <b>é"), "a name stays on its line: {text}");
+        assert_eq!(lasting(1.5), "1.5 s");
     }
 }

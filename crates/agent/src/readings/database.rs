@@ -3,8 +3,9 @@
 use super::{disks, taxes};
 use crate::catalogue::{
     ACTIVE, AT_ONCE, CONNECTIONS, CPU_LIMIT, DATABASE, MEMORY, MEMORY_LIMIT, MINOR_FAULTS,
-    PAGE_SIZE, PRESSURE, PROCESSES, REQUESTS, ROUND_TRIP, TIME,
+    PAGE_SIZE, PRESSURE, PROCESSES, REQUESTS, ROUND_TRIP, SECONDS_LEFT, TIME,
 };
+use crate::exhaustion::seconds_left;
 use crate::sample::{Sample, Samples};
 use untax_core::check::{Checked, TimeShares};
 use untax_core::database::Model;
@@ -102,6 +103,9 @@ fn gauges(samples: &mut Samples, database: &Database, checked: &Checked) {
         if let Some(cpus) = limits.map(|limit| limit.cpus).reduce(f64::min) {
             samples.add(&CPU_LIMIT, &[], cpus);
         }
+    }
+    if let Some(seconds) = seconds_left(checked) {
+        samples.add(&SECONDS_LEFT, &[], seconds);
     }
     pressure(samples, checked);
     let network = &checked.network;

@@ -1,18 +1,22 @@
 //! `untax agent`.
 
-use crate::Outcome;
+use super::last;
 use crate::duration::duration;
 use crate::page_costs::StatePageCosts;
-use crate::screen::{print, say};
+use crate::screen::{print, say, style};
 use crate::state::State;
+use crate::{Outcome, Usage};
 use anyhow::{Context, bail};
+use serde_json::Value;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use untax_agent::{Access, Options, Server, ask, read_token};
+use untax_agent::{Access, Hook, Options, Server, ask, read_token};
+use untax_core::Check;
 use untax_host::Host;
 use untax_pipeline::{Calibrating, Step, Target, WINDOW_LENGTHS};
-use untax_report::format::clean_json;
+use untax_report::format::{clean, clean_json};
+use untax_report::terminal;
 use untax_trials::Interrupt;
 
 /// Where an agent listens, and is asked, by default.
@@ -30,7 +34,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
                   Examples:\n  untax agent                        for a Prometheus on this host\n  \
                   untax agent --listen [::]:9871 --token-file /etc/untax/token\n                                     \
                   for one elsewhere\n  \
-                  untax agent last                   the last check of the agent on this host"
+                  untax agent last                   the last check of the agent on this host\n  \
+                  untax agent last --text --pod db/pg-0"
 )]
 pub struct Args {
     #[command(subcommand)]
@@ -51,6 +56,16 @@ pub struct Args {
     /// several hundred MiB, once
     #[arg(long)]
     calibrate: bool,
+    /// Watch one window, print its metrics and end: for untax fleet --hosts, or a collector of text files
+    #[arg(long, conflicts_with_all = ["listen", "token_file"])]
+    once: bool,
+    /// Run this program once when a database's memory begins to run out, with the database's name and the
+    /// seconds that are left. Only for the agent as a unit of systemd
+    #[arg(long, value_name = "PROGRAM", requires = "oom_hook_user", conflicts_with = "once")]
+    oom_hook: Option<PathBuf>,
+    /// The user that runs it; not root
+    #[arg(long, value_name = "USER", requires = "oom_hook")]
+    oom_hook_user: Option<String>,
 }
 
 #[derive(Debug, clap::Subcommand)]
@@ -68,6 +83,15 @@ struct Last {
     /// The file with the agent's bearer token
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
+    /// Only the databases of this pod
+    #[arg(long, value_name = "NAMESPACE/NAME")]
+    pod: Option<String>,
+    /// Print it as text
+    #[arg(long)]
+    text: bool,
+    /// Print a line of each database: seconds lost each second, share, name, first cause, node
+    #[arg(long, conflicts_with = "text")]
+    top: bool,
 }
 
 /// The length of a window of an agent.
@@ -92,13 +116,32 @@ fn watch(args: &Args, state: &State) -> anyhow::Result<Outcome> {
         bail!("{why}");
     }
     let token = token(args.token_file.as_deref())?;
+    let options = options(args, token)?;
+    let costs = StatePageCosts(state);
+    if args.once {
+        return once(&options, &costs);
+    }
     let server = Server::bind(args.listen)?;
-    let interrupt = Interrupt::by_signals().context("cannot listen for signals")?;
+    let interrupt = signals()?;
     say(&format!("untax: http://{}/metrics, a window of {:?} each", server.address(), args.window));
-    if token.is_none() && !args.listen.ip().is_loopback() {
+    if options.access.token.is_none() && !args.listen.ip().is_loopback() {
         say("untax: whoever reaches this address reads the metrics; --token-file asks for a token");
     }
-    let options = Options {
+    let step = |_| if interrupt.check().is_ok() { Step::Continue } else { Step::End };
+    untax_agent::run(&options, server, &costs, step, |note| say(&format!("untax: {note}")))?;
+    Ok(Outcome::Clean)
+}
+
+fn once(options: &Options, costs: &StatePageCosts) -> anyhow::Result<Outcome> {
+    let interrupt = signals()?;
+    let step = |_| if interrupt.check().is_ok() { Step::Continue } else { Step::End };
+    let text = untax_agent::once(options, costs, step)?;
+    print(&text.lines().map(|line| format!("{}\n", clean(line))).collect::<String>())?;
+    Ok(Outcome::Clean)
+}
+
+fn options(args: &Args, token: Option<String>) -> anyhow::Result<Options> {
+    Ok(Options {
         pipeline: untax_pipeline::Options {
             target: Target::All,
             window: args.window,
@@ -107,11 +150,24 @@ fn watch(args: &Args, state: &State) -> anyhow::Result<Outcome> {
         node: args.node.clone().unwrap_or_else(host_name),
         access: Access { token },
         version: env!("CARGO_PKG_VERSION"),
+        hook: hook(args)?,
+    })
+}
+
+/// The hook, where there is one. In a cluster the agent's event is the hook.
+fn hook(args: &Args) -> Result<Option<Hook>, Usage> {
+    let Some((program, user)) = args.oom_hook.as_ref().zip(args.oom_hook_user.as_ref()) else {
+        return Ok(None);
     };
-    let step = |_| if interrupt.check().is_ok() { Step::Continue } else { Step::End };
-    let costs = StatePageCosts(state);
-    untax_agent::run(&options, server, &costs, step, |note| say(&format!("untax: {note}")))?;
-    Ok(Outcome::Clean)
+    if std::env::var_os("INVOCATION_ID").is_none() {
+        let why = "--oom-hook is for the agent as a unit of systemd: add it by systemctl edit untax-agent";
+        return Err(Usage(why.to_owned()));
+    }
+    Hook::new(program, user, &Host::live()).map(Some).map_err(Usage)
+}
+
+fn signals() -> anyhow::Result<Interrupt> {
+    Interrupt::by_signals().context("cannot listen for signals")
 }
 
 fn host_name() -> String {
@@ -140,10 +196,22 @@ fn last(args: &Last) -> anyhow::Result<Outcome> {
     let token = token(args.token_file.as_deref())?;
     let answer = ask(&format!("http://{}", args.from), "/last", token.as_deref(), PATIENCE)
         .context("no check from the agent; --from says where it listens")?;
-    let value: serde_json::Value =
+    let mut value: Value =
         serde_json::from_str(&answer).context("the agent's answer is no JSON")?;
-    let text = serde_json::to_string_pretty(&value).context("cannot write the result as JSON")?;
-    print(&(clean_json(&text) + "\n"))?;
+    if let Some(pod) = &args.pod {
+        last::keep_pod(&mut value, pod)?;
+    }
+    if args.top {
+        print(&last::top(&value))?;
+    } else if args.text {
+        let check: Check =
+            serde_json::from_value(value).context("the agent is of another version")?;
+        print(&terminal::check(&check, style()))?;
+    } else {
+        let text =
+            serde_json::to_string_pretty(&value).context("cannot write the result as JSON")?;
+        print(&(clean_json(&text) + "\n"))?;
+    }
     Ok(Outcome::Clean)
 }
 

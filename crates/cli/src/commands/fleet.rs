@@ -3,10 +3,12 @@
 use crate::duration::duration;
 use crate::screen::{print, print_json, write_file};
 use crate::{Outcome, Usage};
-use std::path::PathBuf;
+use anyhow::Context;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use untax_agent::read_token;
-use untax_fleet::{agents, page, prometheus, rank, terminal};
+use untax_fleet::{Copied, Rows, Ssh, agents, hosts, hosts_of, page, prometheus, rank, terminal};
+use untax_pipeline::WINDOW_LENGTHS;
 use untax_report::format::clean;
 
 /// Arguments of `untax fleet`.
@@ -14,15 +16,33 @@ use untax_report::format::clean;
 #[command(
     after_help = "Exit codes: 0 every node answered, whatever it loses; 1 nodes are silent; 2 could not do it; 3 bad usage.\n\n\
                   Examples:\n  untax fleet --prometheus http://127.0.0.1:9090\n  \
-                  untax fleet --agents 10.0.1.11:9871,10.0.1.12:9871 --html fleet.html"
+                  untax fleet --agents db-1:9871,db-2:9871 --html fleet.html\n  \
+                  untax fleet --hosts hosts.txt --copy     hosts without untax"
 )]
 pub struct Args {
     /// Ask this Prometheus, or a store with its API, that scrapes the agents
-    #[arg(long, value_name = "URL", group = "source", required_unless_present = "agents")]
+    #[arg(long, value_name = "URL", group = "source", required_unless_present_any = ["agents", "hosts"])]
     prometheus: Option<String>,
     /// Ask these agents themselves; rates are since each was started
     #[arg(long, value_name = "HOST:PORT,…", value_delimiter = ',', group = "source")]
     agents: Vec<String>,
+    /// Run untax for one window on each host of this file over ssh, 64 at once: HOST or USER@HOST a line. Only
+    /// hosts whose keys are known are asked, and nobody is asked for a password
+    #[arg(long, value_name = "FILE", group = "source")]
+    hosts: Option<PathBuf>,
+    /// How long each host is watched
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = window, requires = "hosts")]
+    window: Duration,
+    /// Copy this program to a directory of its own below /tmp on each host, see that it is whole, run it and
+    /// remove it, rather than run the host's own
+    #[arg(long, requires = "hosts")]
+    copy: bool,
+    /// Run it by sudo -n: what it sees as another user than root is little
+    #[arg(long, requires = "hosts")]
+    sudo: bool,
+    /// The configuration file of ssh [default: the user's own]
+    #[arg(long, value_name = "FILE", requires = "hosts")]
+    ssh_config: Option<PathBuf>,
     /// The file with the bearer token of Prometheus or of the agents
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
@@ -48,14 +68,24 @@ fn range(text: &str) -> Result<Duration, String> {
     if range >= SHORTEST { Ok(range) } else { Err("a rate is over 10s or more".to_owned()) }
 }
 
+fn window(text: &str) -> Result<Duration, String> {
+    let length = duration(text)?;
+    if WINDOW_LENGTHS.contains(&length) {
+        Ok(length)
+    } else {
+        Err("a window is 500ms to 24h long".to_owned())
+    }
+}
+
 /// Runs the command.
 pub fn run(args: &Args) -> anyhow::Result<Outcome> {
     let token = args.token_file.as_deref().map(read_token).transpose().map_err(Usage)?;
     let token = token.as_deref();
     let most = args.top as usize;
-    let rows = match &args.prometheus {
-        Some(url) => prometheus(url, token, args.since.as_secs(), most)?,
-        None => agents(&args.agents, token)?,
+    let rows = match (&args.prometheus, &args.hosts) {
+        (Some(url), _) => prometheus(url, token, args.since.as_secs(), most)?,
+        (None, Some(file)) => by_ssh(file, args)?,
+        (None, None) => agents(&args.agents, token)?,
     };
     let fleet = rank(&rows, most);
     if let Some(path) = &args.html {
@@ -68,4 +98,20 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
         print(&text.lines().map(|line| format!("{}\n", clean(line))).collect::<String>())?;
     }
     Ok(if fleet.silent.is_empty() { Outcome::Clean } else { Outcome::Findings })
+}
+
+#[expect(clippy::disallowed_methods, reason = "a file of the user's, not of the host")]
+fn by_ssh(file: &Path, args: &Args) -> anyhow::Result<Rows> {
+    let name = || file.display().to_string();
+    let list = std::fs::read_to_string(file)
+        .with_context(|| format!("cannot read the list of hosts {}", name()))?;
+    let list = hosts_of(&list).map_err(|why| Usage(format!("{}: {why}", name())))?;
+    let copied = || Copied::of(Path::new("/proc/self/exe")).context("cannot read this program");
+    let ssh = Ssh {
+        window: args.window,
+        configuration: args.ssh_config.clone(),
+        sudo: args.sudo,
+        copy: args.copy.then(copied).transpose()?,
+    };
+    Ok(hosts(&list, &ssh)?)
 }

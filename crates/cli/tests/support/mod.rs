@@ -11,6 +11,7 @@ pub mod limited;
 pub mod numbers;
 pub mod prometheus;
 pub mod restarts;
+pub mod sshd;
 pub mod threads;
 pub mod tty;
 

@@ -51,7 +51,7 @@ fn answers(addresses: &[String], token: Option<&str>) -> Vec<(String, Result<Str
 }
 
 /// Takes the text of one agent in.
-fn take(rows: &mut Rows, text: &str) {
+pub(super) fn take(rows: &mut Rows, text: &str) {
     let all: Vec<(&str, Row)> = text.lines().filter_map(series).collect();
     let of = |name: &'static str| {
         all.iter().filter(move |(known, _)| *known == name).map(|(_, row)| row)

@@ -19,4 +19,7 @@ pub enum FleetError {
     /// No agent of those that were named answers.
     #[error("none of the agents answers: {0}")]
     NoneAnswers(String),
+    /// No host of those that were named answers.
+    #[error("none of the hosts answers: {0}")]
+    NoHostAnswers(String),
 }

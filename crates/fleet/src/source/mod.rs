@@ -2,8 +2,12 @@
 
 mod agents;
 mod error;
+mod hosts;
 mod prometheus;
+mod ssh;
 
 pub use agents::agents;
 pub use error::FleetError;
+pub use hosts::{hosts, hosts_of};
 pub use prometheus::prometheus;
+pub use ssh::{Copied, Ssh};
