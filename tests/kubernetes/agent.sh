@@ -143,6 +143,13 @@ until_so "the agent does not know the database" knows_database
 jq --raw-output '[.. | strings] | unique[]' "$work/last.json" | sort >"$work/words"
 say "the node's own machine id: $(jq --compact-output .host.machine_id "$work/last.json" | cut -c1-24)…"
 jq --exit-status '.host.distribution.id != null' "$work/last.json" >/dev/null || fail "no distribution of the node"
+plugin=$here/../../deploy/kubectl/kubectl-untax
+"$plugin" check database-0 >"$work/plugin" && grep -q PostgreSQL "$work/plugin" ||
+    fail "the plugin does not show the pod's database: $(cat "$work/plugin")"
+"$plugin" top >"$work/plugin" && grep -q 'default/database-0/postgres' "$work/plugin" ||
+    fail "the plugin does not list the database: $(cat "$work/plugin")"
+! "$plugin" check none >/dev/null 2>&1 || fail "the plugin shows a pod that is not there"
+say "kubectl untax: $(tail -n 1 "$work/plugin" | tr '\t' ' ')"
 scrape
 # Without the first two nothing is traced. Here that is so anyway, and said to be: this node has a pid
 # namespace of its own, in which processes have other numbers than in the kernel.
