@@ -11,8 +11,10 @@
 mod support;
 
 use serde_json::Value;
+use std::fs::Permissions;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use support::Ran;
@@ -304,4 +306,51 @@ fn an_agent_that_is_killed_leaves_nothing_and_starts_again_at_the_same_address()
         assert!(refused.status.code() == Some(2) && said.contains("--from"), "{said}");
         Ok(())
     });
+}
+
+/// Who runs it, and what it is told.
+const HOOK: &str = "#!/bin/sh\necho \"$(id -u) $(id -G) $*\" >>\"${0%/*}/told/all\"\n";
+
+#[test]
+#[ignore = "long: a Redis that grows until its memory is short, by untax lab"]
+fn a_hook_is_told_of_a_redis_whose_memory_runs_out() {
+    if !rustix::process::geteuid().is_root() {
+        assert!(std::env::var_os("UNTAX_REQUIRE_REAL").is_none(), "needs root");
+        return;
+    }
+    // The hook's user must reach it.
+    let folder =
+        tempfile::Builder::new().permissions(Permissions::from_mode(0o755)).tempdir().unwrap();
+    let (hook, told) = (folder.path().join("hook"), folder.path().join("told"));
+    std::fs::write(&hook, HOOK).unwrap();
+    std::fs::create_dir(&told).unwrap();
+    for (path, mode) in [(&hook, 0o755), (&told, 0o777)] {
+        std::fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+    }
+    let agent = |words: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_untax"));
+        command
+            .args(["agent", "--window", "1s", "--listen", "127.0.0.1:0", "--oom-hook"])
+            .arg(&hook);
+        command.args(words).env_remove("INVOCATION_ID").stderr(Stdio::null());
+        command
+    };
+    let alone = agent(&["--oom-hook-user", "nobody"]).status().unwrap();
+    assert_eq!(alone.code(), Some(3), "not by hand");
+    let mut child =
+        agent(&["--oom-hook-user", "nobody"]).env("INVOCATION_ID", "a-test").spawn().unwrap();
+    let lab = Command::new(env!("CARGO_BIN_EXE_untax"))
+        .args(["lab", "run", "oom-near", "--engine", "redis", "--window", "3s", "--json"])
+        .output()
+        .unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(lab.status.success(), "{}", String::from_utf8_lossy(&lab.stderr));
+    let lines = std::fs::read_to_string(told.join("all")).unwrap();
+    for line in lines.lines() {
+        let words: Vec<&str> = line.split(' ').collect();
+        let [uid, groups, name, seconds] = words[..] else { panic!("{line}") };
+        assert_eq!((uid, groups), ("65534", "65534"), "as nobody and in no other group");
+        assert!(name.starts_with("redis@") && seconds.parse::<u32>().is_ok(), "{line}");
+    }
 }
