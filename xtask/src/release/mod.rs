@@ -1,10 +1,12 @@
 //! `cargo xtask release`: every artefact of a release, into target/dist, with a manifest.
 
+mod archive;
 mod build;
 mod compress;
 mod contents;
 pub mod dependencies;
 mod image;
+mod krew;
 pub mod manifest;
 mod notices;
 mod packages;
@@ -56,6 +58,7 @@ pub fn run(root: PathBuf, arguments: &Arguments) -> Result<()> {
     artefacts.extend(packages::make(&build)?);
     artefacts.push(image::make(&build)?);
     artefacts.push(sbom::make(&build)?);
+    artefacts.extend(krew::make(&build)?);
     if !arguments.quick {
         artefacts.push(site_archive::make(&build, &site::make(&build.root)?)?);
     }

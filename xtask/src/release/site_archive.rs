@@ -1,11 +1,10 @@
 //! The site as one archive, to be unpacked and opened offline.
 
+use super::archive::archive;
 use super::build::Build;
-use super::compress::gzip;
 use anyhow::{Context, Result};
 use std::fs;
 use std::path::{Path, PathBuf};
-use tar::{Builder, Header};
 
 /// Packs the site, and returns where the archive is.
 pub fn make(build: &Build, site: &Path) -> Result<PathBuf> {
@@ -13,18 +12,15 @@ pub fn make(build: &Build, site: &Path) -> Result<PathBuf> {
     list(site, &mut files)?;
     files.sort();
     let name = format!("untax-{}-site", build.version);
-    let mut archive = Builder::new(Vec::new());
-    for file in files {
+    let read = |file: PathBuf| {
         let bytes = fs::read(&file).with_context(|| file.display().to_string())?;
-        let mut header = Header::new_ustar();
-        header.set_mode(0o644);
-        header.set_size(bytes.len() as u64);
-        header.set_mtime(build.time_s.unsigned_abs());
-        let place = Path::new(&name).join(file.strip_prefix(site)?);
-        archive.append_data(&mut header, &place, &bytes[..])?;
-    }
+        Ok((Path::new(&name).join(file.strip_prefix(site)?), bytes))
+    };
+    let files = files.into_iter().map(read).collect::<Result<Vec<_>>>()?;
+    let bytes =
+        archive(build, files.iter().map(|(name, bytes)| (name.as_path(), 0o644, &bytes[..])))?;
     let file = build.made.join(format!("{name}.tar.gz"));
-    fs::write(&file, gzip(&archive.into_inner()?)?).with_context(|| file.display().to_string())?;
+    fs::write(&file, bytes).with_context(|| file.display().to_string())?;
     Ok(file)
 }
 
