@@ -51,6 +51,16 @@ CARGO_ENCODED_RUSTFLAGS=$(IFS=$'\x1f'; printf '%s' "${flags[*]}")
 export CARGO_ENCODED_RUSTFLAGS
 export CFLAGS="${CFLAGS:-}$c_flags"
 export LIBBPF_SYS_LIBRARY_PATH=/usr/lib/$architecture-linux-gnu
+if [ -n "$tools" ]; then
+    [ "$architecture" = aarch64 ] || fail "only aarch64 is cross-built"
+    for need in "${tools}gcc" "${tools}strip"; do
+        command -v "$need" >/dev/null || fail "no $need: apt install gcc-aarch64-linux-gnu"
+    done
+    cross=$(scripts/cross.sh "${UNTAX_CACHE:-$HOME/.cache/untax}" arm64)
+    export LIBBPF_SYS_LIBRARY_PATH=$cross/lib/$architecture-linux-gnu
+    export LIBBPF_SYS_EXTRA_CFLAGS=-I$cross/include
+    export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=${tools}gcc CC_aarch64_unknown_linux_gnu=${tools}gcc
+fi
 export CARGO_INCREMENTAL=0
 
 cargo build --locked --quiet --profile dist --package untax --features static --target "$triple"

@@ -9,9 +9,9 @@ debian_mirror() {
         awk '$2 == "Debian" && $3 !~ /security/ && !found++ { print $1 }'
 }
 
-# suite_open SUITE WORK: from here on apt knows SUITE alone, and keeps what it needs in WORK.
+# suite_open SUITE WORK [ARCHITECTURE]: from here on apt knows SUITE alone, and keeps what it needs in WORK.
 suite_open() {
-    local suite=$1 work=$2 uri
+    local suite=$1 work=$2 architecture=${3:-} uri
     uri=$(debian_mirror)
     if [ -z "$uri" ]; then
         apt-get --quiet --quiet update
@@ -31,6 +31,9 @@ Dir::Cache "$work/cache";
 Acquire::Languages "none";
 APT::Sandbox::User "root";
 CONF
+    if [ -n "$architecture" ]; then
+        echo "APT::Architecture \"$architecture\"; APT::Architectures { \"$architecture\"; };" >>"$work/apt.conf"
+    fi
     export APT_CONFIG=$work/apt.conf
     apt-get --quiet --quiet update
 }
