@@ -106,11 +106,26 @@ fn a_hang_that_was_there_before_the_watch_is_no_lock() {
         let pid = postgres.pid().unwrap();
         let check = Untax::new().check(pid);
         let found = database(&check, pid);
-        let [disk, lock, active] = ["disk_s", "lock_s", "active_s"].map(|name| part(found, name));
-        assert!(disk > 0.95 * active && lock < 0.02 * active, "{:#}", found["time"]);
-        assert!(rules(found).contains(&"io-hang"), "{:#}", found["findings"]);
+        assert_hangs(found);
         Ok(())
     });
+}
+
+/// It hangs in files, or behind threads that may do so: their waits have not ended yet. None of it is a lock.
+fn assert_hangs(found: &Value) {
+    // A thread that has hung since before the watch was not seen with a client.
+    let accounts = ["serving", "background"].map(|account| &found["ledger"][account]);
+    let entries = accounts.iter().flat_map(|account| account["entries"].as_array().unwrap());
+    let in_files = entries.filter(|e| ["kernel", "disk"].contains(&e["cause"].as_str().unwrap()));
+    let both = |e: &Value| e["own_s"].as_f64().unwrap() + e["behind_s"].as_f64().unwrap();
+    let known_s: f64 = in_files.map(both).sum();
+    let all = |name: &str| accounts.iter().map(|of| of[name].as_f64().unwrap()).sum::<f64>();
+    let (open_s, active_s) = (all("remains_s"), all("active_s"));
+    assert!(known_s > 0.0 && known_s + open_s > 0.9 * active_s, "{:#}", found["ledger"]);
+    assert!(!rules(found).contains(&"lock-contended"), "{:#}", found["findings"]);
+    let findings = found["findings"].as_array().unwrap();
+    let hang = findings.iter().find(|finding| finding["rule"] == "io-hang").expect("a hang");
+    assert!(hang["tax"]["high"].as_f64().unwrap() > 0.9, "{hang:#}");
 }
 
 /// A shell's command with a client of MariaDB, `$0`, that comes in as its `root`.
@@ -146,8 +161,7 @@ fn who_comes_into_a_hang_waits_for_no_lock() {
         let pid = mariadb.pid().unwrap();
         let check = Untax::new().check(pid);
         let found = database(&check, pid);
-        let [disk, lock, active] = ["disk_s", "lock_s", "active_s"].map(|name| part(found, name));
-        assert!(disk > 0.9 * active && lock < 0.05 * active, "{:#}", found["time"]);
+        assert_hangs(found);
         // Longer than any slice of the watch, which pauses for the other server's sake.
         let findings = found["findings"].as_array().unwrap().iter();
         let mut evidence = findings.flat_map(|finding| finding["evidence"].as_array().unwrap());

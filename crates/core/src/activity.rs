@@ -3,8 +3,10 @@
 mod causes;
 mod connecting;
 mod hangs;
+mod holders;
 mod kinds;
 mod late_waits;
+mod older;
 mod sampled;
 mod sampled_shares;
 mod slice;
@@ -14,10 +16,11 @@ mod window;
 
 pub use causes::{Behind, Cause};
 pub use connecting::MANY_CONNECTIONS_PER_S;
-pub use hangs::HANG_S;
+pub use hangs::{HANG_S, is_in_files};
+pub use holders::Holder;
 pub use kinds::{Doing, Part, Polling};
-pub use late_waits::settle_across;
+pub use late_waits::{Unsettled, settle_across};
 pub use sampled::{Call, Sampled};
 pub use slice::{FIRST_REQUESTS, Longest, Slice, Spent};
 pub use wake_ups::WakeUps;
-pub use window::Activity;
+pub use window::{Activity, NOT_FOLLOWED};

@@ -1,6 +1,6 @@
 //! Where each second of a database's threads went: allocated once, in one place.
 
-use crate::activity::{Activity, Behind, Cause, Doing, Spent};
+use crate::activity::{self, Activity, Cause, Spent};
 use crate::database::Model;
 use crate::{Reading, Seconds};
 use serde::{Deserialize, Serialize};
@@ -40,27 +40,25 @@ pub struct Entry {
 impl Ledger {
     /// The ledger of what was traced, or why there is none.
     pub fn of(activity: &Activity, model: Model) -> Reading<Self> {
-        if activity.slices.iter().any(|slice| slice.behind.is_none()) {
-            let why = "the version that made this run did not follow whom threads wait for";
-            return Reading::absent(why);
+        if !activity.is_followed() {
+            return Reading::absent(activity::NOT_FOLLOWED);
         }
         let account = |serving: bool| {
-            Account::of(activity, model, |spent: &Spent| spent.serves_requests(model) == serving)
+            Account::of(activity, |spent: &Spent| {
+                spent.part(model).is_active() && spent.serves_requests(model) == serving
+            })
         };
         Reading::Present(Self { serving: account(true), background: account(false) })
     }
 }
 
 impl Account {
-    fn of(activity: &Activity, model: Model, counts: impl Fn(&Spent) -> bool) -> Self {
+    fn of(activity: &Activity, counts: impl Fn(&Spent) -> bool) -> Self {
         let mut book = Book::default();
         for slice in &activity.slices {
             let stands_for = activity.stands_for(slice);
-            let spent = slice.spent.iter().filter(|spent| counts(spent));
-            for wait in Wait::all(spent.filter(|spent| spent.part(model).is_active())) {
-                let behind = slice.behind.iter().flatten().filter(|behind| wait.holds(behind));
-                let behind: Vec<&Behind> = behind.collect();
-                book.add(&wait, &behind, stands_for);
+            for spent in slice.spent.iter().filter(|spent| counts(spent)) {
+                book.add(spent, stands_for * spent.time_s.0);
             }
         }
         book.closed()
@@ -73,39 +71,6 @@ impl Account {
     }
 }
 
-/// The active time that threads of one kind spent in one way.
-struct Wait {
-    of: Spent,
-    time_s: f64,
-}
-
-impl Wait {
-    /// All of them: those in a futex together, whatever the probe took them for.
-    fn all<'a>(spent: impl Iterator<Item = &'a Spent>) -> Vec<Self> {
-        let mut waits: Vec<Self> = Vec::new();
-        for one in spent {
-            let same = |wait: &&mut Self| {
-                wait.of.polling == one.polling && wait.of.doing.wait() == one.doing.wait()
-            };
-            match waits.iter_mut().find(same) {
-                Some(wait) => wait.time_s += one.time_s.0,
-                None => waits.push(Self { of: *one, time_s: one.time_s.0 }),
-            }
-        }
-        waits
-    }
-
-    fn holds(&self, behind: &Behind) -> bool {
-        self.of.polling == behind.polling && self.of.doing.wait() == behind.doing.wait()
-    }
-
-    /// What of it that no other thread ended goes to; `None` where it is for other threads always.
-    fn own_cause(&self) -> Option<Cause> {
-        let is_for_others = matches!(self.of.doing.wait(), Doing::Futex | Doing::PollPeer);
-        (!is_for_others).then(|| self.of.doing.cause())
-    }
-}
-
 /// Seconds by cause, own and behind, and those that remain.
 #[derive(Default)]
 struct Book {
@@ -115,21 +80,11 @@ struct Book {
 }
 
 impl Book {
-    /// Allocates a wait, no second of it twice: what is behind others is a part of it.
-    fn add(&mut self, wait: &Wait, behind: &[&Behind], stands_for: f64) {
-        let behind_s: f64 = behind.iter().map(|one| one.time_s.0).sum();
-        let fits = if behind_s > wait.time_s { wait.time_s / behind_s } else { 1.0 };
-        for one in behind {
-            let time_s = stands_for * fits * one.time_s.0;
-            match one.cause {
-                Cause::Unresolved => self.remains += time_s,
-                cause => self.behind[cause as usize] += time_s,
-            }
-        }
-        let own_s = stands_for * (wait.time_s - fits * behind_s);
-        match wait.own_cause() {
-            None | Some(Cause::Unresolved) => self.remains += own_s,
-            Some(cause) => self.own[cause as usize] += own_s,
+    fn add(&mut self, spent: &Spent, time_s: f64) {
+        let side = if spent.behind.is_some() { &mut self.behind } else { &mut self.own };
+        match spent.cause() {
+            Cause::Unresolved => self.remains += time_s,
+            cause => side[cause as usize] += time_s,
         }
     }
 
@@ -150,15 +105,15 @@ impl Book {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::activity::{Polling, Slice};
+    use crate::activity::{Doing, Polling, Slice};
     use proptest::prelude::*;
 
     fn spent(polling: Polling, doing: Doing, time_s: f64) -> Spent {
-        Spent { polling, doing, time_s: Seconds(time_s) }
+        Spent::own(polling, doing, Seconds(time_s))
     }
 
-    fn behind(polling: Polling, doing: Doing, cause: Cause, time_s: f64) -> Behind {
-        Behind { polling, doing, cause, time_s: Seconds(time_s) }
+    fn behind(polling: Polling, doing: Doing, cause: Cause, time_s: f64) -> Spent {
+        Spent { behind: Some(cause), ..spent(polling, doing, time_s) }
     }
 
     fn activity(slices: Vec<Slice>) -> Activity {
@@ -166,8 +121,8 @@ mod tests {
     }
 
     /// One slice of the whole window.
-    fn ledger(spent: Vec<Spent>, behind: Vec<Behind>, model: Model) -> Ledger {
-        let slice = Slice { behind: Some(behind), ..Slice::traced(Seconds(10.0), spent) };
+    fn ledger(spent: Vec<Spent>, model: Model) -> Ledger {
+        let slice = Slice::traced(Seconds(10.0), spent);
         Ledger::of(&activity(vec![slice]), model).into_value().expect("it was followed")
     }
 
@@ -182,17 +137,13 @@ mod tests {
         let forever = Polling::Forever;
         let all = vec![
             spent(forever, Doing::OnCpu, 1.0),
-            spent(forever, Doing::Futex, 3.0),
-            spent(forever, Doing::FutexDisk, 1.0),
-            spent(forever, Doing::Poll, 5.0),
+            spent(forever, Doing::Futex, 1.5),
+            behind(forever, Doing::Futex, Cause::Disk, 2.0),
+            behind(forever, Doing::Futex, Cause::Unresolved, 0.5),
+            behind(forever, Doing::Poll, Cause::Cpu, 5.0),
             spent(Polling::Timed, Doing::Disk, 7.0),
         ];
-        let waits = vec![
-            behind(forever, Doing::Futex, Cause::Disk, 2.0),
-            behind(forever, Doing::Futex, Cause::Unresolved, 0.25),
-            behind(forever, Doing::Poll, Cause::Cpu, 5.0),
-        ];
-        let Ledger { serving, background } = ledger(all, waits, Model::Process);
+        let Ledger { serving, background } = ledger(all, Model::Process);
         assert_eq!(
             seconds(&serving, Cause::Cpu),
             [1.0, 0.0].map(Seconds),
@@ -206,21 +157,22 @@ mod tests {
 
     #[test]
     fn a_holder_that_waits_for_its_client_is_idle_and_who_waits_for_it_is_not() {
-        let forever = Polling::Forever;
-        let spent = vec![spent(forever, Doing::PollPeer, 4.0)];
-        let waits = vec![behind(forever, Doing::PollPeer, Cause::Idle, 4.0)];
-        let serving = ledger(spent.clone(), waits.clone(), Model::Process).serving;
+        let all = vec![behind(Polling::Forever, Doing::PollPeer, Cause::Idle, 4.0)];
+        let serving = ledger(all.clone(), Model::Process).serving;
         assert_eq!(seconds(&serving, Cause::Idle), [0.0, 4.0].map(Seconds));
-        let thread = ledger(spent, waits, Model::Thread).serving;
+        let thread = ledger(all, Model::Thread).serving;
         assert_eq!(thread.active_s, Seconds(0.0), "it waits for something to do");
     }
 
     #[test]
     fn a_wait_in_the_kernel_that_no_thread_ended_is_its_own() {
         let never = Polling::Never;
-        let all = vec![spent(never, Doing::Filesystem, 3.0), spent(never, Doing::Fault, 1.0)];
-        let waits = vec![behind(never, Doing::Filesystem, Cause::Throttled, 2.0)];
-        let serving = ledger(all, waits, Model::Process).serving;
+        let all = vec![
+            spent(never, Doing::Filesystem, 1.0),
+            behind(never, Doing::Filesystem, Cause::Throttled, 2.0),
+            spent(never, Doing::Fault, 1.0),
+        ];
+        let serving = ledger(all, Model::Process).serving;
         assert_eq!(seconds(&serving, Cause::Kernel), [2.0, 0.0].map(Seconds));
         assert_eq!(seconds(&serving, Cause::Throttled), [0.0, 2.0].map(Seconds));
         assert_eq!(serving.remains_s, Seconds(0.0));
@@ -228,21 +180,20 @@ mod tests {
 
     #[test]
     fn what_nobody_followed_is_a_gap() {
-        let slice = Slice::traced(Seconds(1.0), vec![spent(Polling::Forever, Doing::OnCpu, 1.0)]);
+        let spent = vec![spent(Polling::Forever, Doing::OnCpu, 1.0)];
+        let slice = Slice { followed: false, ..Slice::traced(Seconds(1.0), spent) };
         assert!(!Ledger::of(&activity(vec![slice]), Model::Process).is_present());
     }
 
     fn any_slice() -> impl Strategy<Value = Slice> {
-        let time = || 0.0..10.0_f64;
-        let polling = || prop::sample::select(Polling::ALL.to_vec());
-        let doing = || prop::sample::select(Doing::ALL.to_vec());
-        let cause = prop::sample::select(Cause::ALL.to_vec());
-        let spends = (polling(), doing(), time()).prop_map(|(p, d, time_s)| spent(p, d, time_s));
-        let waits = (polling(), doing(), cause, time());
-        let waits = waits.prop_map(|(p, d, cause, time_s)| behind(p, d, cause, time_s));
-        let all = (prop::collection::vec(spends, 0..40), prop::collection::vec(waits, 0..40));
-        (all, 0.1..2.0_f64, 0.0..3.0_f64).prop_map(|((spent, behind), traced_s, paused_s)| Slice {
-            behind: Some(behind),
+        let polling = prop::sample::select(Polling::ALL.to_vec());
+        let doing = prop::sample::select(Doing::ALL.to_vec());
+        let cause = prop::option::of(prop::sample::select(Cause::ALL.to_vec()));
+        let spends = (polling, doing, cause, 0.0..10.0_f64);
+        let spends =
+            spends.prop_map(|(p, d, behind, time_s)| Spent { behind, ..spent(p, d, time_s) });
+        let all = (prop::collection::vec(spends, 0..60), 0.1..2.0_f64, 0.0..3.0_f64);
+        all.prop_map(|(spent, traced_s, paused_s)| Slice {
             stands_for_s: Some(Seconds(traced_s + paused_s)),
             ..Slice::traced(Seconds(traced_s), spent)
         })

@@ -131,7 +131,7 @@ impl<'a> Session<'a> {
 
     /// Closes the window. Nothing is traced any more while the last snapshot is taken.
     pub fn close(mut self, host: &Host) -> Result<Observed, PipelineError> {
-        let Some(seen) = self.probes.take().map(|mut probes| probes.finish()) else {
+        let Some(seen) = self.probes.take().map(Probes::finish_last) else {
             let end = self.start.clone()?;
             return self.observed(Observations::empty(), end, host, Vec::new());
         };

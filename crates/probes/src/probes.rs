@@ -126,9 +126,18 @@ impl Probes {
         slept
     }
 
-    /// Closes the window.
+    /// Closes the window; another one may follow.
     pub fn finish(&mut self) -> Observations {
-        let traced = self.threads.as_mut().and_then(Threads::finish);
+        self.close(false)
+    }
+
+    /// Closes the last window: waits that go on when it ends may end a little later.
+    pub fn finish_last(mut self) -> Observations {
+        self.close(true)
+    }
+
+    fn close(&mut self, is_last: bool) -> Observations {
+        let traced = self.threads.as_mut().and_then(|threads| threads.finish(is_last));
         let tracing_s = traced.as_ref().and_then(|(_, cost)| cost.clone());
         let activity = traced.map(|(activity, _)| activity);
         let (io, disks_s) = self.io.end(&self.host);

@@ -8,6 +8,7 @@ mod budget;
 mod clients;
 mod clock;
 mod frequent_events;
+mod holders;
 mod kernel_types;
 mod open_waits;
 mod retransmits;
@@ -175,8 +176,8 @@ impl Threads {
     }
 
     /// Closes the window: what the threads did in it, and the processor time that tracing took in
-    /// the kernel since it was asked last.
-    pub fn finish(&mut self) -> Reading<(Vec<Activity>, Reading<Seconds>)> {
+    /// the kernel since it was asked last. Where it is the last one, nothing else tells how its waits end.
+    pub fn finish(&mut self, is_last: bool) -> Reading<(Vec<Activity>, Reading<Seconds>)> {
         let mut ended = self.end_slice(false);
         if let Slice::Pause { .. } = self.slice {
             // What started and ended in the pause was counted too.
@@ -185,6 +186,8 @@ impl Threads {
             for watched in self.watched.values_mut() {
                 watched.add_pause(paused_s);
             }
+        } else if is_last {
+            ended = ended.and_then(|()| self.follow_beyond_the_window());
         }
         if let Some(error) = self.failed.take().or(ended.err()) {
             return Reading::Failed(format!("what the threads did: {error}"));
@@ -204,6 +207,10 @@ impl Threads {
             Ok(clients) => clients,
             Err(error) => return Reading::Failed(format!("who its clients are: {error}")),
         };
+        let holders = match holders::drain(&self.bpf, &self.host) {
+            Ok(holders) => holders,
+            Err(error) => return Reading::Failed(format!("who held locks of the kernel: {error}")),
+        };
         let sent_again = ByPort::drain(&self.bpf);
         let retransmits = |pid| sent_again.as_ref().and_then(|again| again.of(&self.host, pid));
         let activity = |(index, watched): (&u32, &mut WatchedDatabase)| Activity {
@@ -217,8 +224,9 @@ impl Threads {
             wake_ups: Some(wake_ups(&watched.total_ns, &watched.opened_ns)),
             clients: clients.iter().filter(|c| c.database == *index).map(|c| c.pid).collect(),
             retransmits: retransmits(watched.pid),
+            holders: holders.clone(),
             counted_s: None,
-            slices: std::mem::take(&mut watched.slices),
+            slices: watched.slices.drain(..).map(activity::Unsettled::settled).collect(),
         };
         Reading::Present((self.watched.iter_mut().map(activity).collect(), cost))
     }
@@ -370,11 +378,11 @@ impl Threads {
             let total = numbers(&total);
             let paused_s = watched.add_pause(half_s);
             let before = &watched.total_ns;
-            watched.slices.push(activity::Slice {
+            let slice = activity::Slice {
                 traced_s,
                 stands_for_s: Some(traced_s + paused_s),
                 spent: times_spent(&total, before),
-                behind: Some(times_behind(&total, before)),
+                followed: true,
                 connecting_s: Seconds::from_ns(growth(CONNECTING, &total, before)),
                 first_s: Seconds::from_ns(growth(FIRST, &total, before)),
                 hung_s: Some(hang_time(&total, before)),
@@ -382,7 +390,9 @@ impl Threads {
                     let data = self.places.data && watched.data_known;
                     samples_between(&total, before, per_s, Places { data, ..self.places })
                 }),
-            });
+            };
+            let behind = times_behind(&total, before);
+            watched.slices.push(activity::Unsettled { slice, behind });
             activity::settle_across(&mut watched.slices);
             watched.total_ns = total;
         }

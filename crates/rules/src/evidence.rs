@@ -291,11 +291,17 @@ kinds! {
         "Databases that see the same id.";
 
     // Locks and engines.
+    KERNEL_HOLDER: "kernel-lock-holder", "others waited for {of}", "s",
+        "How long others waited for a neighbour that held a lock of the kernel, in what was traced.";
     LATCHES: "lock-wait-futex", "latches (futex)", "s", "Time asleep in futexes and semaphores.";
     PEERS: "lock-wait-peer", "waits for peers (row locks)", "s",
         "Time asleep until another process of the database gave a signal.";
     MEMORY_MAP: "lock-wait-memory-map", "memory map of the process", "s",
         "Time asleep in page faults and changes of mappings.";
+    HOLDERS_COMPUTE: "lock-holder-computing", "behind holders that computed", "s",
+        "Time behind threads of the database that computed meanwhile.";
+    HOLDERS_IDLE: "lock-holder-idle", "behind holders that waited for their clients", "s",
+        "Time behind transactions that were idle meanwhile: their applications did something else.";
     PEER_LOCKS: "lock-share-of-peer-waits", "of waits for peers, for locks", "share",
         "Waits for peers that are for locks, as the server says.";
     CONTENTION: "scalability-contention", "contention, what one at a time does", "share",

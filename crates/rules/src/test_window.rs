@@ -4,7 +4,7 @@
 use crate::rule::Rule;
 use Reading::Present;
 use jiff::Timestamp;
-use untax_core::activity::{Call, Doing, Polling, Sampled, Slice, Spent};
+use untax_core::activity::{Call, Cause, Doing, Polling, Sampled, Slice, Spent};
 use untax_core::calibration::TouchPenalty;
 use untax_core::database::{
     Accesses, Cgroup, Counters, DatabaseMemory, HugePageUse, HugetlbLimit, IoLimit, Limited, Model,
@@ -196,16 +196,33 @@ pub fn gaps(diagnoses: Vec<Diagnosis>) -> Vec<String> {
     diagnoses.into_iter().filter_map(gap).collect()
 }
 
-/// Lets the test window's database do this in one slice, all of threads that serve clients.
+/// Lets the test window's database do this in one slice, all of threads that serve clients. Those that they wait for
+/// compute meanwhile.
 pub fn trace(window: &mut Window, times: &[(Doing, f64)]) {
-    let spent = times.iter().map(|(doing, time_s)| Spent {
-        polling: Polling::Forever,
-        doing: *doing,
-        time_s: Seconds(*time_s),
+    let spent = times.iter().map(|(doing, time_s)| {
+        let is_for_others = matches!(doing, Doing::Futex | Doing::PollPeer);
+        let behind = is_for_others.then_some(Cause::Cpu);
+        Spent { behind, ..Spent::own(Polling::Forever, *doing, Seconds(*time_s)) }
     });
+    trace_spent(window, spent.collect());
+}
+
+/// Lets it wait for others, which do this meanwhile.
+pub fn trace_behind(window: &mut Window, times: &[(Doing, f64)], behind: &[(Cause, f64)]) {
+    let own =
+        |(doing, time_s): &(Doing, f64)| Spent::own(Polling::Forever, *doing, Seconds(*time_s));
+    let waits = behind.iter().map(|(cause, time_s)| Spent {
+        behind: Some(*cause),
+        ..Spent::own(Polling::Forever, Doing::Futex, Seconds(*time_s))
+    });
+    trace_spent(window, times.iter().map(own).chain(waits).collect());
+}
+
+/// The same of whatever threads.
+pub fn trace_spent(window: &mut Window, spent: Vec<Spent>) {
     // What the kernel counts would have to agree with it.
     window.start.databases[0].counters.on_cpu_s = gap();
-    let slice = Slice::traced(Seconds(10.0), spent.collect());
+    let slice = Slice::traced(Seconds(10.0), spent);
     let activity = Activity::traced("postgres:7", Seconds(10.0), vec![slice]);
     window.activity = Present(vec![Activity { threads: 70, ..activity }]);
 }

@@ -81,7 +81,7 @@ fn replayed(case: &'static Case) -> anyhow::Result<Replayed> {
         predicted: median(&gains),
         latency: median(&latencies),
         measured: recorded.run.measured_gain,
-        has_chains: text.contains("\"behind\""),
+        has_chains: text.contains("\"followed\":true"),
     })
 }
 

@@ -28,21 +28,8 @@ pub enum Doing {
     DirtyThrottled,
     /// Waiting for memory: reclaim, `memory.high`, pages that were evicted too early.
     ReclaimStalled,
-    /// Waiting in `futex` or a semaphore. In a program of unknown model: behind a thread of it that
-    /// worked meanwhile, and woke this one.
+    /// Waiting in `futex` or a semaphore: for a lock, or for something to do.
     Futex,
-    /// The same, but only while another thread of the database that serves a client waits for the
-    /// device that it writes to: who is next in the log's queue.
-    FutexDisk,
-    /// The same, behind one that waits for the filesystem.
-    FutexFilesystem,
-    /// The same, behind one that has dirtied too many pages.
-    FutexDirtyThrottled,
-    /// The same, behind one that frees memory, or waits for it.
-    FutexReclaim,
-    /// Waiting in `futex` in a program of unknown model, while no thread of it worked that woke this
-    /// one afterwards: for something to do.
-    FutexIdle,
     /// Waiting in a page fault that reads nothing, or to change its mappings.
     Fault,
     /// Waiting until the network takes data.
@@ -65,7 +52,7 @@ pub enum Doing {
 
 impl Doing {
     /// All of them, in the order in which the probe numbers them.
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 19] = [
         Self::OnCpu,
         Self::ReclaimOnCpu,
         Self::Contended,
@@ -76,11 +63,6 @@ impl Doing {
         Self::DirtyThrottled,
         Self::ReclaimStalled,
         Self::Futex,
-        Self::FutexDisk,
-        Self::FutexFilesystem,
-        Self::FutexDirtyThrottled,
-        Self::FutexReclaim,
-        Self::FutexIdle,
         Self::Fault,
         Self::Send,
         Self::Receive,
@@ -114,20 +96,11 @@ impl Doing {
                 (Model::Unknown, _) => Part::Unaccounted,
                 _ => Part::Lock,
             },
-            Self::FutexDisk
-            | Self::FutexFilesystem
-            | Self::FutexDirtyThrottled
-            | Self::FutexReclaim => match Self::Futex.part(polling, model) {
-                Part::Lock if self == Self::FutexReclaim => Part::Reclaim,
-                Part::Lock => Part::Disk,
-                other => other,
-            },
             Self::PollPeer if polling == Polling::Forever && model == Model::Process => Part::Lock,
             // A parallel worker of PostgreSQL polls for nobody, and reads for its leader.
             Self::AsyncIo if polling == Polling::Forever => Part::Disk,
             Self::AsyncIo if polling == Polling::Never && model == Model::Process => Part::Disk,
-            Self::FutexIdle
-            | Self::Poll
+            Self::Poll
             | Self::PollPeer
             | Self::Dormant
             | Self::Receive
@@ -150,11 +123,13 @@ pub enum Polling {
     Timed,
     /// At least once without one, as who serves a client does.
     Forever,
+    /// It serves other threads of its database, which wait for it: it reads for them, say.
+    Helper,
 }
 
 impl Polling {
     /// All of them, in the order in which the probe numbers them.
-    pub const ALL: [Self; 3] = [Self::Never, Self::Timed, Self::Forever];
+    pub const ALL: [Self; 4] = [Self::Never, Self::Timed, Self::Forever, Self::Helper];
 }
 
 /// A part of a database's time.

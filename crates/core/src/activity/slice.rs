@@ -1,6 +1,6 @@
 //! What the threads of a database did while they were traced.
 
-use super::causes::Behind;
+use super::causes::Cause;
 use super::kinds::{Doing, Part, Polling};
 use super::sampled::Sampled;
 use crate::Seconds;
@@ -17,11 +17,11 @@ pub struct Slice {
     /// Pauses follow what costs much to trace: counted alike, slices would tell of quiet times most.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stands_for_s: Option<Seconds>,
-    /// What they did.
+    /// What they did, and what those did that they waited for: each second once.
     pub spent: Vec<Spent>,
-    /// What other threads did during those of these waits that they ended; not known of older runs.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub behind: Option<Vec<Behind>>,
+    /// Whether it was followed whom they waited for; it was not in older runs.
+    #[serde(default)]
+    pub followed: bool,
     /// The time on a CPU of new server processes until they waited for their first request, and after
     /// their last one, and of the main process while it started them.
     pub connecting_s: Seconds,
@@ -47,12 +47,16 @@ pub struct Longest {
 }
 
 /// Time that threads of one kind spent in one way.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Spent {
     /// The kind of thread.
     pub polling: Polling,
     /// What it did.
     pub doing: Doing,
+    /// What the thread did meanwhile that ended this wait; none where it did this by itself, or no thread of
+    /// those that are watched ended it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub behind: Option<Cause>,
     /// For how long, summed over threads.
     pub time_s: Seconds,
 }
@@ -64,7 +68,7 @@ impl Slice {
             traced_s,
             stands_for_s: None,
             spent,
-            behind: None,
+            followed: true,
             connecting_s: Seconds(0.0),
             first_s: Seconds(0.0),
             hung_s: None,
@@ -92,24 +96,37 @@ impl Slice {
 pub const FIRST_REQUESTS: f64 = 4.0;
 
 impl Spent {
-    /// Which part of the database's time this is.
-    pub fn part(&self, model: Model) -> Part {
-        self.doing.part(self.polling, model)
+    /// Time that threads did this for by themselves.
+    pub fn own(polling: Polling, doing: Doing, time_s: Seconds) -> Self {
+        Self { polling, doing, behind: None, time_s }
     }
 
-    /// Whether it is a wait for a file of this kind, or behind another thread's, by a thread that
-    /// somebody waits for in turn.
+    /// Which part of the database's time this is. A wait for another thread that itself waited for a disk or for
+    /// memory is a wait for these.
+    pub fn part(&self, model: Model) -> Part {
+        let is_unjudged = self.doing == Doing::Futex && model == Model::Unknown;
+        match (self.doing.part(self.polling, model), self.behind) {
+            (Part::Lock, Some(Cause::Disk | Cause::Kernel | Cause::DirtyPages)) => Part::Disk,
+            (Part::Lock, Some(Cause::Memory)) => Part::Reclaim,
+            // Nobody ended it who had worked meanwhile: it waited for something to do.
+            (Part::Unaccounted, None | Some(Cause::Idle)) if is_unjudged => Part::Idle,
+            (part, _) => part,
+        }
+    }
+
+    /// Where it goes: to what the thread did, or to what the thread did that it waited for.
+    pub fn cause(&self) -> Cause {
+        let is_for_others = matches!(self.doing, Doing::Futex | Doing::PollPeer);
+        let own = if is_for_others { Cause::Unresolved } else { self.doing.cause() };
+        self.behind.unwrap_or(own)
+    }
+
+    /// Whether it is active time that goes to this, by a thread that somebody waits for in turn.
     ///
     /// A process that wakes by a timer, and never for a client, writes behind the backs of those
     /// that serve one. (Threads may wait for their clients with a time-out.)
-    pub fn held_by(&self, wait: Doing, model: Model) -> bool {
-        let kind = match self.doing {
-            Doing::FutexDisk | Doing::AsyncIo => Doing::Disk,
-            Doing::FutexFilesystem => Doing::Filesystem,
-            Doing::FutexDirtyThrottled => Doing::DirtyThrottled,
-            itself => itself,
-        };
-        kind == wait && self.part(model) == Part::Disk && !self.in_background(model)
+    pub fn goes_to(&self, cause: Cause, model: Model) -> bool {
+        self.cause() == cause && self.part(model).is_active() && !self.in_background(model)
     }
 
     /// Whether it is of a thread that serves clients.
@@ -121,7 +138,7 @@ impl Spent {
     /// alone, because a worker of a parallel query polls for nobody; of a program of unknown model all.
     pub fn serves_requests(&self, model: Model) -> bool {
         match model {
-            Model::Process => self.polling != Polling::Timed,
+            Model::Process => !matches!(self.polling, Polling::Timed | Polling::Helper),
             Model::Thread | Model::Loop => self.polling != Polling::Never,
             Model::Unknown => true,
         }
@@ -131,7 +148,7 @@ impl Spent {
     /// another: one that saves what it holds, say.
     pub fn in_background(&self, model: Model) -> bool {
         match model {
-            Model::Process => self.polling == Polling::Timed,
+            Model::Process => matches!(self.polling, Polling::Timed | Polling::Helper),
             Model::Loop => self.polling == Polling::Never,
             Model::Thread | Model::Unknown => false,
         }

@@ -109,8 +109,7 @@ mod tests {
     /// Slices of a second each, with so much time on a CPU, that stand for so much.
     fn activity(slices: &[(f64, f64)]) -> Activity {
         let slice = |(on_cpu_s, stands_for_s): &(f64, f64)| {
-            let spent =
-                |doing, time_s| Spent { polling: Polling::Forever, doing, time_s: Seconds(time_s) };
+            let spent = |doing, time_s| Spent::own(Polling::Forever, doing, Seconds(time_s));
             let spent =
                 vec![spent(Doing::OnCpu, *on_cpu_s), spent(Doing::Filesystem, 1.0 - on_cpu_s)];
             Slice {

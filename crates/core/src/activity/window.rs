@@ -1,5 +1,7 @@
 //! What the threads of one database did during a window: all its slices together.
 
+use super::causes::Cause;
+use super::holders::Holder;
 use super::kinds::{Doing, Part};
 use super::slice::{Longest, Slice, Spent};
 use super::wake_ups::WakeUps;
@@ -7,6 +9,10 @@ use crate::database::Model;
 use crate::{Interval, Seconds, stats};
 use serde::{Deserialize, Serialize};
 use std::ops::Add;
+
+/// Why a run of an older version does not say what threads waited for.
+pub const NOT_FOLLOWED: &str =
+    "the version that made this run did not follow whom threads wait for";
 
 /// What the threads of one database did during a window.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -38,6 +44,9 @@ pub struct Activity {
     /// kernel tells of each; not known of older runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retransmits: Option<u64>,
+    /// Neighbours that held what any thread waited for in the kernel, the longest ones first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub holders: Vec<Holder>,
     /// Their time on a CPU as the slices should hold it: by what the kernel counted, where that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counted_s: Option<Seconds>,
@@ -60,6 +69,7 @@ impl Activity {
             unknown_call: None,
             wake_ups: None,
             retransmits: None,
+            holders: Vec::new(),
             counted_s: None,
             slices,
         }
@@ -73,6 +83,11 @@ impl Activity {
         let seen = self.slices.iter().map(|slice| slice.weight() * slice.sum(&counts));
         let seen = seen.fold(0.0, f64::add);
         Seconds(if watched > 0.0 { seen * self.window_s.0 / watched } else { 0.0 })
+    }
+
+    /// Whether it was followed whom its threads waited for.
+    pub fn is_followed(&self) -> bool {
+        self.slices.iter().all(|slice| slice.followed)
     }
 
     /// How many seconds of the window one second of a slice stands for.
@@ -136,7 +151,8 @@ impl Activity {
         let share = self.share_of(model, |slice| slice.sum(&counts))?;
         let is_told = |spent: &Spent| counts(spent) && spent.part(model).is_told_by_call();
         let (unknown, may_be_this) = (self.unknown_part(model), self.sum(is_told).0 > 0.0);
-        let most = share.high + if may_be_this { unknown * (1.0 - share.high) } else { 0.0 };
+        let share_most = (share.high + self.unresolved_part(model, &counts)).min(1.0);
+        let most = share_most + if may_be_this { unknown * (1.0 - share_most) } else { 0.0 };
         Some(Interval::new(share.low * (1.0 - unknown), share.mid, most))
     }
 
@@ -144,6 +160,16 @@ impl Activity {
     pub fn unknown_part(&self, model: Model) -> f64 {
         let (unknown, active) = (self.unknown(model).0, self.active(model).0);
         if unknown > 0.0 { unknown / (unknown + active) } else { 0.0 }
+    }
+
+    /// The part (0..1) of active time in waits for others of which nobody knows what these did: it may be what is
+    /// counted, where any of that was met and these waits are no part of it.
+    pub(super) fn unresolved_part(&self, model: Model, counts: impl Fn(&Spent) -> bool) -> f64 {
+        let unresolved = |spent: &Spent| {
+            spent.cause() == Cause::Unresolved && spent.part(model).is_active() && !counts(spent)
+        };
+        let (all, met) = (self.active(model).0, self.sum(&counts).0 > 0.0);
+        if met && all > 0.0 { self.sum(unresolved).0 / all } else { 0.0 }
     }
 
     pub(super) fn share_of(&self, model: Model, part: impl Fn(&Slice) -> f64) -> Option<Interval> {
@@ -173,7 +199,7 @@ pub(super) mod tests {
     /// A second of each kind in each of two slices of half a second.
     pub(in crate::activity) fn activity() -> Activity {
         let spent = Polling::ALL.into_iter().flat_map(|polling| {
-            Doing::ALL.into_iter().map(move |doing| Spent { polling, doing, time_s: Seconds(1.0) })
+            Doing::ALL.into_iter().map(move |doing| Spent::own(polling, doing, Seconds(1.0)))
         });
         let slice = Slice::traced(Seconds(0.5), spent.collect());
         Activity::traced("postgres:1", Seconds(2.0), vec![slice.clone(), slice])
@@ -184,12 +210,12 @@ pub(super) mod tests {
         let mut activity = activity();
         let on_cpu = |activity: &Activity| activity.part(Part::OnCpu, Model::Process).0;
         // Each way of polling half a second of two.
-        assert!((on_cpu(&activity) - 2.0 * 3.0 * 2.0).abs() < 1e-9);
+        assert!((on_cpu(&activity) - 2.0 * 4.0 * 2.0).abs() < 1e-9);
         for spent in &mut activity.slices[1].spent {
             spent.time_s = Seconds(0.0);
         }
         activity.slices[0].stands_for_s = Some(Seconds(1.5));
-        assert!((on_cpu(&activity) - 3.0 * 3.0).abs() < 1e-9);
+        assert!((on_cpu(&activity) - 3.0 * 4.0).abs() < 1e-9);
         assert_eq!((activity.watched_s(), activity.traced_s()), (Seconds(2.0), Seconds(1.0)));
     }
 
@@ -227,11 +253,8 @@ pub(super) mod tests {
 
     /// One slice of ten seconds in which threads of one kind did this.
     fn doing(polling: Polling, spent: &[(Doing, f64)]) -> Activity {
-        let spent = spent.iter().map(|(doing, time_s)| Spent {
-            polling,
-            doing: *doing,
-            time_s: Seconds(*time_s),
-        });
+        let spent =
+            spent.iter().map(|(doing, time_s)| Spent::own(polling, *doing, Seconds(*time_s)));
         let slice = Slice::traced(Seconds(10.0), spent.collect());
         Activity::traced("postgres:1", Seconds(10.0), vec![slice])
     }
@@ -257,21 +280,17 @@ pub(super) mod tests {
 
     #[test]
     fn a_futex_of_a_program_of_unknown_model_is_not_judged() {
-        let unknown = [
-            Doing::Futex,
-            Doing::FutexDisk,
-            Doing::FutexFilesystem,
-            Doing::FutexDirtyThrottled,
-            Doing::FutexReclaim,
-        ];
+        let part = |polling, behind| {
+            let spent = Spent { behind, ..Spent::own(polling, Doing::Futex, Seconds(1.0)) };
+            spent.part(Model::Unknown)
+        };
         for polling in Polling::ALL {
-            for doing in unknown {
-                assert_eq!(doing.part(polling, Model::Unknown), Part::Unaccounted, "{doing:?}");
-            }
-            assert_eq!(Doing::FutexIdle.part(polling, Model::Unknown), Part::Idle);
+            assert_eq!(part(polling, Some(Cause::Cpu)), Part::Unaccounted, "a lock, or work");
+            assert_eq!(part(polling, Some(Cause::Idle)), Part::Idle, "nobody worked meanwhile");
+            assert_eq!(part(polling, None), Part::Idle);
         }
         // A pool of twenty threads that wait for work, beside one that computes.
-        let spent = [(Doing::OnCpu, 5.0), (Doing::FutexIdle, 200.0)];
+        let spent = [(Doing::OnCpu, 5.0), (Doing::Futex, 200.0)];
         let pool = doing(Polling::Never, &spent);
         assert_eq!(pool.active(Model::Unknown), Seconds(5.0));
         assert_eq!(pool.unknown(Model::Unknown), Seconds(0.0));
@@ -284,25 +303,43 @@ pub(super) mod tests {
         assert_eq!(futex(Polling::Never, Model::Thread), Part::Idle);
         assert_eq!(futex(Polling::Timed, Model::Thread), Part::Lock);
         assert_eq!(futex(Polling::Forever, Model::Loop), Part::Idle);
-        let behind = |polling, model| Doing::FutexDisk.part(polling, model);
-        assert_eq!(behind(Polling::Forever, Model::Process), Part::Disk);
-        assert_eq!(behind(Polling::Never, Model::Thread), Part::Idle);
-        let freeing = |polling, model| Doing::FutexReclaim.part(polling, model);
-        assert_eq!(freeing(Polling::Forever, Model::Process), Part::Reclaim);
-        assert_eq!(freeing(Polling::Never, Model::Thread), Part::Idle);
-        let held = |polling, doing, wait, model| {
-            Spent { polling, doing, time_s: Seconds(1.0) }.held_by(wait, model)
+        let behind = |cause| {
+            move |polling, model| {
+                let spent = Spent::own(polling, Doing::Futex, Seconds(1.0));
+                Spent { behind: Some(cause), ..spent }.part(model)
+            }
+        };
+        assert_eq!(behind(Cause::Disk)(Polling::Forever, Model::Process), Part::Disk);
+        assert_eq!(behind(Cause::Disk)(Polling::Never, Model::Thread), Part::Idle);
+        assert_eq!(behind(Cause::Memory)(Polling::Forever, Model::Process), Part::Reclaim);
+        assert_eq!(behind(Cause::Memory)(Polling::Never, Model::Thread), Part::Idle);
+        assert_eq!(behind(Cause::Throttled)(Polling::Forever, Model::Process), Part::Lock);
+        let goes = |polling, doing, behind, cause, model| {
+            let spent = Spent { behind, ..Spent::own(polling, doing, Seconds(1.0)) };
+            spent.goes_to(cause, model)
         };
         let (forever, timed) = (Polling::Forever, Polling::Timed);
-        assert!(held(forever, Doing::FutexFilesystem, Doing::Filesystem, Model::Process));
-        assert!(!held(forever, Doing::FutexFilesystem, Doing::Disk, Model::Process));
-        assert!(!held(timed, Doing::Disk, Doing::Disk, Model::Process), "in the background");
-        assert!(held(timed, Doing::Disk, Doing::Disk, Model::Thread));
-        assert!(held(timed, Doing::Disk, Doing::Disk, Model::Loop));
-        assert!(!held(Polling::Never, Doing::Disk, Doing::Disk, Model::Loop), "it saves");
+        let (kernel, disk) = (Cause::Kernel, Cause::Disk);
+        assert!(goes(forever, Doing::Futex, Some(kernel), kernel, Model::Process));
+        assert!(!goes(forever, Doing::Futex, Some(kernel), disk, Model::Process));
+        assert!(!goes(timed, Doing::Disk, None, disk, Model::Process), "in the background");
+        assert!(goes(timed, Doing::Disk, None, disk, Model::Thread));
+        assert!(goes(timed, Doing::Disk, None, disk, Model::Loop));
+        assert!(!goes(Polling::Never, Doing::Disk, None, disk, Model::Loop), "it saves");
         let asynchronous = |model| Doing::AsyncIo.part(Polling::Never, model);
         assert_eq!([Model::Process, Model::Thread].map(asynchronous), [Part::Disk, Part::Idle]);
         assert_eq!(Doing::PollPeer.part(Polling::Timed, Model::Process), Part::Idle);
         assert_eq!(Doing::PollPeer.part(Polling::Forever, Model::Process), Part::Lock);
+    }
+
+    #[test]
+    fn what_others_did_meanwhile_may_be_any_cause_where_it_is_not_known() {
+        let spent = [(Doing::OnCpu, 5.0), (Doing::Disk, 3.0), (Doing::Futex, 2.0)];
+        let activity = doing(Polling::Forever, &spent);
+        let model = Model::Process;
+        let disk = activity.share(model, |spent| spent.goes_to(Cause::Disk, model)).unwrap();
+        assert!((disk.mid - 0.3).abs() < 1e-9 && (disk.high - 0.5).abs() < 1e-9, "{disk:?}");
+        let send = activity.share(model, |spent| spent.goes_to(Cause::Network, model)).unwrap();
+        assert_eq!(send, Interval::exact(0.0), "nobody saw a thread send");
     }
 }

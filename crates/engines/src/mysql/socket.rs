@@ -21,8 +21,8 @@ const CONNECTED: &str = "Threads_connected";
 
 /// Counts that rules read: temporary tables in memory and on disk, other temporary files, what was
 /// read and written for these (MariaDB) and for other data, how many connections asked how
-/// often, and rows that were looked up by a key.
-const COUNTS: [&str; 10] = [
+/// often, rows that were looked up by a key, for how long rows were waited for, and how often the log was flushed.
+const COUNTS: [&str; 12] = [
     "Created_tmp_disk_tables",
     "Created_tmp_tables",
     "Created_tmp_files",
@@ -33,6 +33,8 @@ const COUNTS: [&str; 10] = [
     "Connections",
     "Questions",
     "Handler_read_key",
+    "Innodb_row_lock_time",
+    "Innodb_os_log_fsyncs",
 ];
 
 /// `ER_ACCESS_DENIED_ERROR` and relatives, before and after the login: another user may fare better.

@@ -122,7 +122,7 @@ const DATABASES_TOGETHER: &str = "SELECT sum(blks_hit)::bigint AS hits, \
 const QUERIES: [(u32, u32, &str); 5] = [
     (14, u32::MAX, "SELECT sum(sessions)::bigint AS sessions FROM pg_catalog.pg_stat_database"),
     // What processes wait for just now, as far as another process of a query, a
-    // lock, or a standby is meant, or one that reads for them. The
+    // lock, the log or a standby is meant. The
     // view looks up who they are as well: that takes a server longer than the rest.
     (
         10,
@@ -131,8 +131,10 @@ const QUERIES: [(u32, u32, &str); 5] = [
          count(*) FILTER (WHERE wait_event_type = 'IPC' AND \
                           wait_event ~* '^(executegather|parallel|bgworker|messagequeue|hash)') \
          AS waiting_for_workers, \
-         count(*) FILTER (WHERE wait_event IN ('SyncRep', 'AioIoCompletion')) \
-         AS waiting_for_others \
+         count(*) FILTER (WHERE wait_event = 'SyncRep') AS waiting_for_others, \
+         count(*) FILTER (WHERE wait_event ~* '^wal(write|insert|sync)') AS waiting_for_log, \
+         count(*) FILTER (WHERE wait_event_type LIKE 'LWLock%' AND wait_event !~* '^wal') \
+         AS waiting_for_latches \
          FROM pg_catalog.pg_stat_get_activity(NULL)",
     ),
     (14, u32::MAX, "SELECT wal_records, wal_fpi, wal_bytes::bigint FROM pg_catalog.pg_stat_wal"),

@@ -1,21 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * A part of threads.bpf.c: which time on a CPU, or waiting for one, is spent to free memory, and who
- * holds a lock meanwhile.
+ * A part of threads.bpf.c: which time on a CPU, or waiting for one, is spent to free
+ * memory.
  */
 #ifndef UNTAX_RECLAIM_H
 #define UNTAX_RECLAIM_H
-
-/* It begins to free memory, or has done so: others may wait for it meanwhile. */
-static __always_inline void holds_while_freeing(struct thread *thread, u64 now)
-{
-	bool frees = thread->on_cpu == RECLAIM_ON_CPU;
-	bool holds = frees && may_hold(thread, syscall_of(registers()));
-
-	if (holds || thread->holds)
-		set_clock(thread, RECLAIM_STALLED - DISK, holds ? now : 0);
-	thread->holds = holds;
-}
 
 static __always_inline int charge_cpu_to(u8 doing)
 {
@@ -29,7 +18,6 @@ static __always_inline int charge_cpu_to(u8 doing)
 		settle(thread, now);
 		thread->on_cpu = doing;
 		begin(thread, doing, now);
-		holds_while_freeing(thread, now);
 	}
 	return 0;
 }

@@ -47,7 +47,7 @@ static long forget_one(struct bpf_map *map, const u32 *index, struct total *tota
 {
 	int what;
 
-	for (what = 0; what < HOLDING_WAITS; what++)
+	for (what = 0; what < LONG_WAITS; what++)
 		total->longest[what] = 0;
 	total->unknown_longest = 0;
 	return 0;
@@ -128,7 +128,6 @@ static __always_inline bool look(struct thread *thread, u32 pid, u64 now)
 
 static long resume_one(struct bpf_map *map, const u32 *pid, struct thread *thread, u64 *now)
 {
-	struct total *total = total_of(thread);
 	/* A thread that waits for its first client is as new as before. */
 	bool unasked = thread->threaded && thread->doing == FUTEX && !thread->polls;
 
@@ -139,14 +138,10 @@ static long resume_one(struct bpf_map *map, const u32 *pid, struct thread *threa
 	}
 	if (!thread->known_since)
 		follow_from(thread, traced_ns(*now));
-	/* The clock of holders stood still; those that wait now set it going again. */
-	if (total && total->holds_since < *now)
-		total->holds_since = 0;
 	if (thread->born && thread->polls < POLLS && !unasked && *now > thread->since + BEGINNING_NS)
 		thread->missed = 1;
 	thread->client = 0;
 	thread->charged = 0;
-	thread->holds = 0;
 	thread->woken = 0;
 	thread->waking = 0;
 	thread->since = *now;
@@ -161,7 +156,6 @@ static long resume_one(struct bpf_map *map, const u32 *pid, struct thread *threa
 	/* It waits anew: the pause was the end of what it waited for before. */
 	if (thread->waits_from >= traced_ns(*now))
 		thread->held_over = 0;
-	begin_wait(thread, *now);
 	return 0;
 }
 

@@ -221,19 +221,12 @@ verified_once int settle(struct thread *thread, u64 now)
 	}
 
 	thread->since = now;
-	if (thread->doing == FUTEX) {
-		if (thread->unknown_model)
-			settle_unjudged(thread, spent, now);
-		else
-			settle_futex(thread, spent, now);
-		return 0;
-	}
 	if (waits_for_peers(thread)) {
 		charge(thread, POLL_PEER, spent);
 		return 0;
 	}
-	if (thread->holds || is_holding(thread))
-		settle_holding(thread, spent, now);
+	if (is_long(thread))
+		settle_long(thread, spent, now);
 	if (thread->doing == OTHER)
 		settle_unknown(thread, now);
 	waits = thread->doing == RUNNABLE ? CONTENDED : thread->doing;
@@ -279,15 +272,6 @@ static __always_inline bool serves(struct thread *thread)
 	return thread->polling == FOREVER || (thread->threaded && thread->polling == TIMED);
 }
 
-/*
- * Whether it may hold a lock that clients wait for in such a call: who answers holds none. A process
- * that has not polled yet serves a client, most likely, and a thread does not.
- */
-static __always_inline bool may_hold(struct thread *thread, const volatile struct syscall *call)
-{
-	return call && !call->sends && thread->polling != (thread->threaded ? NEVER : TIMED);
-}
-
 #include "chains.h"
 #include "clients.h"
 #include "messages.h"
@@ -308,7 +292,6 @@ static __always_inline u8 reason(struct thread *thread, struct task_struct *task
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
 	const volatile struct syscall *call = syscall_of(regs);
 
-	thread->holds = 0;
 	thread->waits_in = 0;
 	if (task->flags & KERNEL_THREAD) {
 		thread->call = 0;
@@ -319,7 +302,7 @@ static __always_inline u8 reason(struct thread *thread, struct task_struct *task
 	thread->call = SYSCALL_NUMBER(regs) + 1;
 	/* Workers of the kernel serve nobody but the threads that wait for them. */
 	if ((task->flags & IO_WORKER) && thread->forks)
-		thread->polling = TIMED;
+		thread->polling = HELPER;
 	if (state & TASK_INTERRUPTIBLE) {
 		if (task->flags & IO_WORKER)
 			return SLEEP;
@@ -349,12 +332,8 @@ static __always_inline u8 reason(struct thread *thread, struct task_struct *task
 	/* Stopped, traced or frozen: nobody knows what for. */
 	if (!(state & (TASK_UNINTERRUPTIBLE | TASK_RTLOCK_WAIT)))
 		return OTHER;
-	if (is_short_of_memory(thread, task)) {
-		thread->holds = may_hold(thread, call);
+	if (is_short_of_memory(thread, task))
 		return RECLAIM_STALLED;
-	}
-	/* One that has waited since before the watch may well do so for a client. */
-	thread->holds = call && call->writes && (serves(thread) || (thread->threaded && !thread->seen));
 	/* Who is held back can be killed meanwhile, and who waits for the disk cannot. */
 	if (thread->dirty && (state & TASK_WAKEKILL))
 		return DIRTY_THROTTLED;
@@ -385,7 +364,6 @@ int BPF_PROG(on_switch, bool preempted, struct task_struct *prev, struct task_st
 		/* Whatever was known of it: who leaves a CPU was on it. */
 		thread->doing = thread->on_cpu;
 		thread->ran = 1;
-		thread->seen = 1;
 		settle(thread, now);
 		keep_point(thread, leaves, now);
 		if (state & TASK_DEAD) {
@@ -398,7 +376,6 @@ int BPF_PROG(on_switch, bool preempted, struct task_struct *prev, struct task_st
 		} else {
 			begin(thread, reason(thread, current, state), now);
 			count_wait(thread, current->nvcsw + current->nivcsw, now);
-			begin_wait(thread, now);
 			begin_chain(thread);
 			if (thread->doing == POLL)
 				end_request(thread);
@@ -440,6 +417,7 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	struct thread *thread = bpf_map_lookup_elem(&threads, &of), *fresh;
 	struct total *total;
 	u32 database;
+	u64 now;
 
 	if (!thread || is_stranger(thread))
 		return 0;
@@ -456,12 +434,11 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	fresh->limited = thread->limited;
 	fresh->threaded = thread->threaded;
 	fresh->forks = thread->forks;
-	fresh->unknown_model = thread->unknown_model;
-	fresh->works_since = bpf_ktime_get_ns();
-	fresh->known_since = traced_ns(fresh->works_since);
+	now = bpf_ktime_get_ns();
+	fresh->known_since = traced_ns(now);
 	fresh->on_cpu = ON_CPU;
 	fresh->woken = 1;
-	begin_runnable(fresh, child, fresh->works_since);
+	begin_runnable(fresh, child, now);
 	if (bpf_map_update_elem(&threads, &pid, fresh, BPF_ANY) && total)
 		__sync_fetch_and_add(&total->lost, 1);
 	return 0;

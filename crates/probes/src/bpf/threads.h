@@ -15,11 +15,6 @@ enum doing {
 	DIRTY_THROTTLED,
 	RECLAIM_STALLED,
 	FUTEX,
-	FUTEX_DISK,
-	FUTEX_FILESYSTEM,
-	FUTEX_DIRTY_THROTTLED,
-	FUTEX_RECLAIM,
-	FUTEX_IDLE,
 	FAULT,
 	SEND,
 	RECEIVE,
@@ -37,7 +32,7 @@ enum doing {
 };
 
 /* How a thread has polled so far, in the order of untax_core::activity::Polling. */
-enum polling { NEVER, TIMED, FOREVER, POLLINGS };
+enum polling { NEVER, TIMED, FOREVER, HELPER, POLLINGS };
 
 /*
  * Where time goes, whoever is waited for, in the order of untax_core::activity::Cause: a wait for another
@@ -61,8 +56,8 @@ enum cause {
 /* What a system call is for, in the order of untax_core::activity::Call. */
 enum call { CALL_CONNECTION, CALL_PAGES, CALL_RECEIVE, CALL_WAIT, CALLS };
 
-/* Waits with a lock held, from DISK to RECLAIM_STALLED, and in this order those behind them. */
-#define HOLDING_WAITS 4
+/* Waits of which the longest ones are kept, from DISK to RECLAIM_STALLED. */
+#define LONG_WAITS 4
 
 /* untax_core::activity::HANG_S: ns. */
 #define HANG_NS 20000000
@@ -127,8 +122,6 @@ struct thread {
 	u8 polls;
 	/* It is about to end. */
 	u8 dying;
-	/* It serves a client, or may, and waits for what it writes, or for memory: perhaps with a lock held. */
-	u8 holds;
 	/* It has started another since it polled last, or, if its database forks, ever. */
 	u8 started;
 	/* Whether its last page fault was on the memory that holds the data. */
@@ -143,21 +136,16 @@ struct thread {
 	u8 missed;
 	/* Whoever wakes it, it waits for work of its server's and no lock: nobody is its client. */
 	u8 aside;
-	/* It has left a CPU while it was watched: whether it serves a client may be known. */
-	u8 seen;
 	/* It has waited for a client, or its title says that it serves one. */
 	u8 asked;
-	/* How its program serves clients is not known: what it waits for in a futex, neither. */
-	u8 unknown_model;
 	/* The process that woke it last with a request. */
 	u32 client;
 	/* The system call that it waits in, plus one; 0 where that is not known. */
 	u32 call;
 	/* What it spent on a CPU (ns) since it polled last. */
 	u64 stretch;
-	/* When this wait began, and what its database's clocks of holders showed then: ns. */
+	/* When this wait began: ns. */
 	u64 waits_since;
-	u64 clocks[HOLDING_WAITS];
 	/*
 	 * Descriptors of epoll, plus one: the one that it waits in without a time-out, and the last ones
 	 * seen to be for a client, and for none.
@@ -170,12 +158,6 @@ struct thread {
 	u64 serves;
 	/* How often it had left a CPU when this wait began: while it is as often, the wait goes on. */
 	u64 switches;
-	/*
-	 * Of a program of unknown model: since when it has been at work, alone or behind others at work,
-	 * and since when the thread has been that ended its wait in a futex (0: none did yet).
-	 */
-	u64 works_since;
-	u64 behind;
 	/* Whether (1) it waits for a CPU because it was woken, not because it lost its CPU. */
 	u64 woken;
 	/* When another thread or an interrupt began to wake it: ns; 0 once it is in a run queue. */
@@ -207,6 +189,12 @@ struct thread {
 	u64 spent[DOINGS];
 };
 
+/* A thread of no database that held what others waited for in the kernel, and what it did meanwhile: ns. */
+struct holder {
+	char comm[16];
+	u64 causes[CAUSES];
+};
+
 /* What the threads of one database did: time in ns. */
 struct total {
 	u64 spent[POLLINGS][DOINGS];
@@ -218,18 +206,8 @@ struct total {
 	u64 connecting;
 	/* What their first requests took. */
 	u64 first;
-	/*
-	 * Clocks of the time in which a thread that serves a client waited for what it writes, or freed
-	 * memory, one for each thing to wait for. One thread holds the log's lock at a time; where
-	 * several wait, a clock runs too fast, and a wait behind it is charged no more than its own
-	 * length.
-	 */
-	u64 held[HOLDING_WAITS];
-	/* Since when (ns; 0: not now) one does, and for what. */
-	u64 holds_since;
-	u64 holds_for;
-	/* The longest of these waits. */
-	u64 longest[HOLDING_WAITS];
+	/* The longest waits. */
+	u64 longest[LONG_WAITS];
 	/* Time in waits for a filesystem that were as long as a hang. */
 	u64 hung;
 	/*

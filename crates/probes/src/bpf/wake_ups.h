@@ -16,10 +16,6 @@ static __always_inline void learn_from_waker(struct thread *thread, struct threa
 	u32 client;
 	bool idle;
 
-	if (thread->unknown_model && thread->doing == FUTEX) {
-		end_by_peer(thread, syscall_of(registers()));
-		return;
-	}
 	idle = thread->doing == FUTEX && thread->threaded && thread->born && !thread->polls;
 	if (!idle && thread->doing != POLL)
 		return;
@@ -80,11 +76,8 @@ static __always_inline int woken(struct task_struct *task)
 		if (from < thread->since)
 			from = thread->since;
 		settle(thread, from);
-		if (thread->unknown_model)
-			begin_work(thread, thread->doing, from);
 		keep_point(thread, pid, from);
 		thread->charged = 0;
-		end_wait(thread, from);
 		thread->woken = 1;
 		thread->waking = 0;
 		begin_runnable(thread, task, from);

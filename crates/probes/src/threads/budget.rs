@@ -54,6 +54,13 @@ impl SliceBudget {
         cost_s.is_some_and(|cost_s| cost_s < self.share * traced_s)
     }
 
+    /// For how long after a window the ends of its waits are seen at most, and what that may cost of a CPU (s): a
+    /// tenth of the window, and no more than a history of a thread reaches back.
+    pub fn beyond_the_window(&self) -> (Duration, f64) {
+        let most = (self.window / 10).min(Duration::from_secs(1));
+        (most, self.share * self.window.as_secs_f64() / 10.0)
+    }
+
     /// So much of a CPU was spent without a slice.
     pub fn charge(&mut self, cost_s: f64) {
         self.owe(Duration::try_from_secs_f64(cost_s / self.share).unwrap_or_default());
@@ -117,6 +124,14 @@ mod tests {
         let budget = SliceBudget::new(Duration::from_secs(10));
         let bears = |cost_s| budget.bears(0.2, cost_s);
         assert!(bears(Some(0.000_9)) && !bears(Some(0.001_1)) && !bears(None));
+    }
+
+    #[test]
+    fn a_window_waits_no_longer_than_a_tenth_for_the_ends_of_its_waits() {
+        let beyond = |seconds| SliceBudget::new(Duration::from_secs(seconds)).beyond_the_window();
+        assert_eq!(beyond(4).0, Duration::from_millis(400));
+        assert_eq!(beyond(60).0, Duration::from_secs(1));
+        assert!(beyond(10).1 <= 0.005 + 1e-9, "a tenth of the budget");
     }
 
     #[test]

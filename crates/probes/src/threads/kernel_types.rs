@@ -13,7 +13,7 @@ pub(super) const STRANGER: u32 = MAX_DATABASES as u32;
 pub(super) const UNSEEN: u8 = 254;
 
 /// The size of `struct thread` of threads.h: what `NewThread` says, and the time spent in each way.
-const THREAD_BYTES: usize = 248 + 8 * (Cause::ALL.len() + Doing::ALL.len());
+const THREAD_BYTES: usize = 200 + 8 * (Cause::ALL.len() + Doing::ALL.len());
 
 /// `MAX_STRANGERS` of threads.h.
 pub(super) const MAX_STRANGERS: u32 = 256;
@@ -40,11 +40,10 @@ impl NewThread {
         bytes[28] = self.doing;
         bytes[30] = self.polling as u8;
         bytes[32] = self.limited.into();
-        bytes[40] = (self.model == Model::Thread).into();
-        bytes[41] = (self.model == Model::Process).into();
-        bytes[44] = self.aside.into();
-        bytes[46] = (self.polling == Polling::Forever).into();
-        bytes[47] = (self.model == Model::Unknown).into();
+        bytes[39] = (self.model == Model::Thread).into();
+        bytes[40] = (self.model == Model::Process).into();
+        bytes[43] = self.aside.into();
+        bytes[44] = (self.polling == Polling::Forever).into();
         bytes[52..56].copy_from_slice(&self.call.to_ne_bytes());
         // Of a wait that goes on, its beginning is not known: it counts from now.
         bytes[64..72].copy_from_slice(&self.since_ns.to_ne_bytes());
@@ -84,20 +83,22 @@ pub(super) mod tests {
         let constants = [
             ("POLLINGS", Polling::ALL.len()),
             ("DOINGS", Doing::ALL.len()),
-            ("HOLDING_WAITS", 4),
+            ("LONG_WAITS", 4),
             ("CALLS", Call::ALL.len()),
             ("CAUSES", Cause::ALL.len()),
         ];
         let (mut places, mut end) = (BTreeMap::new(), 0_usize);
         for field in body.split(';').map(str::trim).filter(|field| !field.is_empty()) {
             let (kind, name) = field.split_once(' ').unwrap();
-            let size = [("u8", 1), ("u32", 4), ("u64", 8)].iter().find(|(k, _)| *k == kind);
+            let size =
+                [("u8", 1), ("char", 1), ("u32", 4), ("u64", 8)].iter().find(|(k, _)| *k == kind);
             let size = size.unwrap().1;
             let mut dimensions = name.split('[');
             let name = dimensions.next().unwrap();
             let times = dimensions.map(|d| {
                 let word = d.trim_end_matches(']');
-                constants.iter().find(|(c, _)| *c == word).unwrap().1
+                let constant = constants.iter().find(|(c, _)| *c == word).map(|(_, size)| *size);
+                constant.unwrap_or_else(|| word.parse().unwrap())
             });
             end = end.next_multiple_of(size);
             places.insert(name.to_owned(), end);
@@ -139,25 +140,6 @@ pub(super) mod tests {
         let sum: usize = all.into_iter().map(|(name, value)| set(name, value)).sum();
         let sum = sum + set("waits_since", 1);
         assert_eq!(new_thread.iter().map(|byte| usize::from(*byte)).sum::<usize>(), sum);
-    }
-
-    #[test]
-    fn a_thread_of_unknown_model_says_so_where_the_kernel_looks() {
-        let (places, _) = places("thread");
-        let byte = |model| {
-            let new_thread = NewThread {
-                since_ns: 1,
-                database: 2,
-                doing: 3,
-                limited: true,
-                model,
-                aside: true,
-                polling: Polling::Forever,
-                call: 4,
-            };
-            new_thread.bytes()[places["unknown_model"]]
-        };
-        assert_eq!([Model::Unknown, Model::Thread].map(byte), [1, 0]);
     }
 
     /// `ON_CPU` as `OnCpu`.

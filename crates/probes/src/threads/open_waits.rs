@@ -1,11 +1,16 @@
-//! Waits that a pause begins upon: what ends them is seen in the pause.
+//! Waits that a pause begins upon, or the end of a window: what ends them is seen afterwards.
 
-use super::frequent_events::WAKING;
+use super::clock::now;
+use super::frequent_events::{FREQUENT, WAKING};
 use super::state::{Slice, Threads};
 use super::totals::{numbers, times_behind};
 use super::{WAITING, grown_by};
 use libbpf_rs::{MapCore, MapFlags};
+use std::time::Duration;
 use untax_core::activity;
+
+/// How often it is seen whether any wait goes on.
+const LOOK: Duration = Duration::from_millis(20);
 
 impl Threads {
     /// What may be detached of `often` when a pause begins, and what it may cost to see the ends of waits in it:
@@ -33,6 +38,22 @@ impl Threads {
             *waits_s = None;
         }
         Ok(())
+    }
+
+    /// Sees what ends the waits that go on when a window ends, for no longer than its budget allows.
+    pub(super) fn follow_beyond_the_window(&mut self) -> libbpf_rs::Result<()> {
+        let Slice::Traced { .. } = self.slice else { return Ok(()) };
+        if self.moment(WAITING)? == 0 || !self.bpf.has(WAKING) {
+            return Ok(());
+        }
+        let (most, most_cost_s) = self.budget.beyond_the_window();
+        self.pause(0, &FREQUENT, Some(most_cost_s))?;
+        let until = now() + most.as_nanos() as u64;
+        while now() < until && matches!(self.slice, Slice::Pause { waits_s: Some(_), .. }) {
+            std::thread::sleep(LOOK);
+            self.follow_open_waits()?;
+        }
+        self.end_open_waits()
     }
 
     /// Gives the slice before a pause the waits that ended in it.

@@ -13,10 +13,9 @@ pub(super) fn numbers(bytes: &[u8]) -> Vec<u64> {
 /// Where `struct total` of threads.h has what is not time spent in some way.
 pub(super) const STARTED: usize = Polling::ALL.len() * Doing::ALL.len();
 pub(super) const CONNECTING: usize = STARTED + 1;
-/// Between them are the clocks of holders.
 pub(super) const FIRST: usize = CONNECTING + 1;
-const LONGEST: usize = FIRST + 1 + HOLDING_WAITS + 2;
-const HUNG: usize = LONGEST + HOLDING_WAITS;
+const LONGEST: usize = FIRST + 1;
+const HUNG: usize = LONGEST + LONG_WAITS;
 const SAMPLED: usize = HUNG + 1;
 const FAULTING: usize = SAMPLED + 1;
 const FAULTING_ON_DATA: usize = FAULTING + 1;
@@ -29,7 +28,7 @@ pub(super) const LOST: usize = WAKE_UPS + 2;
 const UNKNOWN_LONGEST: usize = LOST + 2;
 const UNKNOWN_CALL: usize = UNKNOWN_LONGEST + 1;
 const BEHIND: usize = UNKNOWN_CALL + 1;
-const HOLDING_WAITS: usize = 4;
+const LONG_WAITS: usize = 4;
 
 /// How much one number grew between two readings of `struct total`; an empty one is all zeroes.
 pub(super) fn growth(index: usize, total: &[u64], before: &[u64]) -> u64 {
@@ -63,7 +62,7 @@ pub(super) fn times_spent(total: &[u64], before: &[u64]) -> Vec<Spent> {
     ways.enumerate()
         .filter_map(|(index, (polling, doing))| {
             let ns = growth(index, total, before);
-            (ns > 0).then(|| Spent { polling, doing, time_s: Seconds::from_ns(ns) })
+            (ns > 0).then(|| Spent::own(polling, doing, Seconds::from_ns(ns)))
         })
         .collect()
 }

@@ -13,7 +13,7 @@ pub(super) struct WatchedDatabase {
     pub(super) data_known: bool,
     /// Whether its control group may be limited.
     pub(super) limited: bool,
-    pub(super) slices: Vec<activity::Slice>,
+    pub(super) slices: Vec<activity::Unsettled>,
     /// `struct total` of threads.h as it was when the window opened.
     pub(super) opened_ns: Vec<u64>,
     /// The same as it was taken last.
@@ -23,7 +23,8 @@ pub(super) struct WatchedDatabase {
 impl WatchedDatabase {
     /// Its last slice stands for so much of a pause; gives how much that is, nothing without one.
     pub(super) fn add_pause(&mut self, paused_s: Seconds) -> Seconds {
-        let stands_for_s = self.slices.last_mut().and_then(|last| last.stands_for_s.as_mut());
+        let last = self.slices.last_mut().map(|last| &mut last.slice);
+        let stands_for_s = last.and_then(|last| last.stands_for_s.as_mut());
         stands_for_s.map_or(Seconds(0.0), |stands_for_s| {
             *stands_for_s = *stands_for_s + paused_s;
             paused_s

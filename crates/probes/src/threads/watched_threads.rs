@@ -103,6 +103,8 @@ impl Threads {
                 let polling = match any.model {
                     Model::Loop if tid == database.pid => Polling::Timed,
                     _ if asked && tid == pid => Polling::Forever,
+                    // It may be at work for long before it polls.
+                    _ if aside => Polling::Helper,
                     _ => Polling::Never,
                 };
                 let new_thread = NewThread { since_ns: now(), doing, polling, aside, call, ..any };

@@ -4,7 +4,7 @@ use crate::evidence;
 use crate::model::held_up::{self, HeldUp, is_untraced};
 use crate::model::stall::{self, Stall, WORTH, Words, percent};
 use crate::rule::{Rule, Scope, TaxBase};
-use untax_core::activity::Doing;
+use untax_core::activity::Cause;
 use untax_core::database::{CpuLimit, wanted_cpus};
 use untax_core::finding::Says;
 use untax_core::window::Pair;
@@ -56,7 +56,8 @@ fn evaluate_one(window: &Window, pair: &Pair) -> Reading<Option<Says>> {
     {
         return Reading::Present(Some(Says::Found(finding)));
     }
-    Stall::of(window, pair, |spent| spent.doing == Doing::Throttled).and_then(|stall| {
+    let model = pair.end.model;
+    Stall::of(window, pair, |spent| spent.goes_to(Cause::Throttled, model)).and_then(|stall| {
         let Some(stall) = stall else { return Reading::Present(None) };
         if stall.share.mid > 0.0 {
             return Reading::Present(Some(finding(window, stall, pair)));
@@ -196,6 +197,7 @@ fn counter_growth(
 mod tests {
     use super::*;
     use crate::test_window::{self, found};
+    use untax_core::activity::Doing;
     use untax_core::{Bytes, Severity};
 
     fn limit(throttled_periods: u64) -> CpuLimit {

@@ -5,7 +5,7 @@ use crate::model::disk_requests;
 use crate::model::flood;
 use crate::model::stall::{self, Stall, WORTH, Words, percent};
 use crate::rule::{Rule, Scope, TaxBase};
-use untax_core::activity::Doing;
+use untax_core::activity::Cause;
 use untax_core::finding::Says;
 use untax_core::io::{Direction, Dirty, Flow, Role};
 use untax_core::window::Pair;
@@ -54,7 +54,7 @@ const NEAR: f64 = 0.9;
 fn evaluate(window: &Window) -> Vec<Diagnosis> {
     stall::per_database(window, RULE.id, |pair| {
         let model = pair.end.model;
-        let stall = Stall::of(window, pair, |spent| spent.held_by(Doing::DirtyThrottled, model));
+        let stall = Stall::of(window, pair, |spent| spent.goes_to(Cause::DirtyPages, model));
         stall.map(|stall| {
             let io = window.io.value();
             let near = io.and_then(|io| io.dirty.value()).is_some_and(|d| fullness(d) >= NEAR);
@@ -191,6 +191,7 @@ mod tests {
     use super::*;
     use crate::test_io;
     use crate::test_window::{self, found};
+    use untax_core::activity::Doing;
     use untax_core::database::MemoryGroup;
 
     #[test]

@@ -5,7 +5,7 @@ use crate::model::idle_cpus::Idle;
 use crate::model::laws::fitted::COLD_CPU;
 use crate::model::stall::{self, Stall, WORTH, Words, percent};
 use crate::rule::{Rule, Scope, TaxBase};
-use untax_core::activity::Doing;
+use untax_core::activity::Cause;
 use untax_core::finding::Says;
 use untax_core::window::Pair;
 use untax_core::{Activity, Diagnosis, Evidence, Finding, Interval, Reading, Severity, Window};
@@ -54,7 +54,8 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
 }
 
 fn evaluate_one(window: &Window, pair: &Pair) -> Reading<Option<Says>> {
-    let waits = Stall::of(window, pair, |spent| spent.doing == Doing::WakeUp);
+    let model = pair.end.model;
+    let waits = Stall::of(window, pair, |spent| spent.goes_to(Cause::WakeUp, model));
     let activity = pair.activity.clone();
     waits.and_then(|stall| {
         let Some(stall) = stall else { return Reading::Present(None) };
@@ -173,7 +174,7 @@ fn evidence(seen: &Seen, window: &Window, idle: Option<Idle>) -> Vec<Evidence> {
 mod tests {
     use super::*;
     use crate::test_window::{self, found, gaps};
-    use untax_core::activity::WakeUps;
+    use untax_core::activity::{Doing, WakeUps};
     use untax_core::idle::{CpuIdle, HaltPoll, IdleState};
     use untax_core::window::Other;
     use untax_core::{Finding, Seconds};

@@ -4,11 +4,11 @@ use crate::evidence;
 use crate::model::reclaim;
 use crate::model::stall::{self, Stall, WORTH, Words, percent};
 use crate::rule::{Rule, Scope, TaxBase};
-use untax_core::activity::Doing;
+use untax_core::activity::{Cause, Doing, Holder};
 use untax_core::finding::Says;
 use untax_core::io::{Behind, Direction, Place, Role, Writer};
 use untax_core::window::Pair;
-use untax_core::{Diagnosis, Evidence, Io, Seconds, Severity, Window};
+use untax_core::{Activity, Diagnosis, Evidence, Io, Seconds, Severity, Window};
 
 pub const RULE: Rule = Rule {
     id: "io-hang",
@@ -18,14 +18,14 @@ pub const RULE: Rule = Rule {
            I/O limit holds back in the middle of it, a flood of pages that ordered mode writes \
            first, a snapshot that froze the filesystem. The disk itself may be idle.",
     measured: "Traced, over active time: time in uninterruptible waits inside system calls on \
-               files that are not waits for a block device, and in futexes behind a thread in such \
+               files that are not waits for a block device, and behind a thread in such \
                a wait, x the part of the former that was in waits of 20 ms and more. This is done \
-               slice by slice: what was seen in few slices has a wide interval. Where a memory \
-               limit was met, as much is charged to reclaim-stall as others can have waited for \
-               threads that reclaim with a file's lock. A hang of one second is never ignored. Who \
+               slice by slice: what was seen in few slices has a wide interval. A hang of one second is never ignored. Any \
+               process that ends such a wait is traced from then on, through the journal's own thread: \
+               it is named, with what held it up while others waited for it. Where none was met, who \
                may hold the journal follows from who wrote (/proc/PID/io) and which limits its \
                group has; a freeze follows from a filesystem to which nothing at all is written \
-               meanwhile. Neither is proof: the kernel does not say who holds it.",
+               meanwhile. Neither of these two is proof.",
     fix: "A filesystem of its own for the database; no I/O or CPU limits on groups that write to \
           the same one (limit them on another); XFS or ext4 with fast_commit; short freezes.",
     sources: &[
@@ -45,7 +45,7 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
         reclaim::file_stall(window, pair).map(|stall| {
             let activity = pair.activity.value();
             let hung = activity.and_then(|a| a.share_hung(pair.end.model))?;
-            let stall = stall?.with_share(hung).times(1.0 - reclaim::reclaiming_part(window, pair));
+            let stall = stall?.with_share(hung);
             let longest = activity.map_or(0.0, |a| a.longest(Doing::Filesystem).0);
             if stall.share.mid < WORTH && longest < FAILS_S {
                 return None;
@@ -67,7 +67,11 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
 const FAILS_S: f64 = 1.0;
 
 fn words(stall: &Stall, longest_s: f64, pair: &Pair, io: Option<&Io>) -> Words {
-    let suspect = io.map_or(Suspect::Nobody, |io| suspect(io, pair));
+    let seen = pair.activity.value().and_then(|activity| activity.holders.first());
+    let suspect = match seen {
+        Some(holder) => Suspect::Holder(holder),
+        None => io.map_or(Suspect::Nobody, |io| suspect(io, pair)),
+    };
     Words {
         summary: format!(
             "{} of its time waiting inside the filesystem, {} at once{}",
@@ -78,6 +82,7 @@ fn words(stall: &Stall, longest_s: f64, pair: &Pair, io: Option<&Io>) -> Words {
         fix: suspect.fix(),
         evidence: [Evidence::new(&evidence::LONGEST_WAIT, longest_s, "scheduler's events")]
             .into_iter()
+            .chain(pair.activity.value().into_iter().flat_map(|activity| holders(activity)))
             .chain(io.map(|io| evidence(io, pair)).unwrap_or_default())
             .collect(),
         method: "time in uninterruptible waits inside file calls and behind them, block devices \
@@ -89,6 +94,8 @@ fn words(stall: &Stall, longest_s: f64, pair: &Pair, io: Option<&Io>) -> Words {
 
 /// Who most likely holds what the threads wait for.
 enum Suspect<'a> {
+    /// A neighbour that was seen to end such waits.
+    Holder(&'a Holder),
     /// A writer whose group is limited.
     Limited(&'a Writer),
     /// A writer that floods the disk.
@@ -150,6 +157,13 @@ fn suspect<'a>(io: &'a Io, pair: &Pair) -> Suspect<'a> {
 impl Suspect<'_> {
     fn words(&self) -> String {
         match self {
+            Self::Holder(holder) => format!(
+                ", behind {} (pid {}) of {}, {}",
+                holder.comm,
+                holder.pid,
+                group(holder),
+                held_up(holder.cause)
+            ),
             Self::Limited(writer) => format!(
                 ", maybe behind {} (pid {}), whose group {} is held back by {}",
                 writer.comm,
@@ -168,6 +182,14 @@ impl Suspect<'_> {
 
     fn fix(&self) -> String {
         match self {
+            Self::Holder(Holder { cause: Cause::Throttled, .. }) => {
+                "raise the CPU limit of that group, move it to another filesystem, or run Linux 6.18"
+                    .to_owned()
+            }
+            Self::Holder(Holder { cause: Cause::Disk, .. }) => {
+                "raise the disk limit of that group, or move it to another filesystem".to_owned()
+            }
+            Self::Holder(holder) => format!("move {} to another filesystem", holder.comm),
             Self::Limited(writer) => {
                 format!("keep what {} writes on another filesystem, or lift its limit", writer.comm)
             }
@@ -180,6 +202,37 @@ impl Suspect<'_> {
             Self::Nobody => "a filesystem of its own for the database".to_owned(),
         }
     }
+}
+
+/// Its group in words.
+fn group(holder: &Holder) -> &str {
+    if holder.cgroup.is_empty() { "a group that is gone" } else { &holder.cgroup }
+}
+
+/// What holds a neighbour up, in words.
+fn held_up(cause: Cause) -> &'static str {
+    match cause {
+        Cause::Throttled => "stopped by its CPU limit with a lock of the kernel",
+        Cause::Disk => "which waited for its disk with a lock of the kernel",
+        Cause::RunQueue | Cause::WakeUp => "which waited for a CPU with a lock of the kernel",
+        Cause::Memory | Cause::DirtyPages => "which waited for memory with a lock of the kernel",
+        _ => "which held a lock of the kernel",
+    }
+}
+
+/// Neighbours that were seen to hold what others waited for.
+fn holders(activity: &Activity) -> Vec<Evidence> {
+    let evidence = |holder: &Holder| {
+        let who = format!(
+            "{} (pid {}) of {}, {}",
+            holder.comm,
+            holder.pid,
+            group(holder),
+            held_up(holder.cause)
+        );
+        Evidence::new(&evidence::KERNEL_HOLDER, holder.time_s.0, "scheduler's events").of(&who)
+    };
+    activity.holders.iter().take(3).map(evidence).collect()
 }
 
 fn evidence(io: &Io, pair: &Pair) -> Vec<Evidence> {
@@ -247,6 +300,24 @@ mod tests {
             let longest = Longest { doing: Doing::Filesystem, time_s: Seconds(time_s) };
             all[0].longest = vec![longest];
         }
+    }
+
+    #[test]
+    fn a_neighbour_that_was_seen_with_the_lock_is_named_with_what_held_it_up() {
+        let mut window = window();
+        let Reading::Present(all) = &mut window.activity else { panic!("it is traced") };
+        all[0].holders = vec![Holder {
+            pid: 77,
+            comm: "backup".to_owned(),
+            cgroup: "/slow".to_owned(),
+            cause: Cause::Throttled,
+            time_s: Seconds(7.0),
+        }];
+        let finding = found(evaluate(&window)).remove(0);
+        assert!(
+            finding.summary.contains("behind backup (pid 77) of /slow, stopped by its CPU limit")
+        );
+        assert!(finding.fix.contains("raise the CPU limit"), "{}", finding.fix);
     }
 
     #[test]

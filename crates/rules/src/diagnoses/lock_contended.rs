@@ -1,12 +1,12 @@
 //! `lock-contended`: threads of the database wait for each other.
 
 use crate::evidence;
-use crate::model::accounting::Demand;
+use crate::model::lock_kind::LockKind;
 use crate::model::process_starts::workers_started;
 use crate::model::stall::{self, Stall, WORTH, Words, percent};
 use crate::model::without_tax;
 use crate::rule::{Rule, Scope, TaxBase};
-use untax_core::activity::{Doing, Part, Spent};
+use untax_core::activity::{Cause, Doing, Part, Spent};
 use untax_core::database::Model;
 use untax_core::finding::Says;
 use untax_core::scalability::Scalability;
@@ -21,14 +21,16 @@ pub const RULE: Rule = Rule {
            the queue longer. Single-node databases stop scaling at 32 to 64 cores for this.",
     measured: "Traced: time asleep in a futex or semaphore, in a page fault that reads nothing, \
                and, where processes serve clients, in waits that end by a signal of another \
-               process of the same database (row locks of PostgreSQL), over active time. A leader \
+               process of the same database (row locks of PostgreSQL), over active time: while the \
+               thread that ended the wait computed, or waited for its own client. What is behind a \
+               thread that waited for a disk, for a CPU or for memory goes to that. A leader \
                of a parallel query waits for its workers in the same way, and a commit for a \
                synchronous standby: where PostgreSQL starts one or more workers a second, or a process \
                is met that waits for a standby or asynchronous reading, what its processes wait for at \
                both ends of the window tells the parts, roughly. What \
                clients wait for between their requests is no lock, nor what a thread sleeps whose \
-               client has gone (thread_cache_size). A holder may wait for a CPU like all others: found \
-               where it is worth a word without that part, which the lower bound leaves out. Threads of a program of unknown model (--pid) wait in \
+               client has gone (thread_cache_size). The server says which locks: what processes of PostgreSQL \
+               wait for at both ends of the window, for how long InnoDB waited for rows. Threads of a program of unknown model (--pid) wait in \
                futexes for locks or for work: these waits are not judged. How it scales, by the universal scalability \
                law: requests at once against requests done, window after window; only when the \
                windows of untax watch differ enough.",
@@ -51,14 +53,8 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
     let found = stall::per_database(window, RULE.id, |pair| {
         Stall::of(window, pair, |spent| stall::is_lock_wait(spent, pair)).map(|stall| {
             let stall = stall.map(|stall| without_others(stall, pair));
-            let running = running_part(window, pair);
-            let stall = stall.filter(|stall| stall.share.mid * running >= WORTH)?;
-            let share = stall.share;
-            let stall = stall.with_share(Interval::new(share.low * running, share.mid, share.high));
-            // Without the waits nobody is woken after one: what that takes of CPUs may end too.
-            let waking = pair.activity.value().and_then(|activity| activity.share_waking());
-            let burnt = waking.map_or(0.0, |waking| waking.high);
-            let stall = stall.with_cheaper_work(Interval::new(0.0, 0.0, burnt));
+            let stall = stall.filter(|stall| stall.share.mid >= WORTH)?;
+            let stall = without_the_queue(stall, pair);
             let mut evidence =
                 pair.activity.value().map(|a| lock_evidence(a, pair)).unwrap_or_default();
             evidence
@@ -66,16 +62,17 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
                     Evidence::new(&evidence::PEER_LOCKS, part.mid, "pg_stat_activity")
                 }));
             evidence.extend(scaling(window, pair).iter().flat_map(law_evidence));
+            let waited_s = pair.activity.value().map_or(0.0, |a| {
+                a.sum(|spent| stall::is_lock_wait(spent, pair)).0
+            });
+            let kind = LockKind::of(pair, waited_s);
+            let share = percent(stall.share.mid);
             Some(stall::finding(RULE.id, &stall, Words {
-                summary: format!(
-                    "{} of its time waiting for locks of its own",
-                    percent(stall.share.mid)
-                ),
-                fix: "shorten what holds the hot rows or pages; let fewer connections work at once"
-                    .to_owned(),
+                summary: kind.summary(&share),
+                fix: kind.fix().to_owned(),
                 evidence,
-                method: "time asleep in futexes, faults and waits for peers, traced, over active \
-                         time"
+                method: "time asleep in futexes, faults and waits for peers while these computed or \
+                         waited for their clients, traced, over active time"
                     .to_owned(),
                 remedy: None,
             }))
@@ -103,11 +100,14 @@ fn unjudged_gap(pair: &Pair) -> Option<Vec<Diagnosis>> {
     })
 }
 
-/// The part (0..1) of their time in which holders of locks run, as far as they wait for a CPU like all
-/// others: without the queue for the CPUs so much of the waiting for them would be left.
-fn running_part(window: &Window, pair: &Pair) -> f64 {
-    let part = |demand: &Demand| demand.on_cpu_s / (demand.on_cpu_s + demand.contended_s);
-    Demand::of(window, pair).value().map_or(1.0, part)
+/// Lets end with the locks what is charged to what their holders wait for: nobody is behind these any more. Without
+/// the waits nobody is woken after one, either: what that takes of CPUs may end too.
+fn without_the_queue(stall: Stall, pair: &Pair) -> Stall {
+    let Some(activity) = pair.activity.value() else { return stall };
+    let queued = activity.share(pair.end.model, |spent| stall::is_behind_cpus(spent, pair));
+    let burnt = activity.share_waking().map_or(0.0, |waking| waking.high);
+    let stall = stall.with_ended_share(queued.map_or(0.0, |queued| queued.mid));
+    stall.with_cheaper_work(Interval::new(0.0, 0.0, burnt))
 }
 
 /// Takes off what may be waits for workers of parallel queries, standbys, and those who read for others.
@@ -190,16 +190,25 @@ fn law_evidence(scaling: &Scalability) -> Vec<Evidence> {
 /// Which locks: the parts, in seconds.
 fn lock_evidence(activity: &Activity, pair: &Pair) -> Vec<Evidence> {
     let part = |doing| {
-        let counts = |s: &Spent| s.doing == doing && s.part(pair.end.model) == Part::Lock;
+        let counts = |s: &Spent| s.doing == doing && stall::is_lock_wait(s, pair);
         activity.sum(counts).0
     };
+    let behind = |cause| {
+        let counts = |s: &Spent| s.behind == Some(cause) && stall::is_lock_wait(s, pair);
+        activity.sum(counts).0
+    };
+    let holders =
+        [(&evidence::HOLDERS_COMPUTE, Cause::Cpu), (&evidence::HOLDERS_IDLE, Cause::Idle)]
+            .map(|(kind, cause)| (kind, behind(cause)));
     [
         (&evidence::LATCHES, Doing::Futex),
         (&evidence::PEERS, Doing::PollPeer),
         (&evidence::MEMORY_MAP, Doing::Fault),
     ]
+    .map(|(kind, doing)| (kind, part(doing)))
     .into_iter()
-    .map(|(kind, doing)| Evidence::new(kind, part(doing), "scheduler's events"))
+    .chain(holders)
+    .map(|(kind, time_s)| Evidence::new(kind, time_s, "scheduler's events"))
     .filter(
         |evidence| !matches!(evidence.value, untax_core::evidence::Value::Number(s) if s <= 0.0),
     )
@@ -261,46 +270,40 @@ mod tests {
             }
             evaluate(&window)
         };
-        // As runs of older versions have it: nobody knows whether the threads were woken.
-        let older = said(&[(Doing::OnCpu, 0.6), (Doing::Futex, 200.0)]);
-        assert_eq!(test_window::gaps(older.clone()).len(), 1, "{older:?}");
-        assert!(found(older).is_empty());
-        let idle = said(&[(Doing::OnCpu, 0.6), (Doing::FutexIdle, 200.0)]);
-        assert!(idle.is_empty(), "{idle:?}");
+        let behind_work = said(&[(Doing::OnCpu, 0.6), (Doing::Futex, 200.0)]);
+        assert_eq!(test_window::gaps(behind_work.clone()).len(), 1, "{behind_work:?}");
+        assert!(found(behind_work).is_empty());
         let memory_map = said(&[(Doing::OnCpu, 5.0), (Doing::Fault, 5.0)]);
         assert_eq!(found(memory_map).len(), 1, "the kernel's own lock is one");
     }
 
     #[test]
-    fn a_queue_for_the_cpus_is_no_lock() {
-        let found_of = |on_cpu_s, contended_s| {
+    fn what_holders_wait_for_is_no_lock() {
+        let share = |behind: &[(Cause, f64)]| {
             let mut window = test_window::postgres();
-            let trace =
-                [(Doing::OnCpu, on_cpu_s), (Doing::Contended, contended_s), (Doing::Futex, 1.3)];
-            test_window::trace(&mut window, &trace);
-            found(evaluate(&window)).len()
+            test_window::trace_behind(&mut window, &[(Doing::OnCpu, 4.0)], behind);
+            found(evaluate(&window)).first().map(|found| found.tax.clone().unwrap().share)
         };
-        assert_eq!([found_of(8.0, 30.0), found_of(37.0, 1.0)], [0, 1]);
+        assert_eq!(share(&[(Cause::RunQueue, 8.0), (Cause::Disk, 8.0)]), None);
+        let of_both = share(&[(Cause::Cpu, 4.0), (Cause::Throttled, 6.0), (Cause::Idle, 2.0)]);
+        assert!((of_both.unwrap() - 6.0 / 16.0).abs() < 1e-9, "{of_both:?}");
     }
 
     #[test]
-    fn what_holders_may_wait_for_cpus_is_in_the_upper_bound_alone() {
-        let share_of = |contended_s| {
-            let mut window = test_window::postgres();
-            let trace =
-                [(Doing::OnCpu, 4.0), (Doing::Contended, contended_s), (Doing::Futex, 16.0)];
-            test_window::trace(&mut window, &trace);
-            let finding = found(evaluate(&window)).remove(0);
-            let tax = finding.tax.unwrap();
-            (tax.low, tax.share, finding.severity)
+    fn the_server_says_which_locks_these_are() {
+        let mut window = test_window::postgres();
+        test_window::trace(&mut window, &[(Doing::OnCpu, 5.0), (Doing::Futex, 5.0)]);
+        let mut summary = |told: &[(&str, u64)]| {
+            for snapshot in [&mut window.start, &mut window.end] {
+                let told = told.iter().map(|(name, count)| ((*name).to_owned(), *count));
+                snapshot.databases[0].counters.told = Reading::Present(told.collect());
+            }
+            found(evaluate(&window)).remove(0).summary
         };
-        let (low, share, severity) = share_of(0.0);
-        assert!((share - 0.8).abs() < 1e-9 && low > 0.7, "{low} {share}");
-        assert_eq!(severity, untax_core::Severity::High);
-        // As beside compilers: a holder of the log's lock runs for a tenth of the time that it wants to.
-        let (low, share, severity) = share_of(36.0);
-        assert!((share - 16.0 / 56.0).abs() < 1e-9 && low <= 0.1 * share + 1e-9, "{low} {share}");
-        assert_eq!(severity, untax_core::Severity::Low);
+        assert!(summary(&[]).contains("locks of its own"));
+        let rows = ("waiting_for_locks", 3);
+        assert!(summary(&[rows, ("waiting_for_log", 1)]).contains("rows"));
+        assert!(summary(&[rows, ("waiting_for_log", 9)]).contains("queue for the log"));
     }
 
     #[test]
@@ -317,7 +320,7 @@ mod tests {
         );
         let findings = found(evaluate(&window));
         assert!((findings[0].tax.as_ref().unwrap().share - 0.5).abs() < 1e-9);
-        assert_eq!(findings[0].evidence.len(), 2);
+        assert_eq!(findings[0].evidence.len(), 3, "two kinds of waits, behind one kind of holders");
     }
 
     /// Half of its time in row locks, and the count of transactions.

@@ -166,7 +166,7 @@ mod tests {
     use super::*;
     use crate::test_io::{flow, io};
     use crate::test_window::{self, found};
-    use untax_core::activity::Doing;
+    use untax_core::activity::{Cause, Doing};
     use untax_core::io::{Direction, Role};
     use untax_core::pressure::GroupMemory;
     use untax_core::{Bytes, Seconds};
@@ -180,9 +180,8 @@ mod tests {
         );
         let findings = found(evaluate(&window));
         assert!((findings[0].tax.as_ref().unwrap().share - 0.4).abs() < 1e-9);
-        let behind =
-            [(Doing::OnCpu, 6.0), (Doing::ReclaimStalled, 1.0), (Doing::FutexReclaim, 3.0)];
-        test_window::trace(&mut window, &behind);
+        let own = [(Doing::OnCpu, 6.0), (Doing::ReclaimStalled, 1.0)];
+        test_window::trace_behind(&mut window, &own, &[(Cause::Memory, 3.0)]);
         let findings = found(evaluate(&window));
         assert!(
             (findings[0].tax.as_ref().unwrap().share - 0.4).abs() < 1e-9,

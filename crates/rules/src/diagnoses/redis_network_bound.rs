@@ -247,7 +247,7 @@ mod tests {
             test_window::trace(&mut window, &[(Doing::OnCpu, thread_s)]);
             let Reading::Present(activities) = &mut window.activity else { unreachable!() };
             let time_s = Seconds(saving_s);
-            let saves = Spent { polling: Polling::Never, doing: Doing::OnCpu, time_s };
+            let saves = Spent::own(Polling::Never, Doing::OnCpu, time_s);
             activities[0].slices[0].spent.push(saves);
             let said = evaluate(&window);
             (test_window::found(said.clone()).len(), test_window::gaps(said).len())

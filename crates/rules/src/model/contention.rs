@@ -2,7 +2,7 @@
 
 use crate::model::accounting::{Demand, neighbours_part};
 use crate::model::stall::{Stall, WORTH};
-use untax_core::activity::Doing;
+use untax_core::activity::Cause;
 use untax_core::window::Pair;
 use untax_core::{Reading, Window};
 
@@ -19,7 +19,8 @@ pub struct Contention {
 impl Contention {
     /// That of one database; `None` inside when it hardly waited for CPUs.
     pub fn of(window: &Window, pair: &Pair) -> Reading<Option<Self>> {
-        let contended = Stall::of(window, pair, |spent| spent.doing == Doing::Contended);
+        let contended =
+            Stall::of(window, pair, |spent| spent.goes_to(Cause::RunQueue, pair.end.model));
         contended.and_then(|stall| {
             let Some(stall) = stall.filter(|stall| stall.share.mid >= WORTH) else {
                 return Reading::Present(None);

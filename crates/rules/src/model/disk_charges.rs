@@ -248,7 +248,7 @@ mod tests {
             let spent = &mut activities[0].slices[0].spent;
             let checkpointer = Polling::Timed;
             let time_s = Seconds(50.0);
-            spent.push(Spent { polling: checkpointer, doing: Doing::Disk, time_s });
+            spent.push(Spent::own(checkpointer, Doing::Disk, time_s));
         }
         assert!((charged(&window).request_s - 0.000_2).abs() < 1e-9);
         assert!(charged(&window).device.high.abs() < 1e-12);

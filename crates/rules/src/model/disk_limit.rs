@@ -2,8 +2,7 @@
 
 use crate::evidence;
 use crate::model::disk_requests;
-use crate::model::stall::Stall;
-use untax_core::activity::Doing;
+use crate::model::reclaim;
 use untax_core::database::{IoLimit, Limited};
 use untax_core::io::{Direction, Flow};
 use untax_core::window::Pair;
@@ -57,9 +56,7 @@ pub fn flows_below<'a>(
 /// The share of active time in which anybody whom clients wait for waits for devices, or for the
 /// filesystem, whose own requests are held back too.
 pub fn waiting(window: &Window, pair: &Pair) -> f64 {
-    let filesystem =
-        Stall::of(window, pair, |spent| spent.held_by(Doing::Filesystem, pair.end.model));
-    let all = [disk_requests::disk_stall(window, pair), filesystem];
+    let all = [disk_requests::disk_stall(window, pair), reclaim::file_stall(window, pair)];
     let shares = all.into_iter().filter_map(|stall| Some(stall.into_value()??.share.mid));
     shares.fold(0.0, |sum, share| sum + share).min(1.0)
 }

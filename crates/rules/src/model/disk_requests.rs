@@ -2,7 +2,7 @@
 
 use crate::evidence;
 use crate::model::stall::Stall;
-use untax_core::activity::{Doing, Part, Spent};
+use untax_core::activity::{Cause, Doing, Part, Polling, Spent};
 use untax_core::io::{Behind, Direction, Flow, Place, Role, Writer};
 use untax_core::window::Pair;
 use untax_core::{Evidence, Io, Reading, Window};
@@ -17,16 +17,20 @@ const HIDING: [&str; 3] = ["btrfs", "overlay", "zfs"];
 
 /// The waiting for block devices.
 pub fn disk_stall(window: &Window, pair: &Pair) -> Reading<Option<Stall>> {
-    Stall::of(window, pair, |spent| spent.held_by(Doing::Disk, pair.end.model))
+    Stall::of(window, pair, |spent| spent.goes_to(Cause::Disk, pair.end.model))
 }
 
-/// How long the database's threads waited for block devices themselves while requests were counted, but
-/// for processes that nobody waits for: what these write back is not among the requests either.
+/// How long the database's threads waited for block devices themselves while requests were counted, those that
+/// read for others among them, but for processes that nobody waits for: what these write back is not among the
+/// requests either.
 pub fn waited_s(io: &Io, pair: &Pair) -> Option<f64> {
     let activity = pair.activity.value()?;
     let model = pair.end.model;
-    let waits = |s: &Spent| s.part(model) == Part::Disk && !s.in_background(model);
-    let waited = activity.sum(|s| matches!(s.doing, Doing::Disk | Doing::AsyncIo) && waits(s));
+    let awaited = |s: &Spent| s.polling == Polling::Helper || !s.in_background(model);
+    // Of the journal too: its thread waits for the disk while it writes a transaction.
+    let own = |s: &Spent| s.behind.is_none() || s.doing == Doing::Filesystem;
+    let waits = |s: &Spent| own(s) && s.cause() == Cause::Disk;
+    let waited = activity.sum(|s| waits(s) && s.part(model) == Part::Disk && awaited(s));
     Some(waited.0 * io.window_s.0 / activity.window_s.0.max(f64::MIN_POSITIVE))
 }
 

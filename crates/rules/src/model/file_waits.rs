@@ -6,7 +6,7 @@ use untax_core::io::{Direction, Place, Role};
 use untax_core::window::Pair;
 use untax_core::{Interval, Io, Reading, Window};
 
-/// What a database waits for inside file calls, those left out that wait for threads that reclaim. As
+/// What a database waits for inside file calls, those left out that wait for threads that free memory. As
 /// expected it is nothing where a disk of another machine may be waited for.
 pub struct FileWaits {
     /// The share of active time in waits as any filesystem at work has them.
@@ -28,14 +28,13 @@ impl FileWaits {
                 let files = files.map_or(none, |files| files.share);
                 let hung = activity.share_hung(pair.end.model).unwrap_or(none);
                 let near = if is_far(io, id) { 0.0 } else { 1.0 };
-                let kept = near * (1.0 - reclaim::reclaiming_part(window, pair));
-                let working = (files.mid - hung.mid).max(0.0) * kept;
+                let working = (files.mid - hung.mid).max(0.0) * near;
                 let window_s = activity.window_s.0.max(f64::MIN_POSITIVE);
                 // Several may wait for the same commit.
                 let waited_s = working * activity.active(pair.end.model).0.min(window_s);
                 Self {
                     working: Interval::new(0.0, working, (files.high - hung.low).max(0.0)),
-                    hung: hung.mid.min(files.mid) * kept,
+                    hung: hung.mid.min(files.mid) * near,
                     commit_s: match writes(io, id) {
                         0 => 0.0,
                         count => waited_s * io.window_s.0 / window_s / count as f64,

@@ -81,11 +81,7 @@ mod tests {
         if let Reading::Present(activities) = &mut window.activity {
             activities[0].slices[0].spent = times
                 .iter()
-                .map(|(polling, doing, s)| Spent {
-                    polling: *polling,
-                    doing: *doing,
-                    time_s: Seconds(*s),
-                })
+                .map(|(polling, doing, s)| Spent::own(*polling, *doing, Seconds(*s)))
                 .collect();
         }
         window.others = vec![Other::unknown(50, "batch", Seconds(19.5), "not read")];

@@ -4,7 +4,7 @@ use crate::model::accounting::{Demand, others};
 use crate::model::cpus;
 use crate::model::disk_charges::Charged;
 use crate::model::disk_requests::{devices_of, disk_stall};
-use crate::model::reclaim::{file_stall, lock_stall, reclaim_stall, reclaiming_part};
+use crate::model::reclaim::{lock_stall, reclaim_stall};
 use crate::model::stall::Stall;
 use untax_core::io::{Direction, Role};
 use untax_core::window::{Other, Pair};
@@ -16,10 +16,8 @@ pub fn shortage_stall(window: &Window, pair: &Pair) -> Reading<Option<Stall>> {
     let charged = Charged::of(window, pair).into_value();
     let waiting = disk_stall(window, pair).into_value().flatten();
     let evicted = waiting.zip(charged).map(|(waiting, c)| waiting.share.times(c.evicted));
-    let files = file_stall(window, pair).into_value().flatten();
-    let locked = files.map(|files| files.share.scale(reclaiming_part(window, pair)));
     let queued = lock_stall(window, pair).into_value().flatten().map(|queued| queued.share);
-    let more = || evicted.into_iter().chain(locked).chain(queued);
+    let more = || evicted.into_iter().chain(queued);
     let read = charged.map(|charged| {
         let all =
             reread_share(pair, charged.again).plus(completing_share(window, pair, charged.again));

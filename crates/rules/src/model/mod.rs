@@ -24,6 +24,7 @@ pub mod hugetlb_limits;
 pub mod idle_cpus;
 pub mod idleness;
 pub mod laws;
+pub mod lock_kind;
 pub mod memory_limits;
 pub mod memory_shortage;
 pub mod page_faults;

@@ -1,8 +1,7 @@
 //! Waiting of threads that free memory, and of those behind them.
 
-use crate::model::memory_limits::limiting_group;
-use crate::model::stall::{Stall, WORTH};
-use untax_core::activity::{Doing, Part, Spent};
+use crate::model::stall::Stall;
+use untax_core::activity::{self, Cause, Doing, Part, Spent};
 use untax_core::window::Pair;
 use untax_core::{Reading, Window};
 
@@ -20,9 +19,10 @@ pub fn reclaim_stall(window: &Window, pair: &Pair) -> Reading<Option<Stall>> {
     })
 }
 
-/// Waiting for locks that threads hold meanwhile.
+/// Waiting for locks, the database's own or a file's, while threads that hold them free memory.
 pub fn lock_stall(window: &Window, pair: &Pair) -> Reading<Option<Stall>> {
-    Stall::of(window, pair, |spent| counts(spent, pair, Doing::FutexReclaim))
+    let model = pair.end.model;
+    Stall::of(window, pair, |spent| spent.behind.is_some() && spent.goes_to(Cause::Memory, model))
 }
 
 fn counts(spent: &Spent, pair: &Pair, doing: Doing) -> bool {
@@ -32,19 +32,5 @@ fn counts(spent: &Spent, pair: &Pair, doing: Doing) -> bool {
 
 /// Waiting inside file calls, and behind threads that do.
 pub fn file_stall(window: &Window, pair: &Pair) -> Reading<Option<Stall>> {
-    Stall::of(window, pair, |spent| spent.held_by(Doing::Filesystem, pair.end.model))
-}
-
-/// The part (0..1) of waits inside file calls that is for threads that reclaim, where a limit of
-/// memory is met: a thread that writes has the file's lock, and while it reclaims all others may
-/// wait for it, but for no longer.
-pub fn reclaiming_part(window: &Window, pair: &Pair) -> f64 {
-    let part = || {
-        limiting_group(window, pair).into_value()??;
-        let reclaim = reclaim_stall(window, pair).into_value().flatten()?.share.mid;
-        let files = file_stall(window, pair).into_value().flatten()?.share.mid;
-        let others = (pair.activity.value()?.awake() - 1.0).max(0.0);
-        (reclaim >= WORTH && files > 0.0).then(|| (reclaim * others / files).min(1.0))
-    };
-    part().unwrap_or(0.0)
+    Stall::of(window, pair, |spent| activity::is_in_files(spent, pair.end.model))
 }

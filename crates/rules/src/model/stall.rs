@@ -8,12 +8,13 @@ use crate::model::idle_cpus::Idle;
 use crate::model::idleness::is_idle;
 use crate::model::laws::Limit;
 use crate::model::sandbox::is_sandbox;
-use untax_core::activity::{Doing, Part, Spent};
+use untax_core::activity::{Cause, Doing, Part, Spent};
 use untax_core::database::Model;
 use untax_core::finding::Says;
 use untax_core::window::Pair;
 use untax_core::{
-    Activity, Diagnosis, Evidence, Finding, Interval, Reading, Severity, Tax, Unmeasured, Window,
+    Activity, Diagnosis, Evidence, Finding, Interval, Reading, Seconds, Severity, Tax, Unmeasured,
+    Window,
 };
 
 /// Below this share of active time a cause is worth knowing and no more: paired trials on a quiet
@@ -51,10 +52,10 @@ pub struct Stall {
     limit: Limit,
     /// The share of active time in which processes waited that nobody waits for: for files, mostly.
     background: f64,
-    /// The share of active time behind locks that other threads held, unless that is the cause.
-    queued: f64,
-    /// The share of active time in which a CPU limit held its threads back.
+    /// The shares of active time in which a CPU limit held its threads back, and in which they were behind threads
+    /// that waited for a CPU.
     throttled: f64,
+    behind_queue: f64,
     /// The lowest CPU limit on its control groups, CPUs.
     limit_cpus: Option<f64>,
     /// For how long neighbours used the CPUs that it may use, s.
@@ -94,11 +95,13 @@ impl Stall {
             let aside =
                 |spent: &Spent| spent.in_background(pair.end.model) && is_blocked(spent, pair);
             let background = activity.share(pair.end.model, aside).map_or(0.0, |share| share.mid);
-            let behind = |spent: &Spent| is_lock_wait(spent, pair) && !counts(spent);
-            let queued = activity.share(pair.end.model, behind).map_or(0.0, |share| share.mid);
             let active = activity.active(pair.end.model).0;
             let clients = Clients::of(window, pair, activity);
-            let throttled = activity.part(Part::Throttled, pair.end.model).0 / active;
+            let part_of = |time_s: Seconds| if active > 0.0 { time_s.0 / active } else { 0.0 };
+            let throttled = part_of(activity.part(Part::Throttled, pair.end.model));
+            let in_queue = |spent: &Spent| spent.behind == Some(Cause::RunQueue);
+            let behind_queue = |spent: &Spent| in_queue(spent) && is_behind_lock(spent, pair);
+            let behind_queue = part_of(activity.sum(behind_queue));
             let limits = pair.end.cgroup.value().and_then(|cgroup| cgroup.cpu.value());
             let limits = limits.into_iter().flatten().map(|limit| limit.cpus);
             Some(Self {
@@ -112,8 +115,8 @@ impl Stall {
                 saved_s: Interval::exact(0.0),
                 limit: Limit::Stays,
                 background,
-                queued,
-                throttled: if active > 0.0 { throttled } else { 0.0 },
+                throttled,
+                behind_queue,
                 limit_cpus: limits.min_by(f64::total_cmp),
                 neighbours_s: neighbours(window, pair).iter().map(|(_, taken_s)| taken_s).sum(),
                 idle_between,
@@ -331,6 +334,8 @@ impl Stall {
     /// The waiting is for a CPU limit that ends. The next one, if any, leaves so many CPUs.
     pub fn with_limit_lifted(mut self, next: Option<f64>) -> Self {
         self.limit = next.map_or(Limit::Gone, Limit::Next);
+        // Its waits for CPUs may end, and so may those of threads behind it.
+        self.ends_too_most += self.behind_queue;
         self
     }
 
@@ -368,9 +373,29 @@ fn is_blocked(spent: &Spent, pair: &Pair) -> bool {
     matches!(spent.part(pair.end.model), Part::Disk | Part::Reclaim | Part::Lock | Part::Network)
 }
 
-/// Whether the thread waits for a lock of the database, and a client waits for the thread.
+/// Whether the thread waits for a lock of the database, and a client waits for the thread: another one computes
+/// meanwhile, or waits for its own client. What is behind anything else goes to that. Older runs do not tell.
 pub fn is_lock_wait(spent: &Spent, pair: &Pair) -> bool {
-    spent.part(pair.end.model) == Part::Lock && !spent.in_background(pair.end.model)
+    let computes = match spent.behind {
+        Some(behind) => matches!(behind, Cause::Cpu | Cause::Idle),
+        None => spent.doing == Doing::Fault || !is_followed(pair),
+    };
+    computes && is_behind_lock(spent, pair)
+}
+
+/// Whether it waits for a lock whose holder waits for a CPU.
+pub fn is_behind_cpus(spent: &Spent, pair: &Pair) -> bool {
+    let waits = matches!(spent.behind, Some(Cause::RunQueue | Cause::Throttled | Cause::WakeUp));
+    waits && is_behind_lock(spent, pair)
+}
+
+fn is_behind_lock(spent: &Spent, pair: &Pair) -> bool {
+    let model = pair.end.model;
+    spent.part(model) == Part::Lock && !spent.in_background(model)
+}
+
+fn is_followed(pair: &Pair) -> bool {
+    pair.activity.value().is_some_and(|activity| activity.is_followed())
 }
 
 /// The parts of a finding that each rule fills in.

@@ -125,11 +125,11 @@ impl Stall {
     fn removal(&self, demand: &Demand) -> Removal {
         let own_s = self.saved_s.scale(demand.unstolen_part());
         let freed = self.waited_for(Interval::exact(self.freed_s)).mid;
-        let throttled = if self.limit.is_lifted() { self.share.mid } else { 0.0 };
+        // What is behind others that wait for a CPU or for the limit is waiting like any other.
+        let throttled = if self.limit.is_lifted() { self.throttled } else { 0.0 };
         let waiting = |share: f64, ends_too: f64, saved_s: f64| {
             let computing = demand.share_of(Interval::exact(saved_s)).mid;
-            let ended = share + ends_too;
-            let waits = ended + self.ends_behind(ended) - computing - freed - throttled;
+            let waits = share + ends_too - computing - freed - throttled;
             waits.max(0.0) * demand.active_s
         };
         let Interval { low, mid, high } = self.share;
@@ -148,13 +148,6 @@ impl Stall {
             asking_wait_s: self.asking_waits * demand.active_s,
             serial: self.held.map(|(factor, _)| factor),
         }
-    }
-
-    /// The share of active time behind locks that ends too: a thread that holds a lock stalls as others do, so
-    /// without the cause it holds the lock for less time.
-    fn ends_behind(&self, ended: f64) -> f64 {
-        let holding = 1.0 - self.queued + self.idle_between;
-        if holding > 0.0 { self.queued * (ended / holding).min(1.0) } else { 0.0 }
     }
 }
 
@@ -182,13 +175,6 @@ mod tests {
         let pair = window.databases().next().unwrap();
         let stall = Stall::of(&window, &pair, |spent| spent.doing == Doing::Disk);
         stall.into_value().flatten().unwrap().gains().throughput.factor
-    }
-
-    #[test]
-    fn who_holds_a_lock_waits_for_disks_as_others_do() {
-        let gain = gain(&[(Doing::OnCpu, 1.0), (Doing::Disk, 6.0), (Doing::Futex, 3.0)], None);
-        // Of the 3 s behind locks 6 / 7 were for the disk too.
-        assert!((gain - 7.0).abs() < 1e-9, "{gain}");
     }
 
     #[test]
