@@ -81,14 +81,24 @@ stop() {
     wait "$steer" || fail "untax steer ended with $?: $(cat "$work/err")"
 }
 
-# Percent of looks at running processes of a tree in which these were on CPUs $2 to $3.
+# Percent of looks at running processes of a tree in which these were on CPUs $2 to $3. One program looks: a
+# fork for each look takes seconds in an emulated guest.
 at_home() {
-    local look
-    for look in $(seq 150); do
-        cat $(tree "$1" | sed 's,.*,/proc/&/stat,') 2>/dev/null || true
-        sleep 0.02
-    done | awk -v low="$2" -v high="$3" '$3 == "R" { all++; if ($39 >= low && $39 <= high) home++ }
-        END { print all ? int(100 * home / all) : "none" }'
+    perl - "$2" "$3" $(tree "$1") <<'PERL'
+my ($low, $high, @tree) = @ARGV;
+my ($all, $home) = (0, 0);
+for (1 .. 150) {
+    for my $pid (@tree) {
+        open my $stat, '<', "/proc/$pid/stat" or next;
+        my @field = split ' ', <$stat> // next;
+        next unless $field[2] eq 'R';
+        $all++;
+        $home++ if $field[38] >= $low && $field[38] <= $high;
+    }
+    select undef, undef, undef, 0.02;
+}
+print $all ? int(100 * $home / $all) : 'none', "\n";
+PERL
 }
 
 # Percent of CPU time that is idle over some seconds.

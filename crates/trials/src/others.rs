@@ -37,7 +37,9 @@ impl Others {
         let seconds = |stat: &Stat| {
             (stat.user_ticks + stat.system_ticks) as f64 / ticks_per_second.max(1) as f64
         };
-        let others = all.iter().filter(|stat| !left_out.contains(&stat.pid));
+        // A load that was killed with its parent is a child of init until that has waited for it.
+        let is_dead = |stat: &Stat| matches!(stat.state, 'Z' | 'X');
+        let others = all.iter().filter(|stat| !left_out.contains(&stat.pid) && !is_dead(stat));
         let each_s = others.map(|stat| ((stat.pid, stat.started_ticks), seconds(stat))).collect();
         Self { each_s }
     }
@@ -80,5 +82,13 @@ mod tests {
         let mut again = all(100);
         again[2].started_ticks += 1;
         assert!((Others::of(&again, 10, 100).since(&before) - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_load_that_was_killed_with_its_parent_is_no_neighbour() {
+        let before = Others::of(&[stat(10, 1, 0)], 10, 100);
+        let mut dead = stat(12, 1, 500);
+        dead.state = 'Z';
+        assert!(Others::of(&[stat(10, 1, 0), dead], 10, 100).since(&before).abs() < 1e-9);
     }
 }

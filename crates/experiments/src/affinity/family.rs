@@ -23,7 +23,7 @@ const INSTANCES: usize = 2;
 const LENGTH: Duration = Duration::from_secs(5);
 
 /// About how long servers take to start with their rows, and loads to settle.
-const START: Duration = Duration::from_secs(14);
+const START: Duration = Duration::from_secs(18);
 
 /// Terminals of TPC-C for each busy instance.
 const TERMINALS: [u32; 3] = [4, 8, 16];

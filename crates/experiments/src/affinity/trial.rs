@@ -12,9 +12,10 @@ use untax_steer::policy::Rule;
 use untax_steer::{Beside, Done, SteerError};
 use untax_trials::Interrupt;
 
-/// What loads and steering get to settle: four steps of a spill, a trial of steering (twice 2 s and two holds of
-/// 0.5 s), and the start of clients.
-const SETTLE: Duration = Duration::from_secs(8);
+/// What loads and steering get to settle: the start of clients, a spill, and the trials of a server and of its
+/// clients (twice 2 s and two holds of 0.5 s, with 0.5 s between two samples). With one busy PostgreSQL on two
+/// CPUs the last change came 10 s after the start (Linux 6.18, two runs), and 12 s leave room.
+const SETTLE: Duration = Duration::from_secs(12);
 
 /// Clients of a server for each CPU that it prefers: as many as keep it busy while half of them wait.
 const CLIENTS: usize = 4;
