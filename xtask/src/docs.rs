@@ -129,27 +129,39 @@ fn rules() -> String {
 
 /// A rule's part of the page: what `untax explain` says.
 pub fn rule(rule: &untax_rules::Rule) -> String {
-    let mut text = String::new();
-    let sections = [
-        ("", rule.summary),
-        ("What it is. ", rule.what),
-        ("How it is measured. ", rule.measured),
-        ("How to fix it. ", rule.fix),
-        ("Privilege. ", rule.privilege),
-        ("Scope. ", rule.scope.name()),
-        ("Kernel. ", rule.minimum_kernel),
-        ("Cost. ", rule.cost),
-    ];
-    let _ = write!(text, "\n## `{}`\n", rule.id);
-    for (head, body) in sections {
-        let head = if head.is_empty() { String::new() } else { format!("**{}** ", head.trim()) };
-        let _ = write!(text, "\n{head}{}\n", sentence(body));
+    let mut text = format!("\n## `{}`\n\n{}\n", rule.id, escape(&sentence(rule.summary)));
+    for (head, body) in [
+        ("How to fix it", rule.fix),
+        ("What it is", rule.what),
+        ("How it is measured", rule.method),
+    ] {
+        let _ = write!(text, "\n**{head}.** {}\n", escape(&sentence(body)));
     }
-    text.push_str("\nSources:\n\n");
+    text.push_str("\n<details><summary>Details and sources</summary>\n\n");
+    let _ = writeln!(text, "{}\n", escape(&sentence(rule.measured)));
+    for (head, body) in [
+        ("Privilege", rule.privilege),
+        ("Scope", rule.scope.name()),
+        ("Kernel", rule.minimum_kernel),
+        ("Cost", rule.cost),
+    ] {
+        let _ = writeln!(text, "- {head}: {}", escape(body));
+    }
     for source in rule.sources {
-        let _ = writeln!(text, "- {source}");
+        let is_address = source.starts_with("http");
+        let source = if is_address { format!("<{source}>") } else { escape(source) };
+        let _ = writeln!(text, "- source: {source}");
     }
+    text.push_str("\n</details>\n");
     text
+}
+
+/// Text in which brackets outside of code are no tags.
+pub fn escape(text: &str) -> String {
+    let parts = text.split('`').enumerate().map(|(n, part)| {
+        if n % 2 == 0 { part.replace('<', "&lt;").replace('>', "&gt;") } else { part.to_owned() }
+    });
+    parts.collect::<Vec<_>>().join("`")
 }
 
 fn facts() -> String {
@@ -165,7 +177,18 @@ fn engines() -> String {
         .iter()
         .map(|e| [e.id, e.summary, e.privilege, e.minimum_kernel, e.cost]);
     let head = ["engine", "what it is", "privilege", "kernel", "cost"];
-    table("Engines", "The kinds of database that are recognised.", head, rows)
+    let list = table("Engines", "The kinds of database that are recognised.", head, rows);
+    let traits = untax_engines::ENGINES
+        .iter()
+        .map(|e| [e.id, e.connection_model, e.usual_bottleneck, e.reads, e.unproven]);
+    let head = [
+        "engine",
+        "how it serves connections",
+        "usual bottleneck",
+        "what untax reads of it alone",
+        "not tried",
+    ];
+    format!("{list}\n{}", self::rows(head, traits))
 }
 
 fn experiments() -> String {

@@ -11,7 +11,6 @@ mod hook;
 mod http;
 mod identity;
 mod metric;
-mod names;
 mod published;
 mod readings;
 mod run;

@@ -4,8 +4,7 @@ use crate::exhaustion::Episodes;
 use crate::exposition;
 use crate::hook::{Hook, Hooks};
 use crate::http::{Access, HttpError, Server};
-use crate::identity::{Identity, tell_apart};
-use crate::names::pod_names;
+use crate::identity::Identity;
 use crate::published::Published;
 use crate::readings::{of_agent, of_database, of_node};
 use crate::store::{Seen, Store};
@@ -14,7 +13,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use untax_core::{Check, Database, Window};
-use untax_engines::listening_ports;
+use untax_engines::pod_names;
 use untax_host::{Host, process};
 use untax_pipeline::{Event, Observed, PageCosts, PipelineError, Step, stream};
 
@@ -95,7 +94,7 @@ pub fn once(
     agent.store = Store::new(options.version).of_any_age();
     let mut checked = false;
     stream(options.pipeline.clone(), costs, step, |event| match event {
-        Event::Opened => Ok::<_, OnceError>(true),
+        Event::Opened(_) => Ok::<_, OnceError>(true),
         Event::Window(observed) => {
             agent.take(&observed, &Host::live(), &|_| {}).map_err(OnceError::Check)?;
             checked = true;
@@ -144,7 +143,7 @@ impl Agent {
 
     fn hear(&mut self, event: Event, say: &impl Fn(&str)) {
         let told = match event {
-            Event::Opened => Ok(None),
+            Event::Opened(_) => Ok(None),
             Event::Window(observed) => self.take(&observed, &Host::live(), say).map(Some),
             Event::Gap(why) => Err(why.to_string()),
         };
@@ -198,13 +197,8 @@ impl Agent {
 
 /// The identity of each database of a snapshot, in its order.
 fn identities(databases: &[Database], host: &Host) -> Vec<Identity> {
-    let of = |database: &Database| {
-        let ports = listening_ports(host, database.pid).into_value().unwrap_or_default();
-        Identity::of(database, pod_names(host, database), ports.first().copied())
-    };
-    let mut identities: Vec<Identity> = databases.iter().map(of).collect();
-    tell_apart(&mut identities);
-    identities
+    let of = |database: &Database| Identity::of(database, pod_names(host, database));
+    databases.iter().map(of).collect()
 }
 
 /// The databases of a window with their samples.

@@ -7,6 +7,7 @@ mod duration;
 mod job_control;
 pub mod json_schema;
 mod kept;
+mod nearest;
 mod needs;
 mod outcome;
 mod page_costs;

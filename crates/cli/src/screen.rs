@@ -3,22 +3,38 @@
 use anyhow::Context;
 use serde::Serialize;
 use std::io::{ErrorKind, Write};
-use untax_report::format::clean_json;
+use untax_report::format::{ascii, clean_json};
 use untax_report::terminal::Style;
 
-/// How to draw on standard output.
+/// How to draw on standard output. `COLUMNS` goes before what the terminal says.
 pub fn style() -> Style {
     let stdout = std::io::stdout();
     let colour = anstream::AutoStream::choice(&stdout) != anstream::ColorChoice::Never;
-    let width = rustix::termios::tcgetwinsize(&stdout)
-        .ok()
-        .map(|size| usize::from(size.ws_col))
-        .filter(|columns| *columns > 0);
+    let wanted = of_terminal("COLUMNS").and_then(|columns| columns.parse().ok());
+    let size = rustix::termios::tcgetwinsize(&stdout).ok();
+    let width = wanted.or_else(|| size.map(|size| usize::from(size.ws_col)));
+    let width = width.filter(|columns| *columns > 0);
     Style { colour, width: width.unwrap_or(Style::default().width) }
 }
 
-/// Prints a result. A reader that went away (as `head` does) is not an error.
+/// What the environment says of the terminal.
+#[expect(clippy::disallowed_methods, reason = "how every program learns what a terminal shows")]
+fn of_terminal(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+/// Whether the user asked for ASCII: by the first of `LC_ALL`, `LC_CTYPE` and `LANG` that is set.
+fn is_ascii_wanted() -> bool {
+    let first = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(of_terminal);
+    first.is_some_and(|locale| locale == "C" || locale == "POSIX")
+}
+
+/// Prints text for a person. A reader that went away (as `head` does) is not an error.
 pub fn print(text: &str) -> anyhow::Result<()> {
+    if is_ascii_wanted() { print_as_is(&ascii(text)) } else { print_as_is(text) }
+}
+
+fn print_as_is(text: &str) -> anyhow::Result<()> {
     let mut stdout = std::io::stdout().lock();
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
@@ -38,7 +54,7 @@ pub fn print_line(line: &str) -> anyhow::Result<bool> {
 /// Prints a result as JSON.
 pub fn print_json<T: Serialize>(value: &T) -> anyhow::Result<()> {
     let json = serde_json::to_string_pretty(value).context("cannot write the result as JSON")?;
-    print(&(clean_json(&json) + "\n"))
+    print_as_is(&(clean_json(&json) + "\n"))
 }
 
 /// Says something on standard error.
@@ -51,6 +67,17 @@ pub fn say_all(notes: &[String]) {
     for note in notes {
         say(&format!("untax: {note}"));
     }
+}
+
+/// Fails where a report could not be written later, before anybody waits for it. Leaves what is there.
+pub fn try_file(path: &std::path::Path) -> anyhow::Result<()> {
+    let is_new = !path.exists();
+    let open = std::fs::OpenOptions::new().append(true).create(true).open(path);
+    open.with_context(|| format!("cannot write {}", path.display()))?;
+    if is_new {
+        let _ = std::fs::remove_file(path);
+    }
+    Ok(())
 }
 
 /// Writes a report to a file.

@@ -5,18 +5,19 @@ use crate::duration::window;
 use crate::job_control::Suspend;
 use crate::page_costs::StatePageCosts;
 use crate::progress::Bar;
-use crate::screen::say_all;
+use crate::screen::{say, say_all};
 use crate::state::State;
 use anyhow::Context;
 use clap::Args;
 use std::time::Duration;
 use untax_host::Host;
-use untax_pipeline::{Calibrating, Observed, Options, Session, Target};
+use untax_pipeline::{Calibrating, Observed, Options, Session, Step, Target};
+use untax_trials::Interrupt;
 
 /// Which databases to look at, and for how long.
 #[derive(Debug, Args)]
 pub struct Watching {
-    /// Look only at the database that this process belongs to, or this process whatever it is
+    /// Look only at this process: at its database if it is part of one, else at the process itself
     #[arg(long, value_name = "N", group = "which")]
     pid: Option<u32>,
     /// Look only at the databases in this container (its id or the beginning of it)
@@ -56,22 +57,29 @@ impl Watching {
 }
 
 /// Watches the host for one window, with a bar on a terminal. There is a `Host` for each end of the
-/// window, so that a capture can record both.
+/// window, so that a capture can record both. Where `interrupt` is raised, the window ends there, and what was
+/// seen so far counts.
 pub fn observe(
     options: Options,
     state: &State,
     start: &Host,
     end: &Host,
+    interrupt: &Interrupt,
 ) -> anyhow::Result<Observed> {
     let suspend = Suspend::by_signal().context("cannot listen for signals")?;
     let bar = Bar::over(options.window);
     let costs = StatePageCosts(state);
     let mut session = Session::open(options, &costs, start)?;
-    session.pass(|passed| {
+    let mut seen = Duration::ZERO;
+    let is_whole = session.pass(|passed| {
         bar.show(passed);
-        suspend.step()
+        seen = passed;
+        if interrupt.check().is_ok() { suspend.step() } else { Step::End }
     });
     drop(bar);
+    if !is_whole {
+        say(&format!("untax: interrupted; this is what was seen in the first {seen:.1?}"));
+    }
     let observed = session.close(end)?;
     say_all(&observed.notes);
     Ok(observed)

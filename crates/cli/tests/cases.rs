@@ -29,7 +29,7 @@ fn captured_hosts_are_planned_for_as_before() {
 fn plan(case: &Path) -> Result<(), String> {
     let state = tempfile::tempdir().unwrap();
     let output = Command::new(env!("CARGO_BIN_EXE_untax"))
-        .args(["plan", "--json", "--from"])
+        .args(["plan", "--include-info", "--json", "--from"])
         .arg(case)
         .arg("--state-dir")
         .arg(state.path())

@@ -1,6 +1,6 @@
 //! The result of `untax check`: what `--json` prints.
 
-use crate::database::{Container, DatabaseMemory, HugePageUse, Model, Pod, Settings};
+use crate::database::{Cgroup, Container, DatabaseMemory, HugePageUse, Model, Pod, Settings};
 use crate::finding::{EVERY_RULE, Finding, Scope, Tax, Unmeasured};
 use crate::host::HostFacts;
 use crate::ledger::Ledger;
@@ -18,7 +18,7 @@ pub const SCHEMA: &str = "untax.check/1";
 pub struct Check {
     /// `untax.check/1`.
     pub schema: String,
-    /// The run's id, under which it is saved.
+    /// The run's id, under which it is saved; empty where it was not saved.
     pub run: String,
     /// When the window closed.
     pub taken_at: Timestamp,
@@ -82,6 +82,10 @@ pub struct OwnCost {
 pub struct Checked {
     /// `engine:pid`.
     pub id: String,
+    /// Its stable name, which outlives restarts: `ENGINE@PORT` (else its data directory) on a host,
+    /// `NAMESPACE/POD/CONTAINER` in a cluster; left out in runs of older versions.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub name: String,
     /// The engine's id.
     pub engine: String,
     /// The product's name.
@@ -100,6 +104,9 @@ pub struct Checked {
     pub container: Option<Container>,
     /// Its pod.
     pub pod: Option<Pod>,
+    /// The systemd unit that its processes are in, such as `postgresql@15-main.service`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unit: Option<String>,
     /// Its data directory, which tells several of one kind apart.
     pub data_directory: Reading<String>,
     /// Its memory.
@@ -168,6 +175,7 @@ impl Checked {
     pub fn of(database: &Database, why: &str) -> Self {
         Self {
             id: database.id.clone(),
+            name: database.name.clone(),
             engine: database.engine.clone(),
             product: database.product.clone(),
             version: database.version.clone(),
@@ -177,6 +185,7 @@ impl Checked {
             connections: database.connections.clone(),
             container: database.container.clone(),
             pod: database.pod.clone(),
+            unit: database.cgroup.value().and_then(Cgroup::unit),
             data_directory: database.data_directory.clone(),
             memory: database.memory.clone(),
             huge_pages: database.huge_pages.clone(),

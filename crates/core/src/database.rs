@@ -20,6 +20,10 @@ pub use traits::{PoolUse, ThpWish, Traits};
 pub struct Database {
     /// `engine:pid`, such as `postgres:4012`.
     pub id: String,
+    /// Its stable name, which outlives restarts: `ENGINE@PORT` (else its data directory) on a host,
+    /// `NAMESPACE/POD/CONTAINER` in a cluster; left out in runs of older versions.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub name: String,
     /// `postgres`, `mysql`, `redis`, `mongodb`, `oracle` or `generic`.
     pub engine: String,
     /// What is known of that engine; nothing in runs of older versions.
@@ -88,6 +92,7 @@ impl Database {
     pub fn unknown(engine: &str, pid: u32, why: &str) -> Self {
         Self {
             id: format!("{engine}:{pid}"),
+            name: String::new(),
             engine: engine.to_owned(),
             traits: Traits::default(),
             product: engine.to_owned(),

@@ -65,6 +65,9 @@ pub struct HostFacts {
     pub cluster_network: Reading<ClusterNetwork>,
     /// The table of connections.
     pub conntrack: Reading<ConntrackLimit>,
+    /// The machine's name; left out where it is not known, as in captures and in runs of older versions.
+    #[serde(default = "Reading::<String>::not_captured", skip_serializing_if = "is_gap")]
+    pub hostname: Reading<String>,
     /// A digest of `/etc/machine-id`; the id itself is confidential.
     pub machine_id: Reading<String>,
     /// A digest of the machine's id in its firmware.
@@ -83,6 +86,10 @@ pub struct HostFacts {
     /// What forbids CPUs to sleep deeply.
     #[serde(default = "Reading::<PowerLimits>::not_captured")]
     pub power_limits: Reading<PowerLimits>,
+}
+
+fn is_gap<T>(reading: &Reading<T>) -> bool {
+    !reading.is_present()
 }
 
 impl HostFacts {
@@ -112,6 +119,7 @@ impl HostFacts {
             links: Reading::absent(why),
             cluster_network: Reading::absent(why),
             conntrack: Reading::absent(why),
+            hostname: Reading::absent(why),
             machine_id: Reading::absent(why),
             product_uuid: Reading::absent(why),
             sandbox: Reading::absent(why),

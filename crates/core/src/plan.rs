@@ -32,6 +32,9 @@ pub struct Plan {
     /// where nothing was.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub alternatives: Vec<advice::Advice>,
+    /// What the check expects of each finding that is planned for, alone; none in plans of older versions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub expected: Vec<Expected>,
     /// A digest of everything above: a plan that was edited is refused.
     pub digest: String,
 }
@@ -166,6 +169,17 @@ pub enum Effect {
     Restart,
     /// When the machine is booted.
     Reboot,
+}
+
+/// What removing one cause is expected to bring.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Expected {
+    /// The database's id.
+    pub database: String,
+    /// The rule that found the cause.
+    pub rule: String,
+    /// By what factor throughput grows without it.
+    pub gain: Gain,
 }
 
 /// Something that a person does, with all that is needed for it.

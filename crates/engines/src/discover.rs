@@ -6,7 +6,7 @@ use crate::database_view::{DatabaseView, Description};
 use crate::engine::Engine;
 use crate::memory::Memory;
 use crate::process_table::{Process, Table};
-use crate::{catalogue, counters, mappings, network, placement, recognition, settings};
+use crate::{catalogue, counters, mappings, names, network, placement, recognition, settings};
 use serde::{Deserialize, Serialize};
 use untax_core::Reading::{self, Absent, Present};
 use untax_core::Seconds;
@@ -81,7 +81,9 @@ pub fn discover(
             });
             let counted: Vec<_> = counted.collect();
             let describe = |(counted, view, found, question)| read(counted, view, found, question);
-            counted.into_iter().map(describe).collect()
+            let mut databases: Vec<Database> = counted.into_iter().map(describe).collect();
+            names::give(host, &mut databases);
+            databases
         });
         let ticks = process::ticks_per_second(host).into_value().filter(|ticks| *ticks > 0);
         databases.map(|databases| Discovered {
@@ -271,6 +273,7 @@ fn read(
     let namespaces = view.status.value().map(|s| s.namespace_pids.as_slice()).unwrap_or_default();
     Database {
         id: format!("{}:{}", found.engine.id, found.pid),
+        name: String::new(),
         engine: found.engine.id.to_owned(),
         traits: (found.engine.traits)(),
         product,

@@ -21,6 +21,14 @@ pub struct Engine {
     pub minimum_kernel: &'static str,
     /// What reading it costs the database.
     pub cost: &'static str,
+    /// How it serves a connection: by a process, a thread, or one thread for all.
+    pub connection_model: &'static str,
+    /// Where its throughput usually ends on a sound platform.
+    pub usual_bottleneck: &'static str,
+    /// Which parts untax reads for this engine alone, beside the time of its threads.
+    pub reads: &'static str,
+    /// What was not tried on a real server of it.
+    pub unproven: &'static str,
     /// Base names of its program. A version or `.real` after the name is allowed for.
     pub(crate) programs: &'static [&'static str],
     /// What is known of it, for those that judge.

@@ -25,6 +25,7 @@ mod mappings;
 mod memory;
 mod mongodb;
 mod mysql;
+mod names;
 mod network;
 mod oracle;
 mod placement;
@@ -43,6 +44,7 @@ pub use child::answer_main;
 pub use discover::{Discovered, Selection, ask_beforehand, discover};
 pub use engine::Engine;
 pub use listeners::listening_ports;
+pub use names::{PodNames, pod_names};
 pub use running::{Running, running};
 pub use work::count_work;
 

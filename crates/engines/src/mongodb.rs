@@ -21,6 +21,10 @@ pub(crate) const ENGINE: Engine = Engine {
     privilege: "root, or the OS user that runs the server",
     minimum_kernel: "5.6",
     cost: "one connection; `schedstat` of each thread; `maps`, and up to 50 ms of `smaps_rollup`",
+    connection_model: "a thread for each connection, in one process",
+    usual_bottleneck: "the cache of WiredTiger, then its journal",
+    reads: "version, settings in its file; journal and data files apart",
+    unproven: "all of it: read from host trees of our own making, no server was run",
     programs: &["mongod"],
     traits: || Traits {
         pool: PoolUse::Never,

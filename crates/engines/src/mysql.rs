@@ -26,6 +26,10 @@ pub(crate) const ENGINE: Engine = Engine {
     privilege: "root, or the OS user that runs the server",
     minimum_kernel: "5.6",
     cost: "one connection; `schedstat` of each thread; `maps`, and up to 50 ms of `smaps_rollup`",
+    connection_model: "a thread for each connection, in one process",
+    usual_bottleneck: "CPU time per query, then the redo and binary logs at commit",
+    reads: "settings, status counters, row-lock waits, temporary tables; log and data files apart",
+    unproven: "MySQL 5.7 and 8, Percona Server",
     programs: &["mysqld", "mariadbd"],
     traits: || Traits {
         pool: PoolUse::Setting("large_pages = ON".to_owned()),

@@ -19,6 +19,10 @@ pub(crate) const ENGINE: Engine = Engine {
     privilege: "root, or the OS user that runs the instance",
     minimum_kernel: "5.0",
     cost: "`status` and `schedstat` of each process, `maps` of one background process",
+    connection_model: "a process for each connection (dedicated servers)",
+    usual_bottleneck: "CPU time per query, then the redo log at commit",
+    reads: "memory mappings and huge pages; the server is not asked",
+    unproven: "all of it: read from host trees of our own making, no server was run",
     programs: &["oracle"],
     traits: || Traits {
         pool: PoolUse::Setting(SWITCH.to_owned()),

@@ -28,6 +28,10 @@ pub(crate) const ENGINE: Engine = Engine {
     privilege: "root, or the OS user that runs the server",
     minimum_kernel: "5.6",
     cost: "one connection; `status` and `schedstat` of each process, `maps` of the postmaster",
+    connection_model: "a process for each connection",
+    usual_bottleneck: "CPU time per query, then the log at commit; with hundreds of connections, queues for the CPUs",
+    reads: "settings, wait events, transactions, its log; page tables of each process; log and data files apart",
+    unproven: "versions other than 15, 17 and 18",
     programs: &["postgres", "postmaster", "edb-postgres"],
     traits: || Traits {
         pool: PoolUse::Setting("huge_pages = on".to_owned()),

@@ -25,6 +25,10 @@ pub(crate) const ENGINE: Engine = Engine {
     privilege: "root, or the OS user that runs the server",
     minimum_kernel: "5.6",
     cost: "one connection; `maps`, and up to 50 ms of `smaps_rollup`",
+    connection_model: "one thread runs the commands of all connections",
+    usual_bottleneck: "that one thread: the network stack for small values",
+    reads: "`INFO`, settings, commands, new connections; append-only file apart",
+    unproven: "clusters, more than one I/O thread",
     programs: &[
         "redis-server",
         "valkey-server",

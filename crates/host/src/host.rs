@@ -49,6 +49,11 @@ impl Host {
         matches!(self.source, Source::Live)
     }
 
+    /// Whether what is read is remembered for a capture.
+    pub fn is_recording(&self) -> bool {
+        self.record.is_some()
+    }
+
     /// What was read so far; empty unless the host is being recorded.
     pub fn into_record(self) -> Record {
         self.record.map(RefCell::into_inner).unwrap_or_default()

@@ -102,6 +102,13 @@ impl<'a> Session<'a> {
         })
     }
 
+    /// What is known when a window opens: its databases, before anything is measured. `None` where there was no
+    /// snapshot.
+    pub fn opened(&self) -> Option<Check> {
+        let start = self.start.as_ref().ok()?;
+        Some(Check::of(start, "", "the first window is not over yet"))
+    }
+
     /// Lets the window pass. `step` hears every 50 to 100 ms how much of it has passed; false if it
     /// ended the window early.
     pub fn pass(&mut self, mut step: impl FnMut(Duration) -> Step) -> bool {

@@ -5,13 +5,14 @@ use crate::error::PipelineError;
 use crate::options::Options;
 use crate::session::{Observed, Session, Step};
 use std::time::Duration;
+use untax_core::Check;
 use untax_host::Host;
 
 /// What comes out of a stream.
 #[derive(Debug)]
 pub enum Event {
-    /// The first window is open: from now on there will be something to show.
-    Opened,
+    /// The first window is open, over these databases, of which nothing is judged yet.
+    Opened(Option<Box<Check>>),
     /// A window ended.
     Window(Box<Observed>),
     /// There is nothing of one window, for this reason; the stream goes on.
@@ -27,7 +28,7 @@ pub fn stream<E: From<PipelineError>>(
     mut give: impl FnMut(Event) -> Result<bool, E>,
 ) -> Result<(), E> {
     let mut session = Session::open(options, costs, &Host::live())?;
-    let mut goes_on = give(Event::Opened)?;
+    let mut goes_on = give(Event::Opened(session.opened().map(Box::new)))?;
     while goes_on && session.pass(&mut step) {
         let ended = session.next(&Host::live());
         goes_on = give(ended.map_or_else(Event::Gap, |seen| Event::Window(Box::new(seen))))?;

@@ -9,6 +9,8 @@ use untax_core::{Bytes, Database, Finding, Snapshot, page_size};
 pub struct Wish {
     /// Only for findings of these rules; all when empty.
     pub only: Vec<String>,
+    /// Leave out findings of severity info, and those whose gain is too small to show.
+    pub significant_only: bool,
     /// Change the configuration files of databases, too, instead of writing what to add beside.
     pub configure: bool,
     /// The size of huge page to plan for, such as `2m`, or `thp` for transparent ones, instead of

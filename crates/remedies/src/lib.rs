@@ -24,7 +24,7 @@ pub use case::Wish;
 pub use harm::harms;
 pub use lint::overcommit;
 pub use node_classes::{ClassesError, Seen, node_classes};
-pub use planner::{PlanError, intact, plan, sealed};
+pub use planner::{PlanError, intact, is_significant, plan, sealed};
 pub use preconditions::{basis, differences};
 pub use remedies::{KEEP_CPUS_AWAKE, REMEDIES};
 pub use remedy::Remedy;

@@ -6,8 +6,8 @@ use crate::remedies::{REMEDIES, by_hand};
 use crate::remedy::Draft;
 use crate::{harm, lint, managed, sizing};
 use sha2::{Digest, Sha256};
-use untax_core::plan::{Origin, Plan, SCHEMA, Step};
-use untax_core::{Bytes, Check, Database, Finding, Snapshot, page_size};
+use untax_core::plan::{Expected, Origin, Plan, SCHEMA, Step};
+use untax_core::{Bytes, Check, Database, Finding, Severity, Snapshot, page_size};
 
 /// Why there is no plan.
 #[derive(Debug, thiserror::Error)]
@@ -82,10 +82,21 @@ pub fn plan(
         tasks: draft.tasks,
         warnings: draft.warnings,
         alternatives: wish.alternatives.clone(),
+        expected: expected(&findings),
         digest: String::new(),
     };
     let harms = harm::harms(&plan, snapshot);
     if harms.is_empty() { Ok(sealed(plan)) } else { Err(PlanError::Harmful { harms }) }
+}
+
+/// The gains of findings, where they are known.
+fn expected(findings: &Findings) -> Vec<Expected> {
+    let one = |(database, finding): &(Option<&Database>, &Finding)| {
+        let database = database.map(|database| database.id.clone())?;
+        let gain = finding.gain?;
+        Some(Expected { database, rule: finding.rule.clone(), gain })
+    };
+    findings.iter().filter_map(one).collect()
 }
 
 /// The size of huge page that the user wants.
@@ -158,5 +169,15 @@ fn findings<'a>(
         }
     }
     findings.retain(|(_, finding)| wish.only.is_empty() || wish.only.contains(&finding.rule));
+    findings.retain(|(_, finding)| !wish.significant_only || is_significant(finding));
     Ok(findings)
+}
+
+/// Shown with two decimals, a smaller gain is 1.00.
+const LEAST_GAIN: f64 = 1.005;
+
+/// Whether a finding is worth a change: it is more than worth knowing, and its gain shows, where one is known.
+pub fn is_significant(finding: &Finding) -> bool {
+    let is_seen = finding.gain.as_ref().is_none_or(|gain| gain.factor >= LEAST_GAIN);
+    finding.severity > Severity::Info && is_seen
 }

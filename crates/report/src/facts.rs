@@ -67,12 +67,14 @@ pub fn host(host: &HostFacts) -> Vec<Fact> {
 
 /// The host in one line's worth of segments.
 pub fn host_line(host: &HostFacts) -> Vec<String> {
-    let mut line = vec![
+    let name = host.hostname.value().filter(|name| !name.is_empty());
+    let mut line: Vec<String> = name.cloned().into_iter().collect();
+    line.extend([
         value_or_why(&host.cpu, |c| short_model(&c.model)),
         value_or_why(&host.cpu, |c| count_of(c.logical.into(), "CPU")),
         value_or_why(&host.memory, |m| bytes(m.total_bytes)),
         format!("kernel{THIN}{}", value_or_why(&host.kernel, |k| k.release.clone())),
-    ];
+    ]);
     line.extend(host.virtualization.value().filter(|v| *v != "none").cloned());
     line.dedup();
     let reach = reach_of_all(host);
@@ -92,6 +94,7 @@ pub fn database(db: &Checked) -> Vec<Fact> {
     let memory = &db.memory;
     let mut facts = vec![
         fact("Main process", Reading::Present(format!("pid {}", db.pid))),
+        fact("Data directory", db.data_directory.clone()),
         fact("Serves clients by", Reading::Present(model(db.model).to_owned())),
         fact("Processes", Reading::Present(count(db.processes.into()))),
         fact("Connections", map_text(&db.connections, |n| count((*n).into()))),
@@ -106,12 +109,18 @@ pub fn database(db: &Checked) -> Vec<Fact> {
         fact("Huge pages asked for", map_text(&db.huge_pages, huge_pages)),
         fact("Settings read from", map_text(&db.settings, settings_source)),
     ];
+    if let Some(unit) = &db.unit {
+        facts.insert(1, fact("Unit", Reading::Present(unit.clone())));
+    }
     if let Some(container) = &db.container {
         let named = format!("{} ({})", container.id, container.runtime);
         facts.insert(1, fact("Container", Reading::Present(named)));
     }
     if let Some(pod) = &db.pod {
         facts.insert(1, fact("Pod", Reading::Present(format!("{} ({})", pod.uid, pod.qos))));
+    }
+    if !db.name.is_empty() {
+        facts.insert(0, fact("Name", Reading::Present(db.name.clone())));
     }
     facts
 }
@@ -150,7 +159,10 @@ pub fn name(db: &Checked) -> String {
 
 /// What a database is, in one line's worth of segments, its name left out.
 pub fn database_line(db: &Checked) -> Vec<String> {
-    let mut line = vec![format!("pid{THIN}{}", db.pid)];
+    let mut line: Vec<String> =
+        Some(db.name.clone()).filter(|name| !name.is_empty()).into_iter().collect();
+    line.push(format!("pid{THIN}{}", db.pid));
+    line.extend(db.unit.clone());
     if let Some(container) = &db.container {
         let id: String = container.id.chars().take(12).collect();
         line.push(format!("container {id}"));
@@ -172,6 +184,8 @@ pub fn database_line(db: &Checked) -> Vec<String> {
         _ => "memory not known".to_owned(),
     });
     line.extend(memory.page_table_bytes.value().map(|b| format!("{} page tables", bytes(*b))));
+    let place = db.data_directory.value().filter(|place| !db.name.ends_with(place.as_str()));
+    line.extend(place.map(|place| format!("data in {place}")));
     line
 }
 

@@ -270,6 +270,24 @@ fn is_unsafe(c: char) -> bool {
             | '\u{e0000}'..='\u{e007f}')
 }
 
+/// Text in ASCII, column for column: for terminals that show nothing else.
+pub fn ascii(text: &str) -> String {
+    let plain = |c: char| match c {
+        _ if c.is_ascii() => c,
+        '·' | '–' | '−' | '—' => '-',
+        '█' | '▌' => '#',
+        '░' => '.',
+        '×' => 'x',
+        '…' => '~',
+        '≥' => '>',
+        '≤' => '<',
+        '’' | '‘' => '\'',
+        _ if c.is_whitespace() => ' ',
+        _ => '?',
+    };
+    text.chars().map(plain).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

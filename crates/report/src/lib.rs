@@ -8,6 +8,7 @@
 pub mod facts;
 pub mod format;
 pub mod html;
+pub mod markdown;
 mod summary;
 pub mod svg;
 pub mod terminal;

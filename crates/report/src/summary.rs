@@ -135,6 +135,31 @@ pub fn databases_by_cost(check: &Check) -> Vec<&Checked> {
     databases
 }
 
+/// Whether nothing but its idleness was seen of a database.
+pub fn is_idle(db: &Checked) -> bool {
+    let is_judged = db.tax.is_some() || db.database_tax.is_some();
+    let is_found = db.findings.iter().any(|finding| finding.severity > Severity::Info);
+    let is_said = db.unmeasured.iter().any(|gap| gap.id == reason::IDLE.id);
+    is_said && !is_judged && !is_found
+}
+
+/// The databases that were busy, the dearest first, and those that were idle. A single database is never left
+/// out.
+pub fn busy_and_idle(check: &Check) -> (Vec<&Checked>, Vec<&Checked>) {
+    let all = databases_by_cost(check);
+    if all.len() < 2 {
+        return (all, Vec::new());
+    }
+    all.into_iter().partition(|db| !is_idle(db))
+}
+
+/// Those that were idle in one line; `None` where none was.
+pub fn idle_line(idle: &[&Checked]) -> Option<String> {
+    let short = |db: &&Checked| if db.name.is_empty() { db.id.clone() } else { db.name.clone() };
+    let names: Vec<String> = idle.iter().map(short).collect();
+    (!idle.is_empty()).then(|| format!("{} idle, not judged: {}", idle.len(), names.join(", ")))
+}
+
 /// Findings of one scope, in the order of [`findings_in_order`].
 pub fn findings_of(findings: &[Finding], scope: Scope) -> Vec<&Finding> {
     let ordered = findings_in_order(findings).into_iter();

@@ -29,6 +29,42 @@ pub fn interval_bar(value: Estimate, scale: f64, class: &str, said: &str) -> Mar
     }
 }
 
+/// Colours that a stacked bar has.
+const COLOURS: usize = 8;
+
+/// Shares of one whole as a bar with a legend; nothing where there are none.
+pub fn stacked(title: &str, shares: &[(String, f64)]) -> Markup {
+    let percent = |share: f64| format!("{:.2}%", share.clamp(0.0, 1.0) * 100.0);
+    let mut from = 0.0;
+    let placed = shares.iter().enumerate().map(|(n, (name, share))| {
+        let at = from;
+        from += share;
+        (n % COLOURS, name, *share, at)
+    });
+    let placed: Vec<_> = placed.collect();
+    let said =
+        placed.iter().map(|(_, name, share, _)| format!("{} {name}", format::percent(*share)));
+    let said = format!("{title}: {}", said.collect::<Vec<_>>().join(", "));
+    html! {
+        @if !placed.is_empty() {
+            figure.whole {
+                figcaption { (title) }
+                svg width="100%" height="18" role="img" aria-label=(said) {
+                    rect.track width="100%" height="18" rx="2" {}
+                    @for (n, _, share, at) in &placed {
+                        rect class={ "part p" (n) } x=(percent(*at)) width=(percent(*share)) height="18" {}
+                    }
+                }
+                p.legend aria-hidden="true" {
+                    @for (n, name, share, _) in &placed {
+                        span { i class={ "p" (n) } {} (format::percent(*share)) " " (name) } " "
+                    }
+                }
+            }
+        }
+    }
+}
+
 /// The least and the most of some histograms: pictures on one axis can be compared.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Range {

@@ -11,9 +11,68 @@ use untax_core::check::Check;
 use untax_core::compare::{self, Cause, Change, Compared, Comparison};
 use untax_core::finding::Unmeasured;
 use untax_core::{Interval, Scope, Tax};
-use untax_report::terminal::{Style, check, comparison};
+use untax_report::format::ascii;
+use untax_report::markdown;
+use untax_report::terminal::{self, Details, Style, comparison};
 
 const PLAIN: Style = Style { colour: false, width: 80 };
+
+fn check(check: &Check, style: Style) -> String {
+    terminal::check(check, Details::OneScreen, style)
+}
+
+/// Two databases, the second of them idle.
+fn one_idle() -> Check {
+    let mut result = common::rich();
+    let idle = &mut result.databases[1];
+    (idle.tax, idle.database_tax) = (None, None);
+    idle.findings.clear();
+    "postgres@5433".clone_into(&mut idle.name);
+    let why = "idle: all its threads together were active for 0.1 s".to_owned();
+    idle.unmeasured = vec![Unmeasured::new("disk-slow", why)];
+    result
+}
+
+#[test]
+fn idle_databases_are_one_line_unless_all_is_wanted() {
+    let result = one_idle();
+    let screen = check(&result, PLAIN);
+    let line = "1 idle, not judged: postgres@5433; --all-details shows them";
+    assert!(screen.contains(line), "{screen}");
+    let all = terminal::check(&result, Details::All, PLAIN);
+    assert!(!all.contains("idle, not judged") && all.len() > screen.len(), "{all}");
+    assert!(markdown::check(&result).contains("1 idle, not judged: postgres@5433"));
+}
+
+#[test]
+fn a_gain_is_never_cut() {
+    let mut result = common::single();
+    let finding = &mut result.databases[0].findings[0];
+    finding.fix = "a fix of many words ".repeat(20);
+    finding.gain = Some(untax_core::Gain::measured(Interval { mid: 1.25, low: 1.19, high: 1.34 }));
+    for width in [40, 60, 80, 100] {
+        let screen = check(&result, Style { width, ..PLAIN });
+        assert_calm(&screen, width);
+        assert!(screen.contains("gain 1.25× (1.19–1.34)"), "{screen}");
+    }
+}
+
+#[test]
+fn ascii_keeps_the_columns() {
+    let screen = check(&common::single(), PLAIN);
+    let plain = ascii(&screen);
+    assert!(plain.is_ascii() && !plain.contains('?'), "{plain}");
+    let widths = |text: &str| text.lines().map(UnicodeWidthStr::width).collect::<Vec<_>>();
+    assert_eq!(widths(&plain), widths(&screen));
+}
+
+#[test]
+fn markdown_starts_no_markup_of_others() {
+    let text = markdown::check(&common::hostile());
+    assert!(!text.contains("<script"), "{text}");
+    let rows = text.lines().filter(|line| line.starts_with("| "));
+    assert!(rows.count() > 0, "{text}");
+}
 
 fn assert_calm(screen: &str, width: usize) {
     for line in screen.lines() {

@@ -8,7 +8,7 @@ use jiff::SignedDuration;
 use proptest::prelude::*;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
-use untax_core::Reading::{Denied, Present};
+use untax_core::Reading::{self, Denied, Present};
 use untax_core::check::{Check, TimeShares};
 use untax_core::{Finding, Seconds};
 use untax_report::watch::{Event, Key, State, Steered, draw};
@@ -346,4 +346,64 @@ fn a_steered_database_says_so_and_no_longer_once_that_ends() {
     assert!(picture.contains("steered: CPUs 0-2 (prefers 0-1), 2.5 used, its own 97"), "{picture}");
     let state = after(state, [Event::Steered(Vec::new())]);
     assert!(!screen_of(&state, 100, 24).contains("steered"));
+}
+
+/// Keys that type a filter.
+fn typed(state: State, text: &str) -> State {
+    let keys = text.chars().map(|c| Event::Key(Key::Typed(c)));
+    after(after(state, [Event::Key(Key::Filter)]), keys)
+}
+
+#[test]
+fn a_filter_leaves_the_databases_that_it_fits() {
+    let state = after(State::new(80, 24), [checked(&window(0, Some(0.1)))]);
+    assert!(screen(&state).contains("PostgreSQL") && screen(&state).contains("Redis"));
+    let state = typed(state, "rediz");
+    assert!(state.is_typing() && screen(&state).contains("filter: rediz_"), "{}", screen(&state));
+    let state = keys(state, &[Key::Erase, Key::Typed('s'), Key::Open]);
+    let text = screen(&state);
+    assert!(!state.is_typing() && !text.contains("PostgreSQL") && text.contains("Redis"), "{text}");
+    assert!(text.contains("1 hidden"), "{text}");
+    let state = keys(state, &[Key::Back]);
+    assert!(!state.is_over() && screen(&state).contains("PostgreSQL"));
+}
+
+#[test]
+fn idle_databases_are_hidden_on_demand() {
+    let mut check = window(0, Some(0.1));
+    let idle = &mut check.databases[0];
+    idle.findings.clear();
+    (idle.tax, idle.database_tax) = (None, None);
+    let why = "idle: all its threads together were active for 0.1 s".to_owned();
+    idle.unmeasured = vec![untax_core::Unmeasured::new("disk-slow", why)];
+    let state = keys(after(State::new(80, 24), [checked(&check)]), &[Key::Idle]);
+    assert!(screen(&state).contains("1 hidden"), "{}", screen(&state));
+    assert!(!screen(&keys(state, &[Key::Idle])).contains("hidden"));
+}
+
+#[test]
+fn databases_are_there_before_the_first_window_is_over() {
+    let mut check = window(0, None);
+    for db in &mut check.databases {
+        db.findings.clear();
+        (db.tax, db.database_tax) = (None, None);
+        db.time.active_s = Reading::Absent("the first window is not over yet".to_owned());
+    }
+    let state = after(State::new(80, 24), [Event::Opened(Box::new(check)), Event::Waiting(7)]);
+    let text = screen(&state);
+    assert!(text.contains("PostgreSQL") && text.contains("First window: 7 s left."), "{text}");
+    assert!(!text.contains("no cause found"), "{text}");
+    let text = screen(&after(state, [checked(&window(1, Some(0.1)))]));
+    assert_eq!(text.matches("PostgreSQL").count(), 1, "{text}");
+}
+
+#[test]
+fn a_text_is_shown_until_somebody_goes_back() {
+    let state = after(State::new(80, 24), [checked(&window(0, Some(0.1)))]);
+    let state = after(state, [Event::Text("small-pages\n  what it is".to_owned())]);
+    assert!(screen(&state).contains("  what it is"), "{}", screen(&state));
+    // The next window does not take it away.
+    let state = after(state, [checked(&window(1, Some(0.1)))]);
+    assert!(screen(&state).contains("  what it is"), "{}", screen(&state));
+    assert!(screen(&keys(state, &[Key::Back])).contains("PostgreSQL"));
 }

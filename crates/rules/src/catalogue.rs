@@ -65,7 +65,9 @@ mod tests {
             // From the crate's folder, where tests run: one that was built in another clone has its path.
             let file = format!("src/diagnoses/{}.rs", rule.id.replace('-', "_"));
             assert!(std::path::Path::new(&file).exists(), "{file}");
-            for text in [rule.summary, rule.what, rule.measured, rule.fix, rule.privilege] {
+            for text in
+                [rule.summary, rule.what, rule.method, rule.measured, rule.fix, rule.privilege]
+            {
                 assert!(!text.is_empty(), "{}", rule.id);
             }
             assert!(!rule.sources.is_empty(), "{} names no source", rule.id);

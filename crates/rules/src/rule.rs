@@ -13,7 +13,9 @@ pub struct Rule {
     pub summary: &'static str,
     /// What happens in the machine, and why it costs the database time or memory.
     pub what: &'static str,
-    /// How it is found, how its tax and gain are measured, and what they leave out.
+    /// How its tax comes about, in one sentence.
+    pub method: &'static str,
+    /// In detail: how it is found, how its tax and gain are measured, and what they leave out.
     pub measured: &'static str,
     /// What to change.
     pub fix: &'static str,

@@ -6,7 +6,7 @@ use untax_core::cpus::Cpus;
 use untax_core::database::Database;
 use untax_core::host::HostFacts;
 use untax_core::placement::OnNode;
-use untax_engines::{Asker, Selection, discover, listening_ports};
+use untax_engines::{Asker, Selection, discover};
 use untax_host::Host;
 
 /// A database that may be steered.
@@ -49,14 +49,12 @@ fn selected(host: &Host, facts: &HostFacts, selection: &Selection) -> Reading<Ve
     // Nothing that a server tells is wanted here.
     let asker = Asker::new("/bin/false", Vec::new(), std::time::Duration::from_secs(1));
     discover(host, facts, selection, &asker)
-        .map(|found| found.databases.iter().map(|database| candidate(host, database)).collect())
+        .map(|found| found.databases.iter().map(candidate).collect())
 }
 
-fn candidate(host: &Host, database: &Database) -> Candidate {
-    let ports = listening_ports(host, database.pid).into_value().unwrap_or_default();
-    let place = ports.first().map_or(database.pid, |port| u32::from(*port));
+fn candidate(database: &Database) -> Candidate {
     Candidate {
-        name: format!("{}@{place}", database.engine),
+        name: database.name.clone(),
         engine: database.engine.clone(),
         pid: database.pid,
         memory: database.placement.clone().and_then(|placement| placement.memory),

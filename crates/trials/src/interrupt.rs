@@ -35,6 +35,15 @@ impl Interrupt {
         Ok(interrupt)
     }
 
+    /// Raised by SIGINT alone; a second one ends this process at once.
+    pub fn by_ctrl_c() -> std::io::Result<Self> {
+        use signal_hook::{consts::SIGINT, flag};
+        let interrupt = Self::default();
+        flag::register_conditional_shutdown(SIGINT, 130, Arc::clone(&interrupt.0))?;
+        flag::register(SIGINT, Arc::clone(&interrupt.0))?;
+        Ok(interrupt)
+    }
+
     /// Raises it.
     pub fn raise(&self) {
         self.0.store(true, Relaxed);

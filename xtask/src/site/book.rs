@@ -67,11 +67,11 @@ pub fn pages(tree: &Tree, findings: &Findings) -> Result<Pages> {
     let mut list = "# Rules\n\nWhat `untax check` looks for.\n\n".to_owned();
     for rule in untax_rules::RULES {
         let picture = pictures::picture(rule.id, findings)?;
-        let page = escape(&docs::rule(rule)).replacen("## `", "# `", 1);
+        let page = docs::rule(rule).replacen("## `", "# `", 1);
         let (head, rest) = page.trim_start().split_once("\n\n").context("a rule without a text")?;
         pages
             .insert(format!("docs/rules/{}.md", rule.id), format!("{head}\n\n{picture}\n\n{rest}"));
-        list += &format!("- [{0}](rules/{0}.md): {1}\n", rule.id, escape(rule.summary).trim_end());
+        list += &format!("- [{0}](rules/{0}.md): {1}\n", rule.id, docs::escape(rule.summary));
     }
     pages.insert("docs/rules.md".to_owned(), list);
     let known: Vec<String> = pages.keys().cloned().collect();
@@ -79,19 +79,6 @@ pub fn pages(tree: &Tree, findings: &Findings) -> Result<Pages> {
         *text = only_links_to(path, text, &known);
     }
     Ok(pages)
-}
-
-/// Text in which brackets outside of code are no tags, and each source that is an address is a link.
-fn escape(text: &str) -> String {
-    let parts = text.split('`').enumerate().map(|(n, part)| {
-        if n % 2 == 0 { part.replace('<', "&lt;").replace('>', "&gt;") } else { part.to_owned() }
-    });
-    let text = parts.collect::<Vec<_>>().join("`");
-    let line = |line: &str| match line.strip_prefix("- http") {
-        Some(rest) => format!("- <http{rest}>\n"),
-        None => format!("{line}\n"),
-    };
-    text.lines().map(line).collect()
 }
 
 /// A page whose links to what is no page, such as source files, are plain text that names the file.
@@ -156,10 +143,7 @@ mod tests {
 
     #[test]
     fn brackets_outside_of_code_are_text() {
-        assert_eq!(
-            escape("a <size> `<b>`\n- https://x.y\n"),
-            "a &lt;size&gt; `<b>`\n- <https://x.y>\n"
-        );
+        assert_eq!(docs::escape("a <size> `<b>`"), "a &lt;size&gt; `<b>`");
     }
 
     #[test]

@@ -10,6 +10,7 @@ use untax_core::{Check, Window};
 use untax_experiments::advise::{Layer, advise};
 use untax_host::Host;
 use untax_report::terminal;
+use untax_trials::Interrupt;
 
 /// Arguments of `untax advise`.
 #[derive(Debug, clap::Args)]
@@ -52,7 +53,13 @@ pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
 
 /// Checks now, and saves the check as `untax check` does.
 fn watched(args: &Args, state: &State) -> anyhow::Result<Saved> {
-    let observed = observe(args.watching.options()?, state, &Host::live(), &Host::live())?;
+    let observed = observe(
+        args.watching.options()?,
+        state,
+        &Host::live(),
+        &Host::live(),
+        &Interrupt::default(),
+    )?;
     let saved = Saved { check: observed.check(State::new_run("check")), window: observed.window };
     if let Err(error) = state.save_run(&saved.check.run, &saved) {
         say(&format!("untax: the check behind this advice is not saved: {error:#}"));

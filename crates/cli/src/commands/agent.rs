@@ -206,7 +206,7 @@ fn last(args: &Last) -> anyhow::Result<Outcome> {
     } else if args.text {
         let check: Check =
             serde_json::from_value(value).context("the agent is of another version")?;
-        print(&terminal::check(&check, style()))?;
+        print(&terminal::check(&check, terminal::Details::All, style()))?;
     } else {
         let text =
             serde_json::to_string_pretty(&value).context("cannot write the result as JSON")?;

@@ -224,6 +224,7 @@ pub mod tests {
             tasks: Vec::new(),
             warnings: Vec::new(),
             alternatives: Vec::new(),
+            expected: Vec::new(),
             digest: String::new(),
         }
     }

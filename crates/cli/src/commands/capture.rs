@@ -8,6 +8,7 @@ use serde::Serialize;
 use std::path::{Path, PathBuf};
 use untax_core::Reading;
 use untax_host::{Capture, Host};
+use untax_trials::Interrupt;
 
 /// Arguments of `untax capture`.
 #[derive(Debug, clap::Args)]
@@ -44,7 +45,8 @@ pub fn schema() -> schemars::Schema {
 /// Runs the command.
 pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
     let (start, end) = (Host::recording(), Host::recording());
-    let window = observe(args.watching.options()?, state, &start, &end)?.window;
+    let window =
+        observe(args.watching.options()?, state, &start, &end, &Interrupt::default())?.window;
     // Without a window the end was not read: it is the start.
     let (start, mut end) = (start.into_record(), end.into_record());
     if args.watching.window.is_zero() {

@@ -1,7 +1,7 @@
 //! `untax check`.
 
 use crate::Outcome;
-use crate::screen::{print, print_json, say, say_all, style, write_file};
+use crate::screen::{print, print_json, say, say_all, style, try_file, write_file};
 use crate::state::State;
 use crate::watching::{Watching, observe};
 use anyhow::{Context, bail};
@@ -10,7 +10,9 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use untax_core::{Check, Reading, Severity, Window};
 use untax_host::{Capture, Host};
-use untax_report::{html, terminal};
+use untax_report::terminal::Details;
+use untax_report::{html, markdown, terminal};
+use untax_trials::Interrupt;
 
 /// Arguments of `untax check`.
 #[derive(Debug, clap::Args)]
@@ -29,6 +31,12 @@ pub struct Args {
     /// Print the result as JSON
     #[arg(long)]
     json: bool,
+    /// What to print, unless it is JSON
+    #[arg(long, value_name = "FORMAT", default_value = "screen", value_parser = FORMATS)]
+    format: String,
+    /// Show idle databases too, and all evidence, on more than one screen
+    #[arg(long)]
+    all_details: bool,
     /// Also write the result as a self-contained web page
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
@@ -42,6 +50,9 @@ pub struct Args {
     #[arg(long, value_name = "RUN", conflicts_with_all = ["which", "window"])]
     replay: Option<String>,
 }
+
+/// What `--format` takes.
+pub const FORMATS: [&str; 2] = ["screen", "markdown"];
 
 /// What `--fail-on` takes.
 const FAIL_ON: [&str; 3] = ["low", "medium", "high"];
@@ -57,17 +68,25 @@ pub struct Saved {
 
 /// Runs the command.
 pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
+    // Nobody is to wait for a window whose report cannot be written.
+    args.html.as_deref().map_or(Ok(()), try_file)?;
     let check = match &args.replay {
         Some(run) => replayed(run, state)?,
         None => watched(args, state)?,
     };
-    if let Some(path) = &args.html {
-        write_file(path, &html::check(&check))?;
-    }
+    let details = if args.all_details { Details::All } else { Details::OneScreen };
     if args.json {
         print_json(&check)?;
+    } else if args.format == "markdown" {
+        print(&markdown::check(&check))?;
     } else {
-        print(&terminal::check(&check, style()))?;
+        print(&terminal::check(&check, details, style()))?;
+    }
+    if let Some(path) = &args.html {
+        let saved = |run: &str| format!("the check is saved: untax report {run} -o FILE");
+        let again = Some(&check.run).filter(|run| !run.is_empty()).map(|run| saved(run));
+        write_file(path, &html::check(&check))
+            .with_context(|| again.unwrap_or_else(|| "the page is lost".to_owned()))?;
     }
     if args.strict && check.unseen().next().is_some() {
         let rules: BTreeSet<&str> = check.unseen().map(|gap| gap.rule.as_str()).collect();
@@ -78,13 +97,17 @@ pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
 }
 
 fn watched(args: &Args, state: &State) -> anyhow::Result<Check> {
-    let observed = observe(args.watching.options()?, state, &Host::live(), &Host::live())?;
-    let saved = Saved { check: observed.check(State::new_run("check")), window: observed.window };
+    let interrupt = Interrupt::by_ctrl_c().context("cannot listen for Ctrl-C")?;
+    let options = args.watching.options()?;
+    let observed = observe(options, state, &Host::live(), &Host::live(), &interrupt)?;
+    let mut saved =
+        Saved { check: observed.check(State::new_run("check")), window: observed.window };
     // A full disk or a read-only one must not cost the user the result.
     if let Err(error) = state.save_run(&saved.check.run, &saved) {
         say(&format!(
             "untax: this run is not saved, so that untax plan does not know it: {error:#}"
         ));
+        saved.check.run = String::new();
     }
     Ok(saved.check)
 }

@@ -5,7 +5,7 @@ use crate::Outcome;
 use crate::screen::{print, print_json, style};
 use crate::state::State;
 use untax_core::compare::compare;
-use untax_report::terminal;
+use untax_report::{markdown, terminal};
 
 /// Arguments of `untax compare`.
 #[derive(Debug, clap::Args)]
@@ -21,6 +21,9 @@ pub struct Args {
     /// Print the result as JSON
     #[arg(long)]
     json: bool,
+    /// What to print, unless it is JSON
+    #[arg(long, value_name = "FORMAT", default_value = "screen", value_parser = check::FORMATS)]
+    format: String,
 }
 
 /// Runs the command.
@@ -29,6 +32,8 @@ pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
     let comparison = compare(&before.check, &after.check);
     if args.json {
         print_json(&comparison)?;
+    } else if args.format == "markdown" {
+        print(&markdown::comparison(&comparison))?;
     } else {
         print(&terminal::comparison(&comparison, style()))?;
     }

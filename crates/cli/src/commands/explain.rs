@@ -1,5 +1,6 @@
 //! `untax explain`.
 
+use crate::nearest::did_you_mean;
 use crate::screen::{print, print_json};
 use crate::{Outcome, Usage};
 use serde::Serialize;
@@ -25,6 +26,7 @@ struct Explained {
     rule: &'static str,
     summary: &'static str,
     what: &'static str,
+    method: &'static str,
     measured: &'static str,
     fix: &'static str,
     scope: Scope,
@@ -40,6 +42,7 @@ impl From<&Rule> for Explained {
             rule: rule.id,
             summary: rule.summary,
             what: rule.what,
+            method: rule.method,
             measured: rule.measured,
             fix: rule.fix,
             scope: rule.scope,
@@ -57,7 +60,11 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
         Some(id) => {
             let Some(rule) = find(id) else {
                 let ids: Vec<&str> = RULES.iter().map(|rule| rule.id).collect();
-                let message = format!("there is no rule {id}; there are: {}", ids.join(", "));
+                let message = format!(
+                    "there is no rule {id}{}. Rules: {}",
+                    did_you_mean(id, ids.iter().copied()),
+                    ids.join(", ")
+                );
                 return Err(Usage(message).into());
             };
             if args.json { print_json(&Explained::from(rule))? } else { print(&page(rule))? }
@@ -74,7 +81,8 @@ fn list() -> String {
     RULES.iter().map(|rule| format!("{:<18} {}\n", rule.id, rule.summary)).collect()
 }
 
-fn page(rule: &Rule) -> String {
+/// All that is to be said of a rule.
+pub fn page(rule: &Rule) -> String {
     let needs = format!(
         "privilege: {}; kernel: {}; cost: {}; scope: {}",
         rule.privilege,
@@ -83,9 +91,10 @@ fn page(rule: &Rule) -> String {
         rule.scope.name()
     );
     let sections = [
-        ("What it is", rule.what),
-        ("How it is measured", rule.measured),
         ("How to fix it", rule.fix),
+        ("What it is", rule.what),
+        ("How it is measured", rule.method),
+        ("In detail", rule.measured),
         ("What it needs", needs.as_str()),
     ];
     let mut page = format!("{}: {}\n", rule.id, rule.summary);

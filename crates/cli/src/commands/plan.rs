@@ -6,10 +6,11 @@ use crate::screen::{print, print_json, say, style};
 use crate::state::State;
 use crate::{Outcome, Usage};
 use anyhow::Context;
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
-use untax_core::Plan;
-use untax_remedies::Wish;
+use untax_core::{Check, Plan};
+use untax_remedies::{Wish, is_significant};
 use untax_report::terminal;
 
 /// Arguments of `untax plan`.
@@ -20,6 +21,7 @@ use untax_report::terminal;
                         untax plan --from host.tar.gz       for the host of a capture\n  \
                         untax plan --node-classes --from node-1.tar.gz --from node-2.tar.gz\n  \
                         untax apply fix                        when you have read it")]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 pub struct Args {
     /// The check: a saved run, its file, or a capture [default: the last check]. With --node-classes one of each
     /// node
@@ -32,6 +34,9 @@ pub struct Args {
     /// Only for findings of these rules
     #[arg(long, value_name = "RULE", value_delimiter = ',')]
     only: Vec<String>,
+    /// Plan for findings of severity info too, and for those without a gain that shows
+    #[arg(long)]
+    include_info: bool,
     /// Write plan.json and the files to hand over here
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
@@ -73,7 +78,8 @@ pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
     let Saved { check, window } = check::load(from, state)?;
     let (only, page) = (args.only.clone(), args.page.clone());
     let alternatives = super::advise::measured(&check, &window, state);
-    let wish = Wish { only, configure: args.configure, page, alternatives };
+    let significant_only = !args.include_info && only.is_empty();
+    let wish = Wish { only, significant_only, configure: args.configure, page, alternatives };
     let id = State::new_run("plan");
     let plan = untax_remedies::plan(id.clone(), &check, &window.end, &wish)?;
     state.save_run(&id, &plan)?;
@@ -84,6 +90,9 @@ pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
         print_json(&plan)?;
     } else {
         print(&terminal::plan(&plan, style()))?;
+        if significant_only {
+            say_left_out(&check);
+        }
         if args.output.is_none() && plan.tasks.iter().any(|task| task.file.is_some()) {
             say("untax plan -o DIR   writes the files in brackets");
         }
@@ -94,6 +103,20 @@ pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
         }
     }
     Ok(Outcome::Clean)
+}
+
+/// Says which findings nothing was planned for, if any.
+fn say_left_out(check: &Check) {
+    let of_databases = check.databases.iter().flat_map(|database| &database.findings);
+    let all = of_databases.chain(&check.findings);
+    let left_out = all.filter(|finding| !is_significant(finding));
+    let rules: BTreeSet<&str> = left_out.map(|finding| finding.rule.as_str()).collect();
+    if !rules.is_empty() {
+        let rules = rules.into_iter().collect::<Vec<_>>().join(", ");
+        say(&format!(
+            "left out, as worth knowing and no more: {rules}. --include-info plans for them"
+        ));
+    }
 }
 
 /// Writes the plan and the files of its tasks.

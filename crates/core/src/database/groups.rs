@@ -46,6 +46,18 @@ impl Cgroup {
         }
     }
 
+    /// The systemd unit that these groups are of: the innermost service or scope, unless it is a container's.
+    pub fn unit(&self) -> Option<String> {
+        let path = self.paths.get("name=systemd").or_else(|| self.paths.get("unified"));
+        let path = path.or_else(|| self.paths.values().next())?;
+        let is_unit = |part: &&str| matches!(part.rsplit_once('.'), Some((_, "service" | "scope")));
+        let unit = path.split('/').rfind(is_unit)?;
+        // What a runtime makes for a container is named after the container.
+        let is_containers =
+            ["docker-", "cri-", "crio-", "libpod-"].iter().any(|of| unit.starts_with(of));
+        (!is_containers).then(|| unit.to_owned())
+    }
+
     /// The group that its memory counts in; none for the root, which it shares with all.
     pub fn memory_path(&self) -> Option<&str> {
         let own = self.paths.get("memory").or_else(|| self.paths.get("unified"))?;

@@ -18,18 +18,31 @@ pub fn check(check: &Check) -> String {
 pub(super) fn part(check: &Check) -> Part {
     let title = summary::headline(check);
     let scale = summary::scale(check);
+    let (busy, idle) = summary::busy_and_idle(check);
     let body = html! {
         (head("untax check", &title, &conditions(check)))
         @if check.databases.is_empty() {
             @for line in summary::without_database(check) { p.lede { (line) } }
         }
+        (contents(check))
         (overview(check, scale))
-        @for db in summary::databases_by_cost(check) { (database(db, scale)) }
-        section {
+        @for db in busy { (database(db, scale, &check.run)) }
+        @if let Some(line) = summary::idle_line(&idle) {
+            section {
+                details {
+                    summary { (line) }
+                    @for db in idle { (database(db, scale, &check.run)) }
+                }
+            }
+        }
+        section #host {
             h2 { "This host" }
             (figure(&check.findings, scale))
-            (findings(&check.findings))
-            (fact_list(&facts::host(&check.host)))
+            (findings(&check.findings, &check.run))
+            details {
+                summary { "What is known of this host" }
+                (fact_list(&facts::host(&check.host)))
+            }
         }
         (super::disks::disks(&check.io))
         (calibration(check))
@@ -50,9 +63,53 @@ fn conditions(check: &Check) -> Vec<String> {
     parts
 }
 
-fn database(db: &Checked, scale: f64) -> Markup {
+/// From so many databases on a page has contents.
+const MANY: usize = 4;
+
+/// Where each database is on the page, if there are many.
+fn contents(check: &Check) -> Markup {
+    let (busy, _) = summary::busy_and_idle(check);
+    if busy.len() < MANY {
+        return html! {};
+    }
     html! {
-        section.database {
+        nav aria-label="Databases" {
+            ol {
+                @for db in busy {
+                    li { a href={ "#" (anchor(db)) } { (facts::name(db)) " " (db.name) } ": " (summary::platform_tax(db)) }
+                }
+                li { a href="#host" { "This host" } }
+            }
+        }
+    }
+}
+
+/// The name of a database's part of the page.
+fn anchor(db: &Checked) -> String {
+    format!("pid-{}", db.pid)
+}
+
+/// Where the active time went, twice as one bar: by what threads did, and by cause.
+fn whole(db: &Checked) -> Markup {
+    let parts = crate::time::parts(&db.time);
+    let taxes = summary::findings_in_order(&db.findings);
+    let share_of = |f: &&Finding| Some((f.rule.clone(), f.tax.as_ref()?.share));
+    let mut causes: Vec<(String, f64)> = taxes.iter().filter_map(share_of).collect();
+    let rest = 1.0 - causes.iter().map(|(_, share)| share).sum::<f64>();
+    if rest > 0.0 && !causes.is_empty() {
+        causes.push(("no cause found".to_owned(), rest));
+    }
+    let parts: Vec<(String, f64)> =
+        parts.into_iter().map(|(n, share)| (n.to_owned(), share)).collect();
+    html! {
+        (svg::stacked("Active time by what its threads did", &parts))
+        (svg::stacked("Active time by cause", &causes))
+    }
+}
+
+fn database(db: &Checked, scale: f64, run: &str) -> Markup {
+    html! {
+        section.database id=(anchor(db)) {
             div.title {
                 h2 { (facts::name(db)) }
                 p.cost {
@@ -61,8 +118,9 @@ fn database(db: &Checked, scale: f64) -> Markup {
                 }
             }
             (line(&facts::database_line(db)))
+            (whole(db))
             (figure(&db.findings, scale))
-            (findings_of(db))
+            (findings_of(db, run))
             div.columns {
                 div {
                     h3 { "This database" }
@@ -132,21 +190,29 @@ fn bars(rows: &[Row<'_>], scale: f64) -> Markup {
     }
 }
 
-fn findings(all: &[Finding]) -> Markup {
-    html! { @for f in summary::findings_in_order(all) { (finding(f)) } }
+fn findings(all: &[Finding], run: &str) -> Markup {
+    html! { @for f in summary::findings_in_order(all) { (finding(f, run)) } }
 }
 
 /// Those of the platform first.
-fn findings_of(db: &Checked) -> Markup {
+fn findings_of(db: &Checked, run: &str) -> Markup {
     let [platform, own] = Scope::ALL.map(|scope| summary::findings_of(&db.findings, scope));
     html! {
-        @for f in platform { (finding(f)) }
+        @for f in platform { (finding(f, run)) }
         @if !own.is_empty() { h3.scope { (summary::OF_DATABASE) } }
-        @for f in own { (finding(f)) }
+        @for f in own { (finding(f, run)) }
     }
 }
 
-fn finding(f: &Finding) -> Markup {
+/// Commands that lead on from a finding, to copy.
+fn commands(f: &Finding, run: &str) -> Vec<String> {
+    let plan = format!("untax plan --from {run} --only {} -o fix", f.rule);
+    let is_planned = !run.is_empty() && f.remedy.is_some();
+    let explain = format!("untax explain {}", f.rule);
+    is_planned.then_some(plan).into_iter().chain([explain]).collect()
+}
+
+fn finding(f: &Finding, run: &str) -> Markup {
     let severity = summary::severity(f.severity);
     html! {
         article class=(severity) {
@@ -154,6 +220,7 @@ fn finding(f: &Finding) -> Markup {
             p.summary { (f.summary) }
             dl.points {
                 dt { "Fix" } dd { (f.fix) }
+                dt { "Next" } dd { @for one in commands(f, run) { code.command { (one) } " " } }
                 @if let Some(gain) = &f.gain {
                     dt { "Gain" } dd { (format::gain(gain)) " throughput, predicted" }
                 }

@@ -1,7 +1,7 @@
 //! The screen of `untax check`.
 
 use super::Style;
-use super::screen::{Ink, Screen, bar, pack, pad, pad_left, span};
+use super::screen::{Ink, Screen, bar, pack, pad, pad_left, span, wrap};
 use crate::{facts, format, summary, time};
 use unicode_width::UnicodeWidthStr;
 use untax_core::check::{Check, Checked};
@@ -19,16 +19,31 @@ const DISKS: usize = 3;
 /// Where text below a finding starts: two blanks, the severity, two blanks.
 const INDENT: usize = 10;
 
+/// Lines of a fix with its gain.
+const FIX_LINES: usize = 2;
+
 /// Where the text of the closing sections starts.
 const COLUMN: usize = 14;
 
-/// The result of a check on one screen.
-pub fn check(check: &Check, style: Style) -> String {
-    let full = draw(check, style, true);
-    if full.lines().count() <= SCREEN_LINES { full } else { draw(check, style, false) }
+/// How much a screen of a check shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Details {
+    /// One screen: evidence where there is room, idle databases in a line.
+    OneScreen,
+    /// All, however long.
+    All,
 }
 
-fn draw(check: &Check, style: Style, evidence: bool) -> String {
+/// The result of a check on one screen, or all of it.
+pub fn check(check: &Check, details: Details, style: Style) -> String {
+    let full = draw(check, style, details, true);
+    if details == Details::All || full.lines().count() <= SCREEN_LINES {
+        return full;
+    }
+    draw(check, style, details, false)
+}
+
+fn draw(check: &Check, style: Style, details: Details, evidence: bool) -> String {
     let mut screen = Screen::new(style);
     let columns = Columns::of(check, screen.width);
     if check.databases.len() != 1 {
@@ -38,8 +53,16 @@ fn draw(check: &Check, style: Style, evidence: bool) -> String {
         screen.labelled("", 0, Ink::Bold, &partial, 2);
         screen.blank();
     }
-    for db in summary::databases_by_cost(check) {
+    let (shown, idle) = match details {
+        Details::OneScreen => summary::busy_and_idle(check),
+        Details::All => (summary::databases_by_cost(check), Vec::new()),
+    };
+    for db in shown {
         database(&mut screen, db, &columns, evidence);
+    }
+    if let Some(idle) = summary::idle_line(&idle) {
+        screen.labelled("", 0, Ink::Dim, &format!("{idle}; --all-details shows them"), 3);
+        screen.blank();
     }
     if !check.findings.is_empty() {
         screen.line(&[span(Ink::Bold, "This host")]);
@@ -168,19 +191,22 @@ fn cause(screen: &mut Screen, finding: &Finding, columns: &Columns, evidence: bo
         let line = pack(&items.collect::<Vec<_>>(), screen.width.saturating_sub(INDENT));
         screen.labelled("", INDENT, Ink::Dim, line.first().map_or("", String::as_str), 1);
     }
-    let mut fix = format!("fix: {}", finding.fix);
-    if let Some(gain) = &finding.gain {
-        // Tied together, so that a number never ends up on a line without its meaning.
-        let gain = format!("gain {}", format::gain(gain)).replace(' ', &format::THIN.to_string());
-        fix = format!("{fix}; {gain}");
-    }
+    let fix = format!("fix: {}", finding.fix);
+    let mut gains: Vec<String> = Vec::new();
+    gains.extend(finding.gain.as_ref().map(|gain| format!("gain {}", format::gain(gain))));
     let latency = finding.latency_gain.filter(|_| format::latency_says_more(finding));
-    if let Some(gain) = &latency {
-        let thin = format::THIN.to_string();
-        let gain = format!("latency {}", format::latency_gain(gain)).replace(' ', &thin);
-        fix = format!("{fix}; {gain}");
+    gains.extend(latency.map(|gain| format!("latency {}", format::latency_gain(&gain))));
+    // Tied together, so that a number never ends up on a line without its meaning.
+    let gains: Vec<String> =
+        gains.iter().map(|gain| gain.replace(' ', &format::THIN.to_string())).collect();
+    let both = std::iter::once(fix.clone()).chain(gains.clone()).collect::<Vec<_>>().join("; ");
+    if wrap(&both, screen.width.saturating_sub(INDENT), usize::MAX).len() <= FIX_LINES {
+        screen.labelled("", INDENT, Ink::Plain, &both, FIX_LINES);
+    } else {
+        // What is cut is the fix, which explain has in full, and never a gain.
+        screen.labelled("", INDENT, Ink::Plain, &fix, FIX_LINES);
+        screen.labelled("", INDENT, Ink::Plain, &gains.join("; "), usize::MAX);
     }
-    screen.labelled("", INDENT, Ink::Plain, &fix, 2);
 }
 
 fn closing(screen: &mut Screen, check: &Check, details: bool) {
@@ -228,7 +254,8 @@ fn own_line(check: &Check) -> Vec<String> {
         let (cpu, tracing) = (format::seconds(own.cpu_s), tracing.unwrap_or_default());
         format!("cost {cpu} CPU{tracing}, {}", format::bytes(own.rss_bytes))
     }));
-    line.push(format!("run {}", check.run));
+    // One that was not saved has no name.
+    line.extend((!check.run.is_empty()).then(|| format!("run {}", check.run)));
     line
 }
 

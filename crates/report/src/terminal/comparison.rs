@@ -3,6 +3,7 @@
 use super::Style;
 use super::screen::{Ink, Screen, pad, span};
 use crate::format;
+use crate::markdown::change;
 use untax_core::Tax;
 use untax_core::compare::{Change, Comparison};
 
@@ -30,17 +31,15 @@ pub fn comparison(comparison: &Comparison, style: Style) -> String {
                 (false, _) => "not found".to_owned(),
                 (true, tax) => format::tax_or_not(tax),
             };
-            let (word, ink) = match cause.change {
-                Change::Gone => ("gone", Ink::Green),
-                Change::New => ("new", Ink::Red),
-                Change::Less => ("less", Ink::Green),
-                Change::More => ("more", Ink::Red),
-                Change::Unmeasured => ("cannot be compared", Ink::Yellow),
-                Change::Same => ("no difference shown", Ink::Dim),
+            let ink = match cause.change {
+                Change::Gone | Change::Less => Ink::Green,
+                Change::New | Change::More => Ink::Red,
+                Change::Unmeasured => Ink::Yellow,
+                Change::Same => Ink::Dim,
             };
             screen.line(&[
                 span(Ink::Plain, pad(&format!("  {}", cause.rule), RULE)),
-                span(ink, pad(word, VERDICT)),
+                span(ink, pad(change(cause.change), VERDICT)),
                 span(Ink::Plain, format!("{} -> {}", tax(0), tax(1))),
             ]);
         }

@@ -12,7 +12,7 @@ mod style;
 mod verification;
 
 pub use advice::advice;
-pub use check::check;
+pub use check::{Details, check};
 pub use comparison::comparison;
 pub use demo::demo;
 pub(crate) use lab::{columns as lab_columns, time as lab_time};

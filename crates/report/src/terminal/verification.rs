@@ -73,8 +73,8 @@ fn next(result: &Verification) -> String {
             format!("at least {LEAST_PAIRS} pairs are needed: --pairs, --budget")
         }
         (Word::Inconclusive, _) => {
-            "more or longer trials, or a quieter machine; whatever it is worth, \
-                               it is less than the noise"
+            "more or longer trials, or a quieter machine: the gain, if there is one, is \
+             smaller than the noise"
                 .to_owned()
         }
     }

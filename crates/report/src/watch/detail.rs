@@ -33,6 +33,18 @@ pub fn lines(state: &State) -> Vec<Line<'static>> {
     page.lines
 }
 
+/// The lines of a text that was asked for.
+pub fn text(state: &State) -> Vec<Line<'static>> {
+    let room = usize::from(state.size.0);
+    let wrapped = |text: &str| -> Vec<Line<'static>> {
+        let indent = text.len() - text.trim_start().len();
+        let parts = wrap(text.trim_start(), room.saturating_sub(indent), usize::MAX);
+        let whole = |part: &String| line(format!("{}{part}", " ".repeat(indent)), PLAIN);
+        if parts.is_empty() { vec![Line::default()] } else { parts.iter().map(whole).collect() }
+    };
+    state.text.lines().flat_map(wrapped).collect()
+}
+
 struct Page {
     room: usize,
     rows: usize,

@@ -35,10 +35,15 @@ fn page(state: &State, room: usize, height: usize) -> Vec<Line<'static>> {
     }
     let (lines, from) = match state.page {
         Page::Detail(from) => (detail::lines(state), from),
+        Page::Text(from) => (detail::text(state), from),
         Page::List => {
             let (mut lines, selected) = list::lines(state);
             if state.latest.is_none() {
-                lines.push(line("The first window is not over yet.", DIM));
+                let left = state.waiting_s.map(|left| format!("First window: {left} s left."));
+                lines.push(line(
+                    left.as_deref().unwrap_or("The first window is not over yet."),
+                    DIM,
+                ));
             } else if state.is_without_any() {
                 lines.extend(nobody(room));
             }
@@ -68,6 +73,13 @@ fn header(state: &State, room: usize) -> Line<'static> {
             n => format!("{n} databases"),
         });
         segments.push(format!("window {} s", format::number(check.window_s)));
+    }
+    if state.is_typing() || !state.shown.filter.is_empty() {
+        let cursor = if state.is_typing() { "_" } else { "" };
+        segments.push(format!("filter: {}{cursor}", state.shown.filter));
+    }
+    if state.hidden() > 0 {
+        segments.push(format!("{} hidden", state.hidden()));
     }
     let right = match (&state.held, latest) {
         (Some(held), _) => format!("PAUSED, {} held", held.len()),
@@ -120,12 +132,16 @@ fn own_cost(check: &Check) -> Vec<String> {
 }
 
 fn help() -> Vec<Line<'static>> {
-    const HELP: [&str; 16] = [
+    const HELP: [&str; 20] = [
         "q, Ctrl-C    quit; Esc goes back, then quits",
         "↑ ↓ j k      select, or scroll what is open",
         "Enter        open a database or a cause, and back",
         "p, space     hold the picture; windows wait",
         "s            sort by tax, name or active threads",
+        "/            filter by name, port, pod …; Esc shows all again",
+        "i            hide idle databases, or show them",
+        "e, P         explain the selected cause; plan what to change",
+        "x            save the last window as a check",
         "",
         "Bars of a database's active time:",
         "█ on CPU           D waiting for disks",

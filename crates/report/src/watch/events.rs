@@ -19,6 +19,12 @@ pub enum Event {
     Gap(String),
     /// The databases that are steered now; none where nobody steers.
     Steered(Vec<Steered>),
+    /// The first window is open, over these databases.
+    Opened(Box<Check>),
+    /// So many seconds are left of the first window.
+    Waiting(u64),
+    /// A text to show, instead of the list, until somebody goes back.
+    Text(String),
 }
 
 /// What keys mean.
@@ -36,6 +42,20 @@ pub enum Key {
     Move(i16),
     /// Opens what is selected.
     Open,
+    /// Begins to type a filter of databases.
+    Filter,
+    /// A character of the filter.
+    Typed(char),
+    /// Takes back the last character of the filter.
+    Erase,
+    /// Hides idle databases, or shows them again.
+    Idle,
+    /// Explains the selected cause; the text comes as an [`Event::Text`].
+    Explain,
+    /// Plans for the last window; likewise.
+    Plan,
+    /// Saves the last window as a check.
+    Export,
     /// Shows what keys mean.
     Help,
     /// Any other: means nothing but that somebody is there.
@@ -63,6 +83,9 @@ impl State {
             },
             Event::Gap(why) => self.note(vec![why]),
             Event::Steered(steered) => self.steered = steered,
+            Event::Opened(check) => self.open(&check),
+            Event::Waiting(left) => self.waiting_s = Some(left),
+            Event::Text(text) => (self.text, self.page) = (text, Page::Text(0)),
         }
         self.settle();
         self
@@ -72,11 +95,20 @@ impl State {
         match (key, self.page) {
             (Key::Quit, _) => self.over = true,
             _ if self.help => self.help = false,
+            (key, _) if self.shown.is_typing => self.type_filter(key),
             (Key::Help, _) => self.help = true,
+            (Key::Back, Page::List) if !self.shown.filter.is_empty() => self.shown.filter.clear(),
             (Key::Back, Page::List) => self.over = true,
-            (Key::Back | Key::Open, Page::Detail(_)) => self.page = Page::List,
+            (Key::Back | Key::Open, Page::Detail(_) | Page::Text(_)) => self.page = Page::List,
+            (Key::Filter, _) => (self.shown.is_typing, self.page) = (true, Page::List),
+            (Key::Idle, _) => self.shown.hides_idle = !self.shown.hides_idle,
             (Key::Open, Page::List) if self.selected.is_some() => self.page = Page::Detail(0),
-            (Key::Open, Page::List) | (Key::Other, _) => {}
+            // What some of these show comes as an event of its own.
+            (Key::Open, Page::List)
+            | (
+                Key::Explain | Key::Plan | Key::Export | Key::Other | Key::Typed(_) | Key::Erase,
+                _,
+            ) => {}
             (Key::Pause, _) => match self.held.take() {
                 Some(held) => held.into_iter().for_each(|(check, notes)| self.take(check, notes)),
                 None => self.held = Some(Vec::new()),
@@ -85,7 +117,31 @@ impl State {
             (Key::Move(by), Page::Detail(from)) => {
                 self.page = Page::Detail(from.saturating_add_signed(by.into()));
             }
+            (Key::Move(by), Page::Text(from)) => {
+                self.page = Page::Text(from.saturating_add_signed(by.into()));
+            }
             (Key::Move(by), Page::List) => self.select(by),
+        }
+    }
+
+    fn type_filter(&mut self, key: Key) {
+        match key {
+            Key::Typed(c) => self.shown.filter.push(c),
+            Key::Erase => drop(self.shown.filter.pop()),
+            Key::Back => {
+                self.shown.filter.clear();
+                self.shown.is_typing = false;
+            }
+            Key::Open => self.shown.is_typing = false,
+            _ => {}
+        }
+    }
+
+    /// Shows the databases of the first window before it is over.
+    fn open(&mut self, check: &Check) {
+        for db in &check.databases {
+            self.histories.push(History::opened(self.next_key, db));
+            self.next_key += 1;
         }
     }
 
@@ -157,11 +213,15 @@ impl State {
             let key = self.selected.as_ref().map(|row| row.key);
             let near = rows.iter().find(|row| Some(row.key) == key);
             self.selected = near.or(rows.first()).cloned();
-            self.page = Page::List;
+            if matches!(self.page, Page::Detail(_)) {
+                self.page = Page::List;
+            }
         }
-        if let Page::Detail(from) = self.page {
-            let most = detail::lines(self).len().saturating_sub(self.body().into());
-            self.page = Page::Detail(from.min(most));
-        }
+        let last = |lines: usize| lines.saturating_sub(self.body().into());
+        self.page = match self.page {
+            Page::List => Page::List,
+            Page::Detail(from) => Page::Detail(from.min(last(detail::lines(self).len()))),
+            Page::Text(from) => Page::Text(from.min(last(detail::text(self).len()))),
+        };
     }
 }

@@ -103,6 +103,11 @@ impl History {
         }
     }
 
+    /// One whose first window is not over yet.
+    pub fn opened(key: u64, db: &Checked) -> Self {
+        Self { checked: Some(Box::new(db.clone())), ..Self::new(key) }
+    }
+
     /// Whether it is this very process.
     pub fn is_same_process(&self, db: &Checked) -> bool {
         self.checked.as_ref().is_some_and(|own| own.id == db.id)

@@ -58,7 +58,7 @@ fn database(state: &State, history: &History, room: usize) -> Vec<Line<'static>>
     };
     let short = |tax: &Tax| tax.share.is_finite().then(|| format::tax_in_short(tax));
     let cost = match (&db.tax, &db.database_tax) {
-        _ if history.ended.is_some() => String::new(),
+        _ if history.ended.is_some() || history.moments.is_empty() => String::new(),
         _ if room >= WIDE => summary::both_taxes(db),
         (Some(platform), None) => short(platform).unwrap_or_else(|| summary::cost_in_short(db)),
         (platform, Some(database)) => {
@@ -70,9 +70,10 @@ fn database(state: &State, history: &History, room: usize) -> Vec<Line<'static>>
     };
     let left = room.saturating_sub(1 + width(&cost) + 2);
     let mut segments = vec![facts::name(db)];
-    segments.push(format!("pid {}", db.pid));
+    let mut line = facts::database_line(db).into_iter();
+    segments.extend(line.next());
     segments.extend(active(history));
-    segments.extend(facts::database_line(db).into_iter().skip(1));
+    segments.extend(line);
     let head = pack(&segments, left).first().map_or_else(String::new, Clone::clone);
     let mut lines =
         vec![Line::from(vec![span(pad(&head, left), BOLD), span("  ", PLAIN), span(cost, BOLD)])];

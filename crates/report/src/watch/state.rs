@@ -2,6 +2,7 @@
 
 use super::history::History;
 use super::steered::Steered;
+use crate::{facts, summary};
 use std::cmp::Ordering;
 use untax_core::Check;
 
@@ -45,6 +46,18 @@ pub enum Page {
     List,
     /// What is selected, from this line on.
     Detail(usize),
+    /// A text, from this line on.
+    Text(usize),
+}
+
+/// Which databases are shown.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Shown {
+    /// Those whose line holds this, whatever its case.
+    pub(super) filter: String,
+    /// Whether the filter is being typed.
+    pub(super) is_typing: bool,
+    pub(super) hides_idle: bool,
 }
 
 /// The history of the host; databases have higher numbers.
@@ -69,6 +82,11 @@ pub struct State {
     pub(super) steered: Vec<Steered>,
     pub(super) next_key: u64,
     pub(super) over: bool,
+    pub(super) shown: Shown,
+    /// What is left of the first window, seconds.
+    pub(super) waiting_s: Option<u64>,
+    /// What [`Page::Text`] shows.
+    pub(super) text: String,
 }
 
 impl State {
@@ -87,12 +105,43 @@ impl State {
             steered: Vec::new(),
             next_key: HOST + 1,
             over: false,
+            shown: Shown::default(),
+            waiting_s: None,
+            text: String::new(),
         }
     }
 
     /// Whether the view was ended.
     pub fn is_over(&self) -> bool {
         self.over
+    }
+
+    /// Whether keys are characters of a filter now.
+    pub fn is_typing(&self) -> bool {
+        self.shown.is_typing && !self.help
+    }
+
+    /// The rule of the selected cause; `None` where a database is selected.
+    pub fn selected_rule(&self) -> Option<&str> {
+        self.selected.as_ref()?.rule.as_deref()
+    }
+
+    /// Whether no window has ended yet.
+    pub fn is_waiting(&self) -> bool {
+        self.latest.is_none()
+    }
+
+    /// Whether a database is shown.
+    fn is_shown(&self, history: &History) -> bool {
+        let Some(db) = history.checked.as_deref() else { return true };
+        let line = || format!("{} {}", history.name(), facts::database_line(db).join(" "));
+        let fits = || line().to_lowercase().contains(&self.shown.filter.to_lowercase());
+        !(self.shown.hides_idle && summary::is_idle(db)) && (self.shown.filter.is_empty() || fits())
+    }
+
+    /// How many databases are not shown.
+    pub(super) fn hidden(&self) -> usize {
+        self.histories.iter().filter(|history| !self.is_shown(history)).count()
     }
 
     /// Rows between the first line and the last.
@@ -114,7 +163,7 @@ impl State {
     /// was found for it.
     pub(super) fn in_order(&self) -> Vec<&History> {
         let mut all: Vec<&History> =
-            self.histories.iter().filter(|history| history.key != HOST).collect();
+            self.histories.iter().filter(|h| h.key != HOST && self.is_shown(h)).collect();
         let tax = |history: &History| {
             let tax = history.checked.as_ref().and_then(|db| db.tax.as_ref());
             tax.map_or(-1.0, |tax| tax.share)

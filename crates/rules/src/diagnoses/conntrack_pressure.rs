@@ -18,6 +18,8 @@ pub const RULE: Rule = Rule {
            it again after one second, four times (older kernels than 6.5: then two, then four). \
            Short connections fill it; those that are established go on as if nothing were the \
            matter.",
+    method: "Entries of the conntrack table against its limit, and packets dropped in the \
+             window; it has no tax.",
     measured: "Entries of the table of the database's network namespace, or of the host's, at the fuller \
                end of the window, against nf_conntrack_max; and how much drop and early_drop of \
                /proc/PID/net/stat/nf_conntrack grew in the window; kernels without that file tell \

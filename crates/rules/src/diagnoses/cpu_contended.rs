@@ -16,6 +16,8 @@ pub const RULE: Rule = Rule {
     what: "A thread that is ready to run waits in a run queue while others have the CPUs. What \
            its own database, and the clients that it works for, run on them is the load itself; \
            what backups, batch jobs, agents and other tenants run there is taken from it.",
+    method: "Traced: the time that threads waited for a CPU on which other programs ran, over \
+             active time.",
     measured: "The scheduler's events: how long threads were ready to run while their run queue \
                was not throttled. That waiting is charged in proportion to who had the CPUs \
                meanwhile: the named neighbours' processor time over that of the whole machine. For \

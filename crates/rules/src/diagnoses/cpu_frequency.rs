@@ -18,6 +18,8 @@ pub const RULE: Rule = Rule {
     what: "A governor that saves power sees a CPU that is idle between two requests, and chooses a low \
            frequency: each request then computes for longer. A limit, set for power or heat, does the \
            same to busy CPUs. Guests do not see the frequency of their host.",
+    method: "The frequency at which its CPUs ran, compared with the one that they could have \
+             had; the difference times its time on a CPU is modelled.",
     measured: "The frequency of the database's CPUs while it ran, each with the time for which it was busy: \
                by time_in_state where the driver counts it, of which busy time had the fastest part at \
                best; otherwise by samples of scaling_cur_freq, which x86 computes from APERF and \

@@ -17,6 +17,8 @@ pub const RULE: Rule = Rule {
            backends use it up within a few milliseconds; then all of them stop until the next \
            period, those that hold locks too. Nothing looks busy: the average use is at the limit \
            or far below it, while transactions wait for tens of milliseconds again and again.",
+    method: "Traced: the time that threads were ready to run while a CPU limit stopped them, \
+             over active time.",
     measured: "The scheduler's events: how long each thread was ready to run while its run queue \
                was throttled, apart from waiting for a CPU that others had, over the active time \
                of the database. The interval is that of the window's slices. run_delay of \

@@ -21,6 +21,8 @@ pub const RULE: Rule = Rule {
            From then on whoever writes is put to sleep, whoever filled the memory: a sort that \
            spills, a dump, a copy. And the flood that the kernel then writes back stands in front \
            of the log.",
+    method: "Traced: the time that the kernel made threads wait because too many pages were \
+             dirty, over active time.",
     measured: "Traced: time asleep after the kernel had balanced a thread's dirty pages, over \
                active time; no other rule charges it. Where the database's own bursts do not fit, \
                its waiting for the disk to take temporary files ends with it. Dirty and Writeback \

@@ -18,6 +18,8 @@ pub const RULE: Rule = Rule {
     what: "A commit waits until the log is on the disk, and a query until a page that is not \
            cached was read. A flash disk of the machine's own does either in 0.02 to 0.5 ms; \
            turning disks, overcommitted storage and devices that emulate one take many times that.",
+    method: "Traced: the time that threads waited for block devices beyond 0.5 ms for each \
+             request, over active time.",
     measured: "Traced: time in uninterruptible waits for block devices over active time, times the \
                part of it that is above 0.5 ms for each of the database's own requests (recognised \
                by the file that their pages belong to; queue, flush and I/O limits included). \

@@ -13,6 +13,8 @@ pub const RULE: Rule = Rule {
            was started before keep it, and then share what is made of it: the address that DHCP \
            gives them, names in logs and metrics, identities of agents. Two replicas of a \
            database with one address lose connections in turns.",
+    method: "The machine id of each container with a database, compared with those of the \
+             others and the host; it has no tax.",
     measured: "The id as the root of each container with a database shows it, against those of \
                the other containers and the host's own. Only digests of ids are kept and shown, \
                as machine-id(5) asks. Machines are compared by the digests in their results \

@@ -14,6 +14,8 @@ pub const RULE: Rule = Rule {
            it sends. To the server that looks like a client that thinks: no faster server shortens it, \
            and no tax holds it. The client is in another zone, behind a proxy, or asks in many small \
            steps.",
+    method: "The round-trip time that the kernel keeps for each connection, times the requests; \
+             a modelled price in latency, without a tax.",
     measured: "tcp_info of each connection of a client, by INET_DIAG in the database's network namespace, \
                at both ends of the window. Round trips are the messages that went both ways: no more than \
                segments with data, no fewer than those that cannot have been full. Each takes the shortest \

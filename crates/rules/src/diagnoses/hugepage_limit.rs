@@ -16,10 +16,13 @@ pub const RULE: Rule = Rule {
     summary: "a control group allows fewer huge pages than the database will touch",
     what: "hugetlb.<size>.max of a control group is enforced when a page is first touched, long \
            after the mapping succeeded: the process is then killed with SIGBUS (Bus error). A \
-           database that starts well dies under load, when it touches more of its buffers; one that \
-           was started before there was a pool runs on small pages, and dies when it is restarted. \
+           database that starts well dies under load, when it touches more of its buffers. A \
+           database that was started before the pool was made runs on small pages; it dies after \
+           its next restart. \
            hugetlb.<size>.rsvd.max is enforced when the memory is mapped: the server does not \
            start, or falls back to small pages.",
+    method: "The huge pages that the database needs, compared with the limits of its control \
+             group and of each group above it; it has no tax.",
     measured: "The huge pages that the database needs (its own number, or the length of its \
                mappings) against max and rsvd.max of its group and of every group above, with \
                what others below the same limit use already. It is found before the Bus error, \

@@ -17,12 +17,13 @@ pub const RULE: Rule = Rule {
     what: "Pages in a huge-page pool are taken out of the memory that everything else can use, \
            whether somebody maps them or not: no page cache, no process, no reclaim ever gets \
            them. A pool larger than the need, or one that no database asks for, is memory lost.",
+    method: "Free pages of each pool that no mapping was promised; it has no tax.",
     measured: "Free pages of each pool that no mapping was promised (free - reserved), found from \
                64 MiB and 1 % of the memory on. The tax is the page cache that this memory would \
                have been; that is not measured.",
     fix: "Let the database use them (huge_pages = on, then restart). Before you shrink a pool, find \
-          the program that it was made for: one that is stopped, or fell back to small pages, \
-          wants it at its next start. untax plans no smaller pool.",
+          the program that it was made for: a database that is stopped, or that fell back to small pages, \
+          needs the pool at its next start. For that reason untax never plans to shrink a pool.",
     sources: &["kernel.org: admin-guide/mm/hugetlbpage, HugePages_Free and HugePages_Rsvd"],
     privilege: "none",
     minimum_kernel: "2.6.27 (sysfs pools)",

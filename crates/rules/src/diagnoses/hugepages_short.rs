@@ -20,6 +20,8 @@ pub const RULE: Rule = Rule {
            line in the log, while the reserved memory stays idle. The kernel also gives fewer \
            pages than asked for when memory is fragmented, at boot and later, without an error. On \
            its command line it ignores a hugepages= that no hugepagesz= of its own stands before.",
+    method: "The huge pages that the database asks for, compared with the free pages of the pool; it \
+             has no tax of its own.",
     measured: "The pages that the database needs against the free and unpromised pages of the \
                pool of that size, for a database that asks for huge pages and sits on small \
                ones; and the numbers on the kernel's command line, as the kernel reads them, \

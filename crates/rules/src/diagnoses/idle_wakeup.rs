@@ -17,6 +17,8 @@ pub const RULE: Rule = Rule {
            halted needs an interrupt through the hypervisor, tens of microseconds; a processor in a \
            deep C-state takes 100 to 200. The thread that wakes it pays for sending the interrupt. \
            This hits databases that look unloaded: few clients, short requests, one after the other.",
+    method: "Traced: the time from a wake-up until the idle CPU ran the thread, over active \
+             time and these waits.",
     measured: "The scheduler's events: how long threads waited from the moment at which they were woken \
                to that at which the idle task left a CPU to them. What an awake CPU takes for that too \
                is left out: 1.9 us each. Time on CPU that went into \

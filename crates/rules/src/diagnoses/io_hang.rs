@@ -17,6 +17,8 @@ pub const RULE: Rule = Rule {
            commits, or while somebody holds it open, all others wait: a neighbour that its CPU or \
            I/O limit holds back in the middle of it, a flood of pages that ordered mode writes \
            first, a snapshot that froze the filesystem. The disk itself may be idle.",
+    method: "Traced: waits of 20 ms and more inside system calls on files that wait for no \
+             block device, over active time.",
     measured: "Traced, over active time: time in uninterruptible waits inside system calls on \
                files that are not waits for a block device, and behind a thread in such \
                a wait, x the part of the former that was in waits of 20 ms and more. This is done \

@@ -19,6 +19,7 @@ pub const RULE: Rule = Rule {
     what: "Rows that everyone updates, latches of hot pages, the kernel's own lock on a shared \
            address space: while one holds it, the others sleep, and more connections only make \
            the queue longer. Single-node databases stop scaling at 32 to 64 cores for this.",
+    method: "Traced: the time that threads waited for a lock of the database, over active time.",
     measured: "Traced: time asleep in a futex or semaphore, in a page fault that reads nothing, \
                and, where processes serve clients, in waits that end by a signal of another \
                process of the same database (row locks of PostgreSQL), over active time: while the \

@@ -19,6 +19,8 @@ pub const RULE: Rule = Rule {
     what: "A temporary table that outgrows tmp_table_size, or a sort that outgrows \
            sort_buffer_size, goes to files in tmpdir through the page cache. The writes come in \
            bursts, evict what others read, and flood the disk that the log needs.",
+    method: "Temporary tables on disk that the server counted, and the waits for requests to \
+             these files.",
     measured: "Created_tmp_disk_tables over the window; pages read and written by Aria, which \
                holds MariaDB's temporary tables (Aria_pagecache_*), where the server ever made \
                such a table, for one query may work longer than a window; and block requests for \

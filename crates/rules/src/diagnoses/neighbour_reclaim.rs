@@ -16,12 +16,15 @@ use untax_core::{Bytes, Diagnosis, Evidence, Finding, Reading, Severity, Unmeasu
 pub const RULE: Rule = Rule {
     id: "neighbour-reclaim",
     summary: "another control group takes the memory that the database then has to free",
-    what: "A limit on a group above the database (a pod with a sidecar, a slice, kubepods) or the \
-           machine's own memory is shared. Whoever allocates when it is full frees pages first, \
-           whoever filled it: a backup that reads files or a neighbour that grows makes the \
-           database reclaim, though its own group is far from any limit of its own. And a pod whose \
-           own limit is too small for what it reads reads the same pages again and again: it keeps \
-           the disk and CPUs busy that the database beside it needs.",
+    what: "The machine's memory is shared, and so is a limit on a group above the database (a pod \
+           with a sidecar, a slice, kubepods). When it is full, the next program that allocates \
+           has to free pages first, even if another program filled it. So a backup that reads \
+           files, or a neighbour that grows, makes the database wait, though the database is far \
+           from its own limit. A neighbour can also have too small a limit for the files that it \
+           reads: it then reads the same pages again and again, and keeps the disk and the CPUs \
+           busy.",
+    method: "Traced: the time that threads freed memory or waited for it, times the part of \
+             that memory that other groups took.",
     measured: "The time that the database's threads spend in reclaim, or waiting for what was \
                evicted too early (as in reclaim-stall), when the limit in the way was that of a \
                group that it shares (memory.events.local high and max, or memory.failcnt, grew) \

@@ -14,6 +14,7 @@ pub const RULE: Rule = Rule {
            another node touches more. Threads that settle gain by it. Memory that threads of all \
            nodes share, as a buffer pool is, has no right place: it is faulted and copied for \
            ever.",
+    method: "Pages that NUMA balancing moved in the window; no tax is measured.",
     measured: "numa_hint_faults and numa_pages_migrated of a control group of the database's own \
                (memory.stat, since 6.13), otherwise of the whole machine (/proc/vmstat), which \
                then is found of the host. Found from 250 pages moved or 1000 such faults each \

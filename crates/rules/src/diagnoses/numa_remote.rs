@@ -18,6 +18,8 @@ pub const RULE: Rule = Rule {
            page stays on the node whose CPU touched it first, so a server that was started, \
            filled or restored on one node and runs on another reads everything from afar; and \
            one whose memory is all on one node has the bandwidth of that one only.",
+    method: "The share of its memory on nodes other than those of its threads; no tax is \
+             measured.",
     measured: "Where the memory is: numa_maps of the process that used the CPUs most, when that \
                takes less than 50 ms, otherwise memory.numa_stat of a control group of its own. \
                Where the threads are: the CPUs they are allowed, or those they were on at both \

@@ -15,6 +15,8 @@ pub const RULE: Rule = Rule {
     what: "Page cache can be dropped, a buffer pool or a heap cannot. Once only such memory is \
            left under a limit, every allocation goes through reclaim that finds nothing; clients \
            time out long before the kernel kills the database. Better to refuse work early.",
+    method: "The growth of memory in the window, against the room that is left below the limit; \
+             it has no tax.",
     measured: "Processes of its group that the kernel killed in the window (oom_kill of memory.events, or \
                of memory.oom_control in v1) are of high severity, earlier ones worth knowing. Before \
                that: memory.current less the page cache of files and, in v2, slab_reclaimable (memory.stat), \

@@ -15,6 +15,8 @@ pub const RULE: Rule = Rule {
            shared memory it has touched, 2 MiB for every GiB. Hundreds of connections multiply \
            that into GiB of memory which holds no data, cannot be swapped, and is counted against \
            no setting of the database.",
+    method: "The sum of the page tables of all its processes (VmPTE), from 64 MiB and 1 % of \
+             the shared memory on; it has no tax.",
     measured: "The sum of VmPTE over all processes of the database, found from 64 MiB on and 1 % of \
                the shared memory. The time to fill these tables is the minor-fault part of \
                small-pages and is not counted again here.",

@@ -20,6 +20,8 @@ pub const RULE: Rule = Rule {
     what: "After each checkpoint, the first change of a page puts all 8 KiB of it into the log, so \
            that a torn page can be mended. Checkpoints that follow each other closely make nearly \
            every change such an image: the log grows tenfold, and commits wait for it.",
+    method: "The share of the log that is whole pages, as the server counts it, times the waits \
+             for the log.",
     measured: "wal_fpi x 8 KiB over wal_bytes (pg_stat_wal, PostgreSQL 14 and newer), checkpoints \
                of the window, and the settings. Tax: waiting for disks, times the log's part of \
                the database's device time, times the images' part of what is written to the log (a \

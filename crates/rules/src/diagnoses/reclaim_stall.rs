@@ -19,6 +19,7 @@ pub const RULE: Rule = Rule {
            whoever allocates has to free pages first: its own query stops for that. Pages that \
            are evicted too early must be read again, and memory.high puts threads to sleep on \
            purpose. It goes on long before anything is killed, and nothing but latency shows it.",
+    method: "Traced: the time that threads freed memory or waited for it, over active time.",
     measured: "Traced, over active time: time on CPU inside direct reclaim (vmscan tracepoints), \
                with its part of waiting for a CPU; time asleep while the kernel had marked the \
                thread as stalled on memory (the mark that memory pressure, PSI, is made from); and \

@@ -19,6 +19,8 @@ pub const RULE: Rule = Rule {
     what: "Redis runs commands on one thread, and by default that thread also reads every request \
            from its socket and writes every answer to it. With small requests one by one, two \
            thirds of its time go into the kernel's network stack while other CPUs idle.",
+    method: "The time of the database in the kernel, over its time on a CPU, where it keeps a \
+             CPU busy.",
     measured: "Time in the kernel (stime of /proc/PID/stat) over time on CPU, less what \
                short-connections charges, found when the database keeps a CPU busy for 80 % of the \
                window and half of that is in the kernel. The tax is that share, and of its own \

@@ -22,6 +22,8 @@ pub const RULE: Rule = Rule {
            ptrace, 0.89 with KVM, 2.18 in Kata; SQLite inserts 501, 1149 and 586 s; a system call \
            239 ns natively, some 1000 ns with gVisor's newer systrap; on shared files Kata made \
            3,600 operations a second with virtiofs where runc made 45,000.",
+    method: "What the kernel that the database sees says of itself, and for gVisor the time of \
+             its sandbox process.",
     measured: "From inside: what /proc/version says of the kernel, and what the guest was told to \
                start. From the host: the process that is the sandbox. Tax of gVisor, from the \
                host: the time on CPU of its processes, less that of the database's own program \

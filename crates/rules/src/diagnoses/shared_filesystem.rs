@@ -23,6 +23,8 @@ pub const RULE: Rule = Rule {
     what: "A filesystem has one journal and a disk one queue. When another database, a backup or \
            a batch job writes there, the log waits behind their requests, and a commit of the \
            journal carries everybody's metadata.",
+    method: "Traced: the time that threads waited for a device, times the part that requests of \
+             neighbours took.",
     measured: "Directories and their filesystems, and who made the block requests. Tax: the part \
                of the waiting for disks, and for the filesystem in waits of less than 20 ms, above \
                0.1 ms for a request (for a commit: with what it waits in the filesystem), as an \

@@ -19,6 +19,8 @@ pub const RULE: Rule = Rule {
     what: "A connection is dear: a new server process or thread, authentication, caches that are \
            filled again, page tables that are built and torn down. A client that connects for \
            every request pays all of it each time, and the database does little else.",
+    method: "Traced: the time of processes or threads before their first request and after \
+             their last one, over active time.",
     measured: "Traced, over active time: the time on a CPU of processes started in the window, or of \
                threads that began to serve a client in it, until they waited for their first \
                request and after their last one, and of the main process while it started them; \

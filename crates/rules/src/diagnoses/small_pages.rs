@@ -20,6 +20,8 @@ pub const RULE: Rule = Rule {
            processor walks the page tables; with 2 MiB pages the same entries reach GiB. And every \
            new server process faults the shared memory into its own page tables again, one fault \
            for 64 KiB at best.",
+    method: "Time in page faults on shared memory, plus counted random touches of memory times \
+             the calibrated cost of a page walk, over active time.",
     measured: "Found when the mapping that holds the data is on base pages and is larger than the \
                TLB reaches. Tax = time in page faults on shared memory + touches at random x penalty \
                of a touch on small pages. The time in faults comes from stacks sampled on each CPU. \

@@ -18,6 +18,7 @@ pub const RULE: Rule = Rule {
     what: "Each commit and each page that is not cached crosses a network to another machine. \
            That adds a fraction of a millisecond to several milliseconds to every wait, and shares \
            the network's limits and bad moments with everyone who uses it.",
+    method: "The filesystem and the device below each directory; it has no tax of its own.",
     measured: "The filesystem and the device below each directory of the database: NFS, Ceph, \
                Gluster and other network filesystems; nbd, rbd, DRBD, iSCSI, Fibre Channel, NVMe \
                over a fabric; disks whose model is that of a cloud's network storage (AWS, Azure, \

@@ -20,20 +20,22 @@ pub const RULE: Rule = Rule {
            a request or an answer where nothing follows, after a time-out of at least 200 ms. \
            A transaction of a millisecond then takes two hundred. Overrun queues, policers, bad \
            links and conntrack tables that are full do it.",
-    measured: "RetransSegs, OutSegs and TCPTimeouts of the database's network namespace \
-               (/proc/PID/net/snmp and netstat). Of what was sent again there the database has what the \
-               kernel's tracepoint tells of ports that it listens on, and of time-outs as large a part; \
-               where that is not known, all. Each time-out is charged with the least that it can take, \
-               200 ms where no route has shorter ones, over active time and these waits together; at least \
-               for as many time-outs as others there cannot have had (none where it is not known who sent \
-               again), at most twice that for as many as it can have had itself. What a proxy in the same namespace loses on the way to \
-               clients is the proxy's: worth knowing and no more, and without a tax, since no wait of this \
-               server is for it. Where nobody else loses much and \
-               the window has five moments of 50 ms or more in which no client stands still, the \
-               gain is what is sent in these (OutSegs) over the mean of the window without \
-               what was sent again, up to what waits of twice that length take: the link may \
-               allow no more, and each client starts slowly after a wait. Where that is not known the \
-               gain is that of the waits.",
+    method: "Time-outs of TCP, times the least that each takes, over active time and these \
+             waits.",
+    measured: "Segments sent again, segments sent and time-outs (RetransSegs, OutSegs, TCPTimeouts \
+               of /proc/PID/net/snmp and netstat) count for a whole network namespace. The kernel's \
+               tracepoint tells which of the segments sent again belong to ports that the database \
+               listens on; the database is charged with the same part of the time-outs. Where the \
+               tracepoint cannot be had, it is charged with all. Each time-out counts as the least \
+               that it can take: 200 ms, or less where a route sets less. The tax is these waits \
+               over active time and the waits together. Its interval begins at the time-outs that \
+               no other program of the namespace can have had, and ends at twice those that the \
+               database can have had. A proxy in the namespace also loses segments on the way to its \
+               clients. These are shown without a tax, since the server waits for none of them. The \
+               gain is that of the waits. Where no other program loses much, and the window has five \
+               moments of at least 50 ms in which no client stands still, the gain is higher: the \
+               rate of these moments over the mean rate, bounded by waits of twice the length, since \
+               the link may allow no more and each client starts slowly after a wait.",
     fix: "Find the link or queue that drops (ethtool -S, tc -s qdisc, nstat); raise what limits \
           the rate, or shape instead of policing; check conntrack and MTU.",
     sources: &[
@@ -104,7 +106,7 @@ impl Counts {
         self.part_of_all(self.resent())
     }
 
-    /// The database's part of what was sent again.
+    /// The database's part of the segments that were sent again.
     fn own_part(&self) -> f64 {
         self.resent() / (self.all.retransmitted_segments as f64).max(1.0)
     }
@@ -114,8 +116,8 @@ impl Counts {
         self.own.is_some() && self.own_part() < MOSTLY
     }
 
-    /// How often its timer ran out: of all as large a part as of what was sent again. Something is sent
-    /// again each time, so that what others sent again bounds it below, and its own above.
+    /// How often its timer ran out: the same part of all time-outs as of all segments sent again. Each
+    /// time-out sends a segment again, so the segments of others bound it below, and its own above.
     fn timeouts(&self) -> Interval {
         let all = self.all.timeouts as f64;
         let of_others = match self.own {
@@ -295,7 +297,7 @@ fn tax_and_gain(window: &Window, pair: &Pair, counts: &Counts) -> Option<(Tax, G
     }
     let share = waits.stalled_s() / (active_s + waits.idle_stalled_s());
     let whose = match counts.own {
-        Some(_) => "its part of its network's as of what was sent again",
+        Some(_) => "charged with the same part of the time-outs as of the segments sent again",
         None => "those of other programs in its network namespace among them",
     };
     let method = format!(

@@ -15,6 +15,8 @@ pub const RULE: Rule = Rule {
            0.25 ms each, and the memory doubles fast. MongoDB up to 7 suffers from sparse memory; \
            MongoDB 8 was rebuilt to want THP always. Oracle asks for it to be off. Others are \
            best served by madvise: who wants huge pages asks for them.",
+    method: "The modes in /sys/kernel/mm/transparent_hugepage, compared with a table of engines \
+             and versions; it has no tax.",
     measured: "The mode in /sys/kernel/mm/transparent_hugepage, of each size where one has its own, against \
                a table of engines and versions; for MongoDB 8 defrag and khugepaged's max_ptes_none \
                too. A profile of tuned or of the Node Tuning Operator that sets the mode is named; a process that switched THP off for itself (THP_enabled in \

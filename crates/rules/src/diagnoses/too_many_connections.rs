@@ -26,6 +26,8 @@ pub const RULE: Rule = Rule {
            has its turn again, its memory is in no cache: short requests take two to four times as \
            long on a CPU. A pool of a few connections for each CPU does the same work with a short \
            queue.",
+    method: "Traced: how many threads want a CPU at once, against the CPUs; for PostgreSQL the \
+             cost of cold caches is timed.",
     measured: "How many threads that serve clients were asked anything, and how many were on a CPU \
                or waiting for one on average (traced), against the CPUs. Found where at least 16 \
                for each CPU take turns, and either as many want a CPU at once or cold caches cost \

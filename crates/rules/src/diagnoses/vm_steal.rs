@@ -16,6 +16,8 @@ pub const RULE: Rule = Rule {
     what: "A virtual CPU that is ready to run waits while the hypervisor runs other guests on \
            the physical one. From inside, everything only looks slower: the time of a query on \
            CPU grows, and so does every wait behind it.",
+    method: "The steal time of /proc/stat, applied to the time of the database on a CPU, over \
+             active time.",
     measured: "steal of /proc/stat over busy and stolen time of all CPUs, applied to the \
                database's time on CPU; waiting for a CPU is charged in proportion. Other rules leave it \
                out of what they charge of time on CPU. The gain has \

@@ -6,6 +6,7 @@ mod recording;
 pub mod run;
 pub mod trial;
 
+use crate::nearest::did_you_mean;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use untax_lab::{Dose, OtherLoad};
 use untax_scenes::{RELEASES, Release};
@@ -35,7 +36,11 @@ fn load() -> impl TypedValueParser<Value = OtherLoad> {
 fn cause(id: &str) -> Result<&'static untax_lab::Cause, String> {
     untax_lab::Cause::find(id).ok_or_else(|| {
         let ids: Vec<&str> = untax_lab::CAUSES.iter().map(|cause| cause.id).collect();
-        format!("there is no cause {id}; there are: {}", ids.join(", "))
+        format!(
+            "there is no cause {id}{}. Causes: {}",
+            did_you_mean(id, ids.iter().copied()),
+            ids.join(", ")
+        )
     })
 }
 

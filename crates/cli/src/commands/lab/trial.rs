@@ -259,7 +259,7 @@ fn seen(scene: &Injection, method: Method, state: &State) -> anyhow::Result<(See
         window: method.window,
         calibrating: Calibrating::Measure,
     };
-    let observed = observe(options, state, &Host::live(), &Host::live())?;
+    let observed = observe(options, state, &Host::live(), &Host::live(), &Interrupt::default())?;
     scene.survived()?;
     match Seen::of(observed.check(State::new_run("check")), pid) {
         Some(seen) => Ok((seen, observed.window)),

@@ -1,5 +1,6 @@
 //! The arguments of `untax verify`.
 
+use crate::commands::check::FORMATS;
 use crate::duration::duration;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -75,6 +76,9 @@ pub struct Args {
     /// Print the result as JSON
     #[arg(long)]
     pub json: bool,
+    /// What to print, unless it is JSON
+    #[arg(long, value_name = "FORMAT", default_value = "screen", value_parser = FORMATS)]
+    pub format: String,
 }
 
 #[cfg(test)]
@@ -98,6 +102,7 @@ pub mod tests {
             budget: Duration::MAX,
             html: None,
             json: false,
+            format: "screen".to_owned(),
         }
     }
 }

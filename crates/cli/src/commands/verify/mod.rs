@@ -28,7 +28,7 @@ use untax_core::power::{self, power};
 use untax_core::verdict::{self, Affinity, SCHEMA, Verification, Word, judge};
 use untax_core::{Check, Gain};
 use untax_remedies::workloads::Workload;
-use untax_report::{format, html, terminal};
+use untax_report::{format, html, markdown, terminal};
 use untax_trials::{
     Arm, Cell, Design, Interrupt, Interrupted, Observer, Rig, Runner, Saved, Trial, is_unanimous,
     judged, without_mixed_pairs,
@@ -274,6 +274,8 @@ fn show(args: &Args, state: &State, plan: &Plan, made: Made) -> anyhow::Result<O
     let page = page.map_or(Ok(()), |path| write_file(path, &html::verification(&result)));
     if args.json {
         print_json(&result)?;
+    } else if args.format == "markdown" {
+        print(&markdown::verification(&result))?;
     } else {
         print(&terminal::verification(&result, style()))?;
     }

@@ -4,15 +4,15 @@ use crate::job_control::Suspend;
 use crate::page_costs::StatePageCosts;
 use crate::state::State;
 use anyhow::Context;
-use untax_core::Check;
+use untax_core::{Check, Window};
 use untax_pipeline::{Event, Options, Step, stream};
 
 /// What a view or a stream hears.
 pub enum News {
-    /// The first window is open: from now on there will be something to show.
-    Opened,
-    /// A window was checked; with what a person should know beside it.
-    Checked(Box<Check>, Vec<String>),
+    /// The first window is open, over these databases.
+    Opened(Option<Box<Check>>),
+    /// A window was checked; with what the rules saw, and what a person should know beside it.
+    Checked(Box<Check>, Box<Window>, Vec<String>),
     /// There is no result for one window, for this reason.
     Gap(String),
 }
@@ -28,9 +28,10 @@ pub fn run(
     let step = |_| if go_on() { suspend.step() } else { Step::End };
     stream(options, &StatePageCosts(state), step, |event| {
         give(match event {
-            Event::Opened => News::Opened,
+            Event::Opened(check) => News::Opened(check),
             Event::Window(seen) => {
-                News::Checked(Box::new(seen.check(State::new_run("watch"))), seen.notes)
+                let check = Box::new(seen.check(State::new_run("watch")));
+                News::Checked(check, Box::new(seen.window), seen.notes)
             }
             Event::Gap(why) => News::Gap(format!("no result for this window: {why}")),
         })

@@ -1,5 +1,6 @@
 //! `untax watch`.
 
+mod asked;
 mod feed;
 mod hangup;
 mod screen;
@@ -16,8 +17,8 @@ use std::io::IsTerminal;
 #[derive(Debug, clap::Args)]
 #[command(
     mut_arg("window", |window| window.help("How long each window is: 10s, 500ms, 1m")),
-    after_help = "Keys: q quit, p pause, s sort, arrows or j and k select, Enter open and back, \
-                  ? help.\n\n\
+    after_help = "Keys: q quit, p pause, s sort, / filter, i hide idle databases, arrows or j and k select, \
+                  Enter open and back, e explain a cause, P plan, x save the last window as a check, ? help.\n\n\
                   Examples:\n  untax watch                        every database, ten seconds a window\n  \
                   untax watch --pid 4012 --window 2s one of them, closely, which costs more\n  \
                   untax watch --json --count 30      thirty results, one on a line, for scripts"

@@ -22,12 +22,12 @@ pub fn run(options: Options, count: Option<u64>, state: &State) -> anyhow::Resul
         || interrupt.check().is_ok(),
         |news| {
             let (check, notes) = match news {
-                News::Opened => return Ok(true),
+                News::Opened(_) => return Ok(true),
                 News::Gap(why) => {
                     say_all(&[why]);
                     return Ok(true);
                 }
-                News::Checked(check, notes) => (check, notes),
+                News::Checked(check, _, notes) => (check, notes),
             };
             say_all(&notes);
             if outcome(&check, Severity::Low) == Outcome::Findings {

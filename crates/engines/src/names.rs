@@ -1,8 +1,20 @@
-//! The names of pods and containers of this node, from files: no API server is asked.
+//! The stable names of databases: `ENGINE@PORT` on a host, `NAMESPACE/POD/CONTAINER` in a cluster. They outlive a
+//! restart and never hold a pid. Pods are named by files of this node: no API server is asked.
 
-use crate::identity::PodNames;
+use crate::listeners::listening_ports;
 use untax_core::Database;
 use untax_host::Host;
+
+/// Where a pod's container is known by names.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PodNames {
+    /// The pod's namespace.
+    pub namespace: String,
+    /// The pod.
+    pub pod: String,
+    /// Empty where a pod has several containers and the runtime does not say which this is.
+    pub container: String,
+}
 
 /// The kubelet keeps the logs of each container in `NAMESPACE_POD_UID/CONTAINER` here.
 const LOGS: &str = "/var/log/pods";
@@ -16,9 +28,48 @@ const MACHINE: &str = "/proc/1/root";
 /// The annotation with the name that a container has in its pod.
 const NAME: &str = "io.kubernetes.cri.container-name";
 
+/// Gives each database its stable name. Databases of one name are numbered from the second on, in the order of
+/// their pids.
+pub(crate) fn give(host: &Host, databases: &mut [Database]) {
+    for place in 0..databases.len() {
+        let own = name(&databases[place], pod_names(host, &databases[place]).as_ref(), |pid| {
+            port(host, pid)
+        });
+        let taken = |name: &str| databases[..place].iter().any(|other| other.name == name);
+        let numbered = (2..).map(|number| format!("{own}#{number}"));
+        let free = std::iter::once(own.clone()).chain(numbered).find(|name| !taken(name));
+        databases[place].name = free.unwrap_or(own);
+    }
+}
+
+/// In a pod, `NAMESPACE/POD/CONTAINER`, or `NAMESPACE/POD/ENGINE` where the container's name is not known.
+/// Elsewhere `ENGINE@PLACE`: its port, else its data directory, else the container's id, else `unknown`.
+fn name(
+    database: &Database,
+    names: Option<&PodNames>,
+    port: impl FnOnce(u32) -> Option<u16>,
+) -> String {
+    let engine = &database.engine;
+    if let Some(PodNames { namespace, pod, container }) = names {
+        let last = if container.is_empty() { engine } else { container };
+        return format!("{namespace}/{pod}/{last}");
+    }
+    let directory = || database.data_directory.value().cloned();
+    let container = || database.container.as_ref().map(|container| container.id.clone());
+    let told = port(database.pid).map(|port| port.to_string());
+    let place = told.or_else(directory).or_else(container).unwrap_or_else(|| "unknown".to_owned());
+    format!("{engine}@{place}")
+}
+
+/// The lowest TCP port on which a process listens.
+fn port(host: &Host, pid: u32) -> Option<u16> {
+    let ports = host.observe(&format!("listening_ports:{pid}"), || listening_ports(host, pid));
+    ports.into_value()?.first().copied()
+}
+
 /// The names of the pod and container that a database runs in; `None` where it is in no pod that the
 /// kubelet's folders name.
-pub(crate) fn pod_names(host: &Host, database: &Database) -> Option<PodNames> {
+pub fn pod_names(host: &Host, database: &Database) -> Option<PodNames> {
     let uid = &database.pod.as_ref()?.uid;
     let folders = host.names(LOGS).into_value()?;
     let folder = folders.iter().find(|folder| folder.rsplit('_').next() == Some(uid))?;
@@ -54,6 +105,7 @@ fn annotation(config: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use untax_core::Reading;
     use untax_core::database::{Container, Pod};
     use untax_host::Record;
 
@@ -93,5 +145,36 @@ mod tests {
         assert_eq!(container("bad"), "", "no container of that pod");
         assert_eq!(container("../abc"), "");
         assert_eq!(container("none"), "");
+    }
+
+    #[test]
+    fn a_name_never_holds_a_pid() {
+        let mut database = Database::unknown("postgres", 4012, "not read");
+        assert_eq!(name(&database, None, |_| Some(5432)), "postgres@5432");
+        assert_eq!(name(&database, None, |_| None), "postgres@unknown");
+        database.data_directory = Reading::Present("/var/lib/pg".to_owned());
+        assert_eq!(name(&database, None, |_| None), "postgres@/var/lib/pg");
+    }
+
+    #[test]
+    fn a_database_of_a_pod_has_the_names_of_the_cluster() {
+        let names = |container: &str| PodNames {
+            namespace: "db".to_owned(),
+            pod: "pg-0".to_owned(),
+            container: container.to_owned(),
+        };
+        let database = Database::unknown("postgres", 4012, "not read");
+        let of = |container| name(&database, Some(&names(container)), |_| Some(5432));
+        assert_eq!(of("server"), "db/pg-0/server");
+        assert_eq!(of(""), "db/pg-0/postgres");
+    }
+
+    #[test]
+    fn two_of_one_name_are_told_apart() {
+        let mut all = [7, 8, 9].map(|pid| Database::unknown("postgres", pid, "not read"));
+        all[1].data_directory = Reading::Present("/var/lib/pg".to_owned());
+        give(&host(), &mut all);
+        let names = all.map(|database| database.name);
+        assert_eq!(names, ["postgres@unknown", "postgres@/var/lib/pg", "postgres@unknown#2"]);
     }
 }
