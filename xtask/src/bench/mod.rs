@@ -6,6 +6,7 @@
 
 mod causes;
 mod engines;
+mod fleet;
 mod gains;
 mod output;
 mod overhead;
@@ -36,6 +37,8 @@ pub enum Tool {
     Workloads(workloads::Options),
     /// What one look at a busy host costs: time, memory.
     Snapshot(snapshot::Options),
+    /// A simulated fleet of agents before a real Prometheus: series, memory, how long untax fleet takes.
+    Fleet(fleet::Options),
 }
 
 impl Tool {
@@ -49,6 +52,7 @@ impl Tool {
             Self::Verdicts(options) => verdicts::run(options),
             Self::Workloads(options) => workloads::run(options),
             Self::Snapshot(options) => snapshot::run(options),
+            Self::Fleet(options) => fleet::run(options),
         }
     }
 }
