@@ -1,12 +1,13 @@
 //! Every database of this host, all the time, as metrics: windows of the pipeline become series, which an
 //! HTTP server gives to Prometheus.
 //!
-//! This crate saves nothing, and starts nothing but the pipeline's windows and the hook that a person names. What it tells is in
+//! This crate saves nothing but the features of the node that a person asks for, and starts nothing but the pipeline's windows and the hook that a person names. What it tells is in
 //! [`METRICS`]; a series that is not listed there cannot be made.
 
 mod catalogue;
 mod exhaustion;
 mod exposition;
+mod features;
 mod hook;
 mod http;
 mod identity;

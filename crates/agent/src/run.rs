@@ -2,6 +2,7 @@
 
 use crate::exhaustion::Episodes;
 use crate::exposition;
+use crate::features::FeaturesFile;
 use crate::hook::{Hook, Hooks};
 use crate::http::{Access, HttpError, Server};
 use crate::identity::Identity;
@@ -10,6 +11,7 @@ use crate::readings::{of_agent, of_database, of_node};
 use crate::store::{Seen, Store};
 use serde_json::{Value, json};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use untax_core::{Check, Database, Window};
@@ -28,6 +30,8 @@ pub struct Options {
     pub access: Access,
     /// The agent's version.
     pub version: &'static str,
+    /// Where the features of the node are written for Node Feature Discovery.
+    pub features_file: Option<PathBuf>,
     /// What is run when a database's memory runs out.
     pub hook: Option<Hook>,
 }
@@ -126,6 +130,7 @@ struct Agent {
     published: Arc<Published>,
     episodes: Episodes,
     hooks: Hooks,
+    features_file: Option<FeaturesFile>,
 }
 
 impl Agent {
@@ -138,6 +143,7 @@ impl Agent {
             published,
             episodes: Episodes::default(),
             hooks: Hooks::new(options.hook.clone()),
+            features_file: options.features_file.clone().map(FeaturesFile),
         }
     }
 
@@ -170,6 +176,9 @@ impl Agent {
         let check = checked.map_err(|_| "its check panicked; send untax capture".to_owned())?;
         let identities = identities(&window.end.databases, host);
         self.warn(&check, &identities, say);
+        if let Some(Err(why)) = self.features_file.as_ref().map(|file| file.write(&check)) {
+            say(&format!("the features of the node are not written: {why}"));
+        }
         let seen = seen(window, &check, &identities, host);
         self.store.window(of_node(window, &check), of_agent(&check), seen);
         last(&check, &identities, &self.node)

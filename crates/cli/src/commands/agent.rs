@@ -59,6 +59,10 @@ pub struct Args {
     /// Watch one window, print its metrics and end: for untax fleet --hosts, or a collector of text files
     #[arg(long, conflicts_with_all = ["listen", "token_file"])]
     once: bool,
+    /// Write facts of the node here for Node Feature Discovery, which makes labels of them: page pools and
+    /// transparent huge pages
+    #[arg(long, value_name = "FILE", conflicts_with = "once")]
+    features_file: Option<PathBuf>,
     /// Run this program once when a database's memory begins to run out, with the database's name and the
     /// seconds that are left. Only for the agent as a unit of systemd
     #[arg(long, value_name = "PROGRAM", requires = "oom_hook_user", conflicts_with = "once")]
@@ -150,6 +154,7 @@ fn options(args: &Args, token: Option<String>) -> anyhow::Result<Options> {
         node: args.node.clone().unwrap_or_else(host_name),
         access: Access { token },
         version: env!("CARGO_PKG_VERSION"),
+        features_file: args.features_file.clone(),
         hook: hook(args)?,
     })
 }
