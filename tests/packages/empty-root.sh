@@ -31,4 +31,21 @@ all_parts_measured "$work/check.json"
 say "checked: tax $(jq .databases[0].tax.share "$work/check.json"), unmeasured: $(
     jq --compact-output '[.databases[0].unmeasured[].rule]' "$work/check.json")"
 [ "$(ls -A "$root" | tr '\n' ' ')" = "proc sys untax var " ] || fail "it left: $(ls -A "$root")"
+
+# Names: of this host, of the file of hosts, and one that nobody knows.
+env --ignore-environment "$chroot" "$root" /untax agent --window 1s --listen 127.0.0.1:54673 2>"$work/agent" &
+pids+=($!)
+mkdir "$root/etc"
+echo '127.0.0.1 node-1.example # as a test has it' >"$root/etc/hosts"
+fleet() { untax fleet --agents "$1:54673" >"$work/fleet" 2>"$work/fleet.err"; }
+for _ in {1..60}; do
+    ! fleet localhost || break
+    sleep 1
+done
+grep -q 'on 1 nodes' "$work/fleet" || fail "localhost: $(cat "$work/fleet.err" "$work/agent")"
+fleet node-1.example || fail "a name of /etc/hosts: $(cat "$work/fleet.err")"
+say "names: $(head -n 1 "$work/fleet")"
+! fleet nobody.example || fail "a name that nobody knows has an address"
+grep -q 'DNS server 127.0.0.1:53' "$work/fleet.err" || fail "no reason: $(cat "$work/fleet.err")"
+say "names: $(cat "$work/fleet.err")"
 say passed
