@@ -94,11 +94,11 @@ pub enum Command {
     /// Keep each database on CPUs of its own, and let it use idle ones while that pays
     ///
     /// Soft affinity: each database has CPUs that it prefers, and uses others while its own are full, the
-    /// others idle, and its throughput gains by them. An owner gets its CPUs back within two samples. Only
-    /// the CPUs of threads are set, within their cpuset; threads that chose CPUs themselves are left alone.
-    /// All is put back when it ends, also when it is killed: by its guard, or by the next untax steer stop.
+    /// others idle, and its throughput gains by them. An owner gets its CPUs back within two samples. It
+    /// sets only the CPU masks of threads, within each cpuset, and skips threads that set their own mask. All is
+    /// put back when it ends, also when it is killed: by its guard, or by the next untax steer stop.
     Steer(steer::Args),
-    /// Measure what the platform is worth on this machine
+    /// Benchmark this machine: page size, container runtime, network path, storage, affinity
     #[command(subcommand)]
     Bench(bench::Bench),
     /// Say which runtime, network or storage to choose, and what each would cost a database

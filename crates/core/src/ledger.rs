@@ -64,7 +64,7 @@ impl Account {
         book.closed()
     }
 
-    /// The seconds of one cause, own and behind; none when nothing went to it.
+    /// Seconds charged to one cause: its own, and those spent behind other threads. Zero if there are none.
     pub fn entry(&self, cause: Cause) -> Entry {
         let none = Entry { cause, own_s: Seconds(0.0), behind_s: Seconds(0.0) };
         self.entries.iter().find(|entry| entry.cause == cause).copied().unwrap_or(none)

@@ -14,8 +14,8 @@ pub struct Sleeps {
     pub knob: String,
 }
 
-/// Two regimes are so many times apart: MariaDB with two clients on two virtual CPUs that halt ran at 20,800
-/// and 109,600 requests a second.
+/// Trials are in two regimes if their rates differ by this factor. MariaDB with two clients on two virtual CPUs
+/// that halt ran at 20,800 and at 109,600 requests a second.
 pub const APART: f64 = 5.0;
 
 /// Fewer sleeps than this for each context switch are those of the rest of the machine: daemons, timers.

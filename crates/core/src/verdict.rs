@@ -23,6 +23,9 @@ pub struct Verification {
     pub plan: String,
     /// When it ended.
     pub taken_at: Timestamp,
+    /// What was tried, and on what; older results do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub about: Option<About>,
     /// What was measured, such as `transactions per second`.
     pub measure: String,
     /// Every trial, in the order in which they were made.
@@ -44,6 +47,19 @@ pub struct Verification {
     /// Where `untax steer` was tried and no step of a plan: the other arm, and the CPUs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub affinity: Option<Box<Affinity>>,
+}
+
+/// What was tried, and on what.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct About {
+    /// The name of the host.
+    pub host: String,
+    /// The ids of the databases that the plan is for.
+    pub databases: Vec<String>,
+    /// What each step of the plan changes.
+    pub steps: Vec<String>,
+    /// The load of each trial: a command without its secrets, or the traffic that was there.
+    pub load: String,
 }
 
 /// What soft affinity was compared with, beside no affinity.

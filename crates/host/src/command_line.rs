@@ -53,6 +53,25 @@ pub(crate) fn redact(text: &str) -> String {
     arguments.join("\0")
 }
 
+/// A shell command without its secrets: those of [`redact`], and what clients take as `-a SECRET` or `-pSECRET`
+/// (a number after `-p` is a port). Rather too much is left out than too little.
+pub fn without_secrets(command: &str) -> String {
+    let words = redact(&command.split_whitespace().collect::<Vec<_>>().join("\0"));
+    let mut hide_next = false;
+    let word = |word: &str| {
+        if std::mem::take(&mut hide_next) {
+            return LEFT_OUT.to_owned();
+        }
+        hide_next = word == "-a";
+        let is_secret = |rest: &str| rest.chars().any(|c| !c.is_ascii_digit());
+        match word.strip_prefix("-p") {
+            Some(rest) if is_secret(rest) => format!("-p{LEFT_OUT}"),
+            _ => word.to_owned(),
+        }
+    };
+    words.split('\0').map(word).collect::<Vec<_>>().join(" ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -76,5 +95,23 @@ mod tests {
                 "--masterauth=(left out)"
             ]
         );
+    }
+
+    #[test]
+    fn a_shell_command_is_shown_without_its_secrets() {
+        for (command, shown) in [
+            (
+                "PGPASSWORD=x pgbench -p5432 -c 8",
+                format!("PGPASSWORD={LEFT_OUT} pgbench -p5432 -c 8"),
+            ),
+            ("benchmark -a x -t get", format!("benchmark -a {LEFT_OUT} -t get")),
+            ("slap -px -c 8", format!("slap -p{LEFT_OUT} -c 8")),
+            (
+                "sysbench --mysql-password=x run",
+                format!("sysbench --mysql-password={LEFT_OUT} run"),
+            ),
+        ] {
+            assert_eq!(without_secrets(command), shown);
+        }
     }
 }

@@ -169,11 +169,12 @@ pub fn findings_of(findings: &[Finding], scope: Scope) -> Vec<&Finding> {
 /// Where findings of scope database stand by themselves.
 pub const OF_DATABASE: &str = "In the database and its application";
 
-/// Findings, the dearest first; those without a measured tax follow, the gravest first.
+/// Findings by severity, the gravest first, and within one by tax: a database that is about to fail comes before a
+/// tax that is small.
 pub fn findings_in_order(findings: &[Finding]) -> Vec<&Finding> {
     let mut ordered: Vec<_> = findings.iter().collect();
     ordered
-        .sort_by(|a, b| by_share(b.tax.as_ref(), a.tax.as_ref()).then(b.severity.cmp(&a.severity)));
+        .sort_by(|a, b| b.severity.cmp(&a.severity).then(by_share(b.tax.as_ref(), a.tax.as_ref())));
     ordered
 }
 
@@ -289,14 +290,15 @@ mod tests {
     }
 
     #[test]
-    fn the_dearest_comes_first_and_the_gravest_of_the_unmeasured() {
+    fn the_gravest_comes_first_and_the_dearest_of_as_grave_ones() {
         let all = [
             finding("info", Severity::Info, None),
             finding("cheap", Severity::Low, Some(0.01)),
+            finding("dearer", Severity::Low, Some(0.04)),
             finding("grave", Severity::High, None),
             finding("dear", Severity::Medium, Some(0.2)),
         ];
         let order: Vec<_> = findings_in_order(&all).iter().map(|f| f.rule.as_str()).collect();
-        assert_eq!(order, ["dear", "cheap", "grave", "info"]);
+        assert_eq!(order, ["grave", "dear", "dearer", "cheap", "info"]);
     }
 }

@@ -7,7 +7,7 @@ mod common;
 use serde::{Serialize, de::DeserializeOwned};
 use untax_core::check::Check;
 use untax_core::power::Power;
-use untax_core::verdict::{self, Trial, Verification};
+use untax_core::verdict::{self, About, Trial, Verification};
 use untax_report::html::{Run, check, report, verification};
 
 /// The page without its style sheet and its record, a tag a line.
@@ -58,6 +58,12 @@ fn verified() -> Verification {
         run: "verify-1".to_owned(),
         plan: "plan-<1>".to_owned(),
         taken_at: jiff::Timestamp::UNIX_EPOCH,
+        about: Some(About {
+            host: "db-7".to_owned(),
+            databases: vec!["postgres:4012".to_owned()],
+            steps: vec!["pool of 2 MiB pages on node 0: 0 -> 540".to_owned()],
+            load: "pgbench -S <b>".to_owned(),
+        }),
         measure: "transactions per second".to_owned(),
         verdict: verdict::judge(&trials).unwrap(),
         trials,

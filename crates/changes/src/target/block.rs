@@ -50,9 +50,8 @@ fn is_one_of(line: &str, lines: &str) -> bool {
     !line.trim().is_empty() && lines.lines().any(|own| own.trim() == line.trim())
 }
 
-/// What a file still has of lines that a step added to it, where somebody removed or changed the
-/// marks around them: those of the lines that are there, and what is left of the marks. `None` where
-/// that is nothing, where the marks are whole, and of every other kind of target.
+/// Lines of a step that remain in a file after somebody changed or removed the marks around them, and what remains
+/// of the marks. `None` where that is nothing, where the marks are whole, and of every other kind of target.
 pub fn loose(tree: &Tree, target: &Target, added: Added) -> io::Result<Option<String>> {
     let Target::Block { file } = target else { return Ok(None) };
     let text = tree.whole(file)?.unwrap_or_default();

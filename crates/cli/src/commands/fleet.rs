@@ -49,7 +49,7 @@ pub struct Args {
     /// Average rates over this period (only with --prometheus). Its recording rules keep one hour
     #[arg(long, value_name = "TIME", default_value = "1h", value_parser = range)]
     since: Duration,
-    /// Show at most so many databases, those that lose most
+    /// Show the N databases that lose the most time
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     top: u32,
     /// Print the result as JSON

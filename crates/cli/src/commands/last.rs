@@ -47,7 +47,7 @@ fn line(database: &Value, check: &Value) -> String {
     let name = database["name"].as_str().unwrap_or("unknown");
     let node = check["node"].as_str().unwrap_or("unknown");
     let words = [&number(lost), &number(share), name, cause, node];
-    words.map(|word| clean(word).replace(['\t', '\n'], " ")).join("\t") + "\n"
+    words.map(|word| clean(word).into_owned()).join("\t") + "\n"
 }
 
 #[cfg(test)]
@@ -77,8 +77,8 @@ mod tests {
     fn a_line_says_what_is_lost_and_what_is_not_measured_is_no_zero() {
         assert_eq!(
             top(&check()),
-            "1.000\t0.500\tdb/pg-0/postgres\tdisk-slow\tn 1\n\
-             unmeasured\tunmeasured\tdb/pg-01/postgres\t-\tn 1\n"
+            "1.000\t0.500\tdb/pg-0/postgres\tdisk-slow\tn\\t1\n\
+             unmeasured\tunmeasured\tdb/pg-01/postgres\t-\tn\\t1\n"
         );
     }
 }

@@ -27,8 +27,8 @@ pub struct Args {
     /// node
     #[arg(long, value_name = "RUN|FILE|CAPTURE")]
     from: Vec<String>,
-    /// Plan the classes of nodes that these databases want in a cluster: pools, labels, taints, and what each
-    /// database asks for. A node has the name of its file
+    /// Group the nodes of a cluster by what their databases need, and write the pools, labels, taints and the
+    /// requests of each database. A node has the name of its file
     #[arg(long, conflicts_with_all = ["only", "configure"])]
     node_classes: bool,
     /// Only for findings of these rules

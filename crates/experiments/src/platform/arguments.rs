@@ -29,8 +29,8 @@ pub struct Arguments {
     /// Arms to compare; the baseline is always among them [default: all that run here]
     #[arg(long, value_name = "ID,…", value_delimiter = ',')]
     pub arms: Vec<String>,
-    /// CPUs of servers and clients [default: by the work]. Unpinned, a request may wait until an idle
-    /// CPU is awake, by chance: a cell then has two rates, up to a factor of five apart
+    /// CPUs of servers and clients [default: by the work]. Without pinning, results may fall into two groups, up to
+    /// five times apart, as a request may wait until an idle CPU is awake
     #[arg(long, value_name = "PLACE,…", value_delimiter = ',', value_parser = placement())]
     pub pin: Vec<Placement>,
     /// Length of one trial in seconds [default: by the work]
@@ -56,7 +56,7 @@ pub struct Arguments {
     /// Run beside busy databases and other programs, which is noted in the result
     #[arg(long)]
     pub beside: bool,
-    /// Only list arms and work, and why some cannot be measured here
+    /// List the arms and the work, and why some cannot run here; measure nothing
     #[arg(long)]
     pub list: bool,
     /// What the order of trials is drawn from [default: from the clock; printed]

@@ -21,7 +21,7 @@ pub static KINDS: &[WarningKind] = &[
     kind("arms-failed", "Arms failed in some cells.", "Read the reasons in the text."),
     kind(
         "few-pairs",
-        "Cells have fewer pairs than a verdict needs.",
+        "Some combinations of arm and work have too few pairs for a verdict.",
         "Choose a longer `--budget`.",
     ),
     kind(

@@ -184,7 +184,9 @@ fn bytes(page: Page, pages: u64) -> Bytes {
 
 /// Huge pages are refused without a request for CPU or memory.
 fn request(database: &Database) -> String {
-    limit(database).unwrap_or_else(|| "\"1\" # what it needs at least".to_owned())
+    limit(database).unwrap_or_else(|| {
+        "\"1\" # untax does not know it: put what the pod needs at least".to_owned()
+    })
 }
 
 /// The limit that the pod has now.

@@ -54,9 +54,10 @@ pub static REMEDIES: &[Remedy] = &[
     machine_id::REMEDY,
     pooler::REMEDY,
     redis_io_threads::REMEDY,
-    database_config::REMEDY,
+    // A node has its pages before a database asks for them, or its restart fails.
     kubernetes::REMEDY,
     kubernetes_runtime::REMEDY,
+    database_config::REMEDY,
 ];
 
 /// Those that change how idle CPUs sleep: one client shows what they bring, and many show nothing.

@@ -4,7 +4,7 @@ use super::part::{Part, head, moment};
 use crate::format;
 use maud::{Markup, html};
 use untax_core::Gain;
-use untax_core::verdict::{Trial, Verification, Word};
+use untax_core::verdict::{About, Trial, Verification, Word};
 
 const WIDTH: f64 = 720.0;
 const HEIGHT: f64 = 240.0;
@@ -32,6 +32,7 @@ pub(super) fn part(result: &Verification) -> Part {
         (head("untax verify", &title, &conditions))
         section {
             dl.facts {
+                @if let Some(about) = &result.about { (tried(about)) }
                 dt { "Measured" } dd { (measured) ", " (format::compared(result)) ", 95 %" }
                 @for (label, text) in result.affinity.iter().flat_map(|one| format::affinity(one)) {
                     dt { (label) } dd { (text) }
@@ -47,14 +48,56 @@ pub(super) fn part(result: &Verification) -> Part {
             }
         }
         section {
+            h2 { "With the plan over without" }
+            (ratio(result))
+        }
+        section {
             h2 { "Every trial" }
-            p.quiet { "In the order in which they were made; filled with the plan, hollow without." }
+            p.quiet {
+                "In the order in which they were made; filled with the plan, hollow without. A line joins the two "
+                "of a pair."
+            }
             div.scroll { (drawn(&result.trials)) }
         }
         section { h2 { "The numbers" } div.scroll { (table(&result.trials)) } }
         footer { p { "Run " code { (result.run) } ", plan " code { (result.plan) } "." } }
     };
     Part::new(title, body, result)
+}
+
+/// What was tried, and on what.
+fn tried(about: &About) -> Markup {
+    html! {
+        @if !about.host.is_empty() { dt { "Host" } dd { (about.host) } }
+        @if !about.databases.is_empty() { dt { "Databases" } dd { (about.databases.join(", ")) } }
+        @for step in &about.steps { dt { "Plan" } dd { (step) } }
+        @if !about.load.is_empty() { dt { "Load" } dd { code { (about.load) } } }
+    }
+}
+
+/// The ratio with its interval; the line is where there is no difference.
+fn ratio(result: &Verification) -> Markup {
+    let measured = result.verdict.measured;
+    let most = measured.high.max(1.0) * 1.1;
+    let at = |value: f64| format!("{:.2}%", (value / most).clamp(0.0, 1.0) * 100.0);
+    let said = format::gain(&Gain::measured(measured));
+    html! {
+        svg width="100%" height="34" role="img" aria-label=(said) {
+            line.unity x1=(at(1.0)) x2=(at(1.0)) y1="0" y2="22" {}
+            line.whisker x1=(at(measured.low)) x2=(at(measured.high)) y1="11" y2="11" {}
+            line.whisker x1=(at(measured.low)) x2=(at(measured.low)) y1="6" y2="16" {}
+            line.whisker x1=(at(measured.high)) x2=(at(measured.high)) y1="6" y2="16" {}
+            circle cx=(at(measured.mid)) cy="11" r="5" fill="currentColor" {}
+            text.mid x=(at(1.0)) y="33" { "1.00: no difference" }
+        }
+    }
+}
+
+/// The two trials of each pair, by their places.
+fn pairs(trials: &[Trial]) -> Vec<(usize, usize)> {
+    let of =
+        |at: usize| (at + 1..trials.len()).find(|later| trials[*later].pair == trials[at].pair);
+    (0..trials.len()).filter_map(|at| Some((at, of(at)?))).collect()
 }
 
 fn drawn(trials: &[Trial]) -> Markup {
@@ -70,6 +113,10 @@ fn drawn(trials: &[Trial]) -> Markup {
                     stroke="currentColor" stroke-opacity="0.2" {}
                 text x=(LEFT - 8.0) y=(y(share * most) + 4.0) text-anchor="end" font-size="11"
                     fill="currentColor" { (format::number(share * most)) }
+            }
+            @for (one, other) in pairs(trials) {
+                line.base x1=(format!("{:.1}", x(one))) y1=(format!("{:.1}", y(trials[one].rate)))
+                    x2=(format!("{:.1}", x(other))) y2=(format!("{:.1}", y(trials[other].rate))) {}
             }
             @for (at, trial) in trials.iter().enumerate() {
                 circle cx=(format!("{:.1}", x(at))) cy=(format!("{:.1}", y(trial.rate))) r="5"

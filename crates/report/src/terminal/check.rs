@@ -19,6 +19,9 @@ const DISKS: usize = 3;
 /// Where text below a finding starts: two blanks, the severity, two blanks.
 const INDENT: usize = 10;
 
+/// Lines of a summary: it says the worst first.
+const SUMMARY_LINES: usize = 3;
+
 /// Lines of a fix with its gain.
 const FIX_LINES: usize = 2;
 
@@ -185,7 +188,7 @@ fn cause(screen: &mut Screen, finding: &Finding, columns: &Columns, evidence: bo
             pad_left(&tax, columns.tax),
         ),
     ]);
-    screen.labelled("", INDENT, Ink::Plain, &finding.summary, 2);
+    screen.labelled("", INDENT, Ink::Plain, &finding.summary, SUMMARY_LINES);
     if evidence && !finding.evidence.is_empty() {
         let items = finding.evidence.iter().map(|e| format!("{} {}", e.name, format::evidence(e)));
         let line = pack(&items.collect::<Vec<_>>(), screen.width.saturating_sub(INDENT));

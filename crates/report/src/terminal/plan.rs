@@ -22,9 +22,15 @@ pub fn plan(plan: &Plan, style: Style) -> String {
     if !plan.tasks.is_empty() {
         screen.blank();
         screen.line(&[span(Ink::Bold, "For you to do")]);
-        for task in &plan.tasks {
+        for (number, task) in (1..).zip(&plan.tasks) {
             let file = task.file.as_ref().map(|(name, _)| format!(" [{name}]")).unwrap_or_default();
-            screen.labelled("", 2, Ink::Plain, &format!("{}{file}", task.summary), usize::MAX);
+            screen.labelled(
+                &format!("  {number}"),
+                5,
+                Ink::Plain,
+                &format!("{}{file}", task.summary),
+                usize::MAX,
+            );
         }
     }
     for warning in &plan.warnings {

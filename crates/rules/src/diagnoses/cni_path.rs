@@ -30,9 +30,9 @@ pub const RULE: Rule = Rule {
                `untax bench network` ran on this host, the path most like this one says what a \
                round trip takes more than over a bare virtual wire; the number of rules of \
                services times the slope measured here is what they add to a new connection.",
-    fix: "When latency of small requests matters: the host's network (hostNetwork, --network \
-          host), a CNI with eBPF host routing, a macvlan, ipvlan or SR-IOV link; native routing \
-          in place of an overlay.",
+    fix: "If latency of small requests matters, use the host's network (hostNetwork, --network \
+          host), a CNI with eBPF host routing, a macvlan, ipvlan or SR-IOV link. Replace an overlay \
+          by native routing.",
     sources: &["man7.org: veth(4), network_namespaces(7)", "docs.cilium.io: eBPF host routing"],
     privilege: "root for other users' processes",
     minimum_kernel: "3.0",

@@ -24,8 +24,8 @@ pub const RULE: Rule = Rule {
                by time_in_state where the driver counts it, of which busy time had the fastest part at \
                best; otherwise by samples of scaling_cur_freq, which x86 computes from APERF and \
                MPERF. The tax is the part of its time on CPU that the frequency without turbo would have \
-               saved; at most, what the highest would have. It may be nothing: waits for memory get no \
-               shorter. So its size is known by trials alone, and the severity is low.",
+               saved; at most, what the highest would have. It may be zero: a faster CPU does not shorten \
+               waits for memory. So its size is known by trials alone, and the severity is low.",
     fix: "Governor performance (or the preference performance), or a higher scaling_max_freq, for the \
           database's CPUs. It takes power, and others of the same package may lose turbo.",
     sources: &[

@@ -69,7 +69,7 @@ fn evaluate_one(window: &Window, pair: &Pair) -> Reading<Option<Says>> {
         match limits.filter_map(|limit| throttled_periods(pair, limit)).max_by(f64::total_cmp) {
             Some(periods) if periods > 0.0 => Reading::Absent(format!(
                 "its control group was stopped in {periods:.0} periods, and tracing saw nothing of it: \
-                 it looked elsewhere in time, others were stopped, or this kernel tells no such time"
+                 no traced slice overlapped these periods, another process of the group was stopped, or this kernel does not report it"
             )),
             _ => Reading::Present(None),
         }

@@ -102,7 +102,10 @@ fn finding(database: &Database, need: &Need, broken: &Broken, harm: Harm) -> Fin
         ..Finding::new(
             RULE.id,
             severity,
-            format!("needs {} of huge pages, {cgroup} allows {limit}: {end}", need.bytes),
+            format!(
+                "needs {} of huge pages, and the limit is {limit}: {end} ({cgroup})",
+                need.bytes
+            ),
             fix(database, need, broken, harm),
         )
     }
@@ -165,7 +168,7 @@ mod tests {
         let own = limit("/all/db", Bytes(8 << 30), Bytes(1 << 30));
         let above = limit("/all", Bytes(8 << 30), Bytes(4 << 30));
         let findings = found(evaluate(&on_huge_pages(vec![own, above])));
-        assert!(findings[0].summary.contains("/all allows"), "{}", findings[0].summary);
+        assert!(findings[0].summary.contains("(/all)"), "{}", findings[0].summary);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use crate::rule::{Rule, Scope, TaxBase};
 use untax_core::database::Model;
 use untax_core::finding::Says;
 use untax_core::window::Pair;
-use untax_core::{Bytes, Diagnosis, Evidence, Finding, Severity, Unmeasured, Window};
+use untax_core::{Bytes, Database, Diagnosis, Evidence, Finding, Severity, Unmeasured, Window};
 
 pub const RULE: Rule = Rule {
     id: "page-table-bloat",
@@ -95,10 +95,29 @@ fn evaluate_one(window: &Window, pair: &Pair) -> Option<Diagnosis> {
         ..Finding::new(
             RULE.id,
             severity,
-            format!("{tables} of page tables in {processes} processes for {shared} of data"),
+            format!(
+                "{tables} of page tables in {processes} processes for {shared} of data{}",
+                to_come(database, tables)
+            ),
             fix,
         )
     }))
+}
+
+/// What page tables grow to when there are as many connections as are allowed, each like one of today's; nothing
+/// where that is hardly more.
+fn to_come(database: &Database, tables: Bytes) -> String {
+    let settings = database.settings.value();
+    let most = settings.and_then(|settings| settings.values.get("max_connections")?.parse().ok());
+    let (Some(most), processes) = (most, database.processes().max(1)) else {
+        return String::new();
+    };
+    let more: u32 = u32::saturating_sub(most, processes);
+    let all = tables.0 as f64 * (1.0 + f64::from(more) / f64::from(processes));
+    if more < processes / 4 {
+        return String::new();
+    }
+    format!("; {} at max_connections = {most}", Bytes(all as u64))
 }
 
 #[cfg(test)]
@@ -106,6 +125,7 @@ mod tests {
     use super::*;
     use crate::test_window::{found, postgres};
     use untax_core::Reading;
+    use untax_core::database::Settings;
 
     #[test]
     fn many_processes_are_found_and_few_are_not() {
@@ -125,5 +145,23 @@ mod tests {
         window.end.databases[0].memory.page_table_bytes = Reading::Denied("status".to_owned());
         let diagnoses = evaluate(&window);
         assert!(matches!(diagnoses[0].says, Says::Unmeasured(_)));
+    }
+
+    #[test]
+    fn what_more_connections_would_take_is_said() {
+        let mut window = postgres();
+        let database = &mut window.end.databases[0];
+        database.pids = (1..=100).collect();
+        database.settings = Reading::Present(Settings {
+            source: "files".to_owned(),
+            instead_of: String::new(),
+            values: [("max_connections".to_owned(), "500".to_owned())].into(),
+        });
+        let findings = found(evaluate(&window));
+        assert!(
+            findings[0].summary.ends_with("; 2.5 GiB at max_connections = 500"),
+            "{}",
+            findings[0].summary
+        );
     }
 }

@@ -41,7 +41,7 @@ pub fn nearest_met_limit<'a>(groups: &'a [GroupMemory], own: &str) -> Option<&'a
     lineage(own).find_map(met).map(|group| group.cgroup.as_str())
 }
 
-/// Who took memory below the limit that the database met.
+/// The groups that took memory under the limit that the database hit.
 pub struct Neighbours<'a> {
     /// The groups, those that took most first.
     pub groups: Vec<&'a GroupMemory>,

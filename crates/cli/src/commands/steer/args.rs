@@ -8,12 +8,11 @@ use std::time::Duration;
 #[command(
     args_conflicts_with_subcommands = true,
     subcommand_negates_reqs = true,
-    after_help = "An instance is NAME=CPUS, or NAME=CPUS/PREFERRED:ALLOWED, or NAME=CPUS/hard. NAME is \
-                  ENGINE@PORT, or the pid of any process.\n\n\
-                  An instance may use CPUs beside its own while its own are more than 85 % busy and the \
-                  others idle. With PREFERRED:ALLOWED it may while the busy share of its own CPUs over \
-                  that of all CPUs that it may use is above PREFERRED/ALLOWED: 100:1 is harder than 5:4. \
-                  With /hard it never may.\n\n\
+    after_help = "An instance is NAME=CPUS. NAME is ENGINE@PORT, or the pid of any process. The instance \
+                  uses other CPUs too while its own are more than 85 % busy and the others idle.\n\n\
+                  NAME=CPUS/hard forbids other CPUs. NAME=CPUS/PREFERRED:ALLOWED sets another limit: the \
+                  busy share of its own CPUs over that of all its CPUs must be above PREFERRED/ALLOWED, so \
+                  100:1 is harder than 5:4.\n\n\
                   Examples:\n  untax steer --auto --propose       which CPUs each would prefer; changes nothing\n  \
                   untax steer --instance postgres@5432=0-21 --instance mysql@3306=22-43\n  \
                   untax steer --auto --json          as a stream, for scripts\n\n\

@@ -32,7 +32,7 @@ pub struct Args {
     pub plan: String,
     /// The shell command to run in each trial; or pgbench, sysbench or redis-benchmark alone, to
     /// have it run on the database of the plan, on data of its own
-    #[arg(long, value_name = "CMD", required_unless_present = "passive")]
+    #[arg(long, value_name = "CMD")]
     pub workload: Option<String>,
     /// The shell command for trials with the plan, where it is another one: through a pooler, say
     #[arg(long, value_name = "CMD", requires = "workload")]

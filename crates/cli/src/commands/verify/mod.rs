@@ -1,8 +1,10 @@
 //! `untax verify`.
 
+mod about;
 mod args;
 mod host;
 mod passive;
+mod progress;
 mod shell;
 mod steered;
 mod workload;
@@ -16,6 +18,7 @@ use crate::{Outcome, Usage};
 use anyhow::{Context, anyhow, bail};
 use host::{ARMS, Host, Tried, WITH};
 use jiff::Timestamp;
+use progress::Screen;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -30,13 +33,18 @@ use untax_core::{Check, Gain};
 use untax_remedies::workloads::Workload;
 use untax_report::{format, html, markdown, terminal};
 use untax_trials::{
-    Arm, Cell, Design, Interrupt, Interrupted, Observer, Rig, Runner, Saved, Trial, is_unanimous,
-    judged, without_mixed_pairs,
+    Arm, Cell, Design, Interrupt, Interrupted, Rig, Runner, Saved, Trial, judged,
+    without_mixed_pairs,
 };
 use workload::Measured;
 
 /// Runs the command.
 pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
+    if args.workload.is_none() && args.passive.is_none() {
+        let why = "name a load with --workload CMD (pgbench, sysbench or redis-benchmark alone will do), or measure the \
+                   traffic that is there with --passive 60s";
+        return Err(Usage(why.to_owned()).into());
+    }
     let plan = plan::load(&args.plan, state)?;
     apply::accept(&plan)?;
     if steered::is_wanted(args, &plan) {
@@ -62,7 +70,7 @@ pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
     let mut host = Host::new(args, state, Arc::clone(&stop), tried, &measured, guard);
     let treats_idle = host.tried.treats_idle_cpus();
     let judged = |made: &[Trial<f64>]| verdict_trials(made, treats_idle);
-    let screen = Screen { pairs: args.pairs, saved: &saved, arms: &ARMS, judged: &judged };
+    let screen = Screen::new(args.pairs, &saved, &ARMS, &judged);
     let made =
         measured.prepare().and_then(|()| trials(args, &design, &mut host, stop, screen, earlier));
     let cleaned = measured.clean();
@@ -103,7 +111,7 @@ fn run_steered(args: &Args, state: &State, plan: &Plan) -> anyhow::Result<Outcom
     // The guard removes the workload's files and groups when this is killed; steering has a guard of its own.
     let mut guard = Guard::start(&Program::this(), &duty, None)?;
     let judged = |made: &[Trial<f64>]| steered::soft_trials(&without_mixed_pairs(made));
-    let screen = Screen { pairs: args.pairs, saved: &saved, arms: &steered::ARMS, judged: &judged };
+    let screen = Screen::new(args.pairs, &saved, &steered::ARMS, &judged);
     let made =
         measured.prepare().and_then(|()| trials(args, &design, &mut rig, stop, screen, earlier));
     let cleaned = measured.clean();
@@ -260,6 +268,7 @@ fn show(args: &Args, state: &State, plan: &Plan, made: Made) -> anyhow::Result<O
         run: run.clone(),
         plan: plan.plan.clone(),
         taken_at: Timestamp::now(),
+        about: Some(about::of(args, plan)),
         measure: measure.to_owned(),
         power: power(&trials, power::FACTOR),
         receipt,
@@ -296,33 +305,6 @@ fn no_pair(trials: &[verdict::Trial]) -> String {
     }
 }
 
-/// Says and saves what each trial gave, and ends the trials early when all pairs agree.
-struct Screen<'a> {
-    pairs: u32,
-    saved: &'a Saved,
-    arms: &'a [&'static str],
-    /// The trials as the verdict takes them.
-    judged: &'a dyn Fn(&[Trial<f64>]) -> Vec<verdict::Trial>,
-}
-
-impl Observer<f64, anyhow::Error> for Screen<'_> {
-    fn trial(&mut self, trials: &[Trial<f64>]) -> anyhow::Result<()> {
-        let Some(last) = trials.last() else { return Ok(()) };
-        let (pair, pairs, arm) = (last.slot.block + 1, self.pairs, self.arms[last.slot.arm]);
-        let mut line = format!("pair {pair} of at most {pairs}, {arm:16}: {:.1}", last.outcome);
-        if !last.counts() {
-            let spoiled: Vec<_> = last.spoiled().cloned().collect();
-            line += &format!(" (does not count: {})", format::guards(&spoiled));
-        }
-        say(&line);
-        Ok(self.saved.save(trials)?)
-    }
-
-    fn is_decided(&mut self, trials: &[Trial<f64>]) -> bool {
-        is_unanimous(&(self.judged)(trials))
-    }
-}
-
 /// What the check predicted for the findings that the plan answers: the largest, as removing one
 /// cause often removes a part of another.
 fn predicted(plan: &Plan, state: &State) -> Option<Gain> {
@@ -344,7 +326,7 @@ mod tests {
     use super::args::tests::args;
     use super::*;
     use crate::commands::apply::tests::{makes, plan_of};
-    use untax_trials::Slot;
+    use untax_trials::{Observer, Slot};
 
     #[test]
     fn trials_of_the_same_command_are_gone_on_with() {
@@ -355,7 +337,7 @@ mod tests {
         let slot = Slot { block: 0, arm: WITH, cell: 0, repeat: false };
         let made = [Trial { slot, outcome: 5.0, took_s: 1.0, guards: Vec::new(), sleeps: None }];
         let judged = |made: &[Trial<f64>]| verdict_trials(made, false);
-        let mut screen = Screen { pairs: 6, saved: &saved, arms: &ARMS, judged: &judged };
+        let mut screen = Screen::new(6, &saved, &ARMS, &judged);
         screen.trial(&made).unwrap();
         let seed = Saved::seed(&path).unwrap();
         let again =
