@@ -22,4 +22,4 @@ pub use catalogue::METRICS;
 pub use hook::Hook;
 pub use http::{Access, AskError, HttpError, Server, ask, read_token};
 pub use metric::{Kind, Metric, Of, Unit};
-pub use run::{OnceError, Options, once, run};
+pub use run::{OnceError, Options, names, once, run};

@@ -47,13 +47,14 @@ const GLANCE: Duration = Duration::from_millis(100);
 const WINDOWS_UNTIL_STUCK: u32 = 3;
 const GRACE: Duration = Duration::from_secs(60);
 
-/// Watches until `step` ends it, and tells what was seen; `say` hears of what a person should know. Fails
-/// only where the server cannot start.
+/// Watches until `step` ends it, and tells what was seen; `keep` gets each window with its check and the stable names
+/// of its databases, and `say` hears of what a person should know. Fails only where the server cannot start.
 pub fn run(
     options: &Options,
     server: Server,
     costs: &dyn PageCosts,
     mut step: impl FnMut(Duration) -> Step,
+    mut keep: impl FnMut(&Window, &Check, &[String]),
     say: impl Fn(&str),
 ) -> Result<(), HttpError> {
     let mut agent = Agent::new(options);
@@ -61,7 +62,7 @@ pub fn run(
     server.start(Arc::clone(&agent.published), options.access.clone(), patience)?;
     loop {
         let ended = stream(options.pipeline.clone(), costs, &mut step, |event| {
-            agent.hear(event, &say);
+            agent.hear(event, &mut keep, &say);
             Ok::<_, PipelineError>(true)
         });
         let Err(error) = ended else { return Ok(()) };
@@ -100,7 +101,8 @@ pub fn once(
     stream(options.pipeline.clone(), costs, step, |event| match event {
         Event::Opened(_) => Ok::<_, OnceError>(true),
         Event::Window(observed) => {
-            agent.take(&observed, &Host::live(), &|_| {}).map_err(OnceError::Check)?;
+            let taken = agent.take(&observed, &Host::live(), &mut |_, _, _| {}, &|_| {});
+            taken.map_err(OnceError::Check)?;
             checked = true;
             Ok(false)
         }
@@ -147,10 +149,15 @@ impl Agent {
         }
     }
 
-    fn hear(&mut self, event: Event, say: &impl Fn(&str)) {
+    fn hear(
+        &mut self,
+        event: Event,
+        keep: &mut impl FnMut(&Window, &Check, &[String]),
+        say: &impl Fn(&str),
+    ) {
         let told = match event {
             Event::Opened(_) => Ok(None),
-            Event::Window(observed) => self.take(&observed, &Host::live(), say).map(Some),
+            Event::Window(observed) => self.take(&observed, &Host::live(), keep, say).map(Some),
             Event::Gap(why) => Err(why.to_string()),
         };
         match told {
@@ -168,6 +175,7 @@ impl Agent {
         &mut self,
         observed: &Observed,
         host: &Host,
+        keep: &mut impl FnMut(&Window, &Check, &[String]),
         say: &impl Fn(&str),
     ) -> Result<String, String> {
         let window = &observed.window;
@@ -179,6 +187,7 @@ impl Agent {
         if let Some(Err(why)) = self.features_file.as_ref().map(|file| file.write(&check)) {
             say(&format!("the features of the node are not written: {why}"));
         }
+        keep(window, &check, &names_of(&identities));
         let seen = seen(window, &check, &identities, host);
         self.store.window(of_node(window, &check), of_agent(&check), seen);
         last(&check, &identities, &self.node)
@@ -202,6 +211,15 @@ impl Agent {
         self.store = store;
         self.published.set(text, last, is_ready);
     }
+}
+
+/// The stable names of the databases of a snapshot, in its order: those that metrics have.
+pub fn names(databases: &[Database], host: &Host) -> Vec<String> {
+    names_of(&identities(databases, host))
+}
+
+fn names_of(identities: &[Identity]) -> Vec<String> {
+    identities.iter().map(|identity| identity.database.clone()).collect()
 }
 
 /// The identity of each database of a snapshot, in its order.

@@ -2,7 +2,7 @@
 
 use crate::commands::{
     advise, agent, apply, bench, capture, check, compare, completions, demo, doctor, explain,
-    fleet, lab, man, plan, report, runs, steer, undo, verify, watch,
+    fleet, lab, man, plan, report, runs, steer, timeline, undo, verify, watch,
 };
 use clap::{Parser, Subcommand};
 use std::path::PathBuf;
@@ -49,10 +49,16 @@ pub enum Command {
     ///
     /// Until q is pressed. With --json a whole result is printed on a line for each window.
     Watch(watch::Args),
+    /// Say why the throughput of a database changed
+    ///
+    /// From a recording of untax watch or untax agent, or from Prometheus: each step and each ramp that the noise
+    /// of the load does not explain, the seconds of a request before and after it, part by part, and the facts that
+    /// changed about then. Parts add up to the change. Without evidence a change is called unexplained.
+    Timeline(timeline::Args),
     /// Tell Prometheus what the platform takes from every database of this host, all the time
     ///
     /// One window after the other, as series at /metrics. Nothing of the host is changed, and nothing is
-    /// saved. At most 50 databases are told, each with at most 155 series; what is left out is counted.
+    /// saved, unless --record is given. At most 50 databases are told, each with at most 155 series; what is left out is counted.
     Agent(agent::Args),
     /// Say what a rule means, how it is measured and how to fix it
     ///

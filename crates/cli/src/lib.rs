@@ -12,6 +12,7 @@ mod needs;
 mod outcome;
 mod page_costs;
 mod progress;
+mod recording;
 mod run_names;
 pub mod schemas;
 mod screen;
@@ -64,6 +65,7 @@ fn run(args: Args) -> anyhow::Result<Outcome> {
         Command::Watch(args) => commands::watch::run(&args, &state),
         Command::Agent(args) => commands::agent::run(&args, &state),
         Command::Fleet(args) => commands::fleet::run(&args),
+        Command::Timeline(args) => commands::timeline::run(&args, &state),
         Command::Explain(args) => commands::explain::run(&args),
         Command::Plan(args) => commands::plan::run(&args, &state),
         Command::Apply(args) => commands::apply::run(&args, &state),

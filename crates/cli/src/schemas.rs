@@ -4,7 +4,7 @@ use crate::commands::{apply, capture, doctor, report, runs, steer, undo};
 use crate::json_schema::of;
 use schemars::{JsonSchema, Schema};
 use untax_core::receipt::{Header, Record};
-use untax_core::{advice, check, compare, lab, node_classes, plan, receipt, verdict};
+use untax_core::{advice, check, compare, lab, node_classes, plan, receipt, timeline, verdict};
 use untax_experiments::schemas::{AffinityBench, PagesBench, PlatformBench};
 
 /// A format.
@@ -82,6 +82,7 @@ pub const FORMATS: &[Format] = &[
         summary: "untax steer: its lines, its status, its proposal",
         schema: steer::schema,
     },
+    Format { id: timeline::SCHEMA, summary: "untax timeline", schema: of::<timeline::Timeline> },
     Format { id: "untax.fleet/1", summary: "untax fleet", schema: of::<untax_fleet::Fleet> },
     Format { id: "untax.capture/1", summary: "untax capture", schema: capture::schema },
     Format { id: "untax.report/1", summary: "untax report", schema: report::schema },

@@ -65,6 +65,26 @@ fn runs_of_0_1_are_replayed_planned_for_and_drawn() {
 }
 
 #[test]
+fn recordings_of_0_1_are_explained() {
+    let state = tempfile::tempdir().unwrap();
+    for recording in files("recordings") {
+        let recording = recording.to_str().unwrap();
+        let told = json(&untax(state.path(), &["timeline", recording, "--json"]));
+        assert_eq!(told["windows"], 180, "{recording}");
+        let changes = told["databases"][0]["changes"].as_array().unwrap();
+        assert_eq!(changes.len(), 1, "{recording}");
+        assert_eq!(changes[0]["causes"][0]["id"], "read-latency", "{recording}");
+        let newer = state.path().join("newer");
+        let text = fs::read(recording).unwrap();
+        let place = text.iter().position(|byte| *byte == b'1').unwrap();
+        fs::write(&newer, [&text[..place], b"2", &text[place + 1..]].concat()).unwrap();
+        let refused = untax(state.path(), &["timeline", newer.to_str().unwrap()]);
+        assert_eq!(refused.status.code(), Some(2));
+        assert!(said(&refused).contains("its format is untax.recording/2"), "{}", said(&refused));
+    }
+}
+
+#[test]
 fn plans_of_0_1_are_read() {
     let state = tempfile::tempdir().unwrap();
     for plan in files("plans") {

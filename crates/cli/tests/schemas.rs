@@ -76,6 +76,8 @@ fn what_commands_print_is_what_the_schemas_say() {
     print(work, &["plan", "--from", case, "--json"]);
     print(work, &["undo", "--stale", "--json"]);
     print(work, &["runs", "--json"]);
+    let recording = root().join("tests/formats/0.1/recordings/step.untax");
+    print(work, &["timeline", recording.to_str().unwrap(), "--json"]);
     print(work, &["doctor", "--json"]);
     print(work, &["compare", run, run, "--json"]);
     print(work, &["report", run, "-o", page.to_str().unwrap(), "--json"]);

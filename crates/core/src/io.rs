@@ -129,6 +129,21 @@ pub struct Flow {
     pub sizes: Vec<Bucket>,
     /// Bytes of the busiest quarter of a second over their mean: 1 is steady.
     pub burst: f64,
+    /// Each whole second of the window; none where seconds were not told apart: in older runs, and in windows of
+    /// more than ten minutes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seconds: Option<Vec<Second>>,
+}
+
+/// What completed in one second.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema,
+)]
+pub struct Second {
+    /// How much was moved.
+    pub bytes: Bytes,
+    /// By how many requests.
+    pub requests: u64,
 }
 
 /// A distribution of times in a few numbers.

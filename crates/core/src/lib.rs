@@ -39,6 +39,8 @@ pub mod scalability;
 pub mod sleeps;
 pub mod snapshot;
 pub mod stats;
+pub mod storage;
+pub mod timeline;
 pub mod truth;
 pub mod units;
 pub mod verdict;

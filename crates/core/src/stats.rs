@@ -3,6 +3,12 @@
 //! Written here because no well-kept crate has the bootstrap of a ratio; see `docs/statistics.md` for
 //! the reasons behind the choices.
 
+pub mod changes;
+mod hunter;
+mod noise;
+mod shapes;
+mod student;
+
 use crate::Interval;
 
 /// Resamples of a bootstrap: enough that the 2.5 % quantile moves less than the trials' noise.

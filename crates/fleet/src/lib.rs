@@ -14,5 +14,7 @@ pub use fleet::{Cause, Database, Fleet, Group, SCHEMA, Silent};
 pub use page::page;
 pub use rank::rank;
 pub use row::{Row, Rows};
-pub use source::{Copied, FleetError, Ssh, agents, hosts, hosts_of, prometheus};
+pub use source::{
+    Copied, FleetError, Over, Range, Ssh, agents, at_once, hosts, hosts_of, over_time, prometheus,
+};
 pub use terminal::terminal;

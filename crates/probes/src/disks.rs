@@ -5,6 +5,7 @@
 //! from the file of a direct I/O, so that what a kernel thread writes back is known too.
 
 use crate::bpf::{self, Program};
+use crate::disk_seconds::EachSecond;
 use crate::io::database_files::Known;
 use crate::slots::Slots;
 use libbpf_rs::{MapCore, MapFlags, OpenMapMut};
@@ -45,6 +46,8 @@ pub(crate) struct Disks {
     filled: [BTreeSet<Vec<u8>>; 2],
     /// Every `struct flow` as it was when the window opened.
     opened: HashMap<Vec<u8>, Vec<u8>>,
+    /// What each had moved, second after second.
+    seconds: EachSecond,
 }
 
 /// The tables of `Disks::filled`.
@@ -57,8 +60,8 @@ impl Disks {
     pub fn watch(databases: &[Database], known: &[Known]) -> Reading<Self> {
         PROGRAM.run(&Host::live(), configure).and_then(|bpf| {
             let slots = Slots::default();
-            let mut disks =
-                Self { bpf, slots, filled: Default::default(), opened: HashMap::default() };
+            let (opened, seconds) = (HashMap::default(), EachSecond::new());
+            let mut disks = Self { bpf, slots, filled: Default::default(), opened, seconds };
             match disks.open(databases, known) {
                 Ok(()) => Reading::Present(disks),
                 Err(error) => Reading::Failed(format!("the disks cannot be watched: {error}")),
@@ -82,7 +85,18 @@ impl Disks {
         self.fill(PROCESSES, processes.collect())?;
         self.bpf.call("forget_peaks")?;
         self.opened = self.flows()?;
+        self.seconds = EachSecond::new();
+        self.seconds.add(&self.opened);
         Ok(())
+    }
+
+    /// Looks at what was moved, once a second; to be called more often.
+    pub fn tick(&mut self) {
+        if self.seconds.is_due()
+            && let Ok(flows) = self.flows()
+        {
+            self.seconds.add(&flows);
+        }
     }
 
     /// Makes a table hold these entries and no others.
@@ -162,6 +176,7 @@ impl Disks {
             sizes: buckets(value, ENDS + LATENCIES * 4, SIZES, size_bounds),
             latencies,
             burst: if bytes > 0 { (peak as f64 / moved).max(1.0) } else { 1.0 },
+            seconds: self.seconds.of(key),
         })
     }
 

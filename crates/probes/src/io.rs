@@ -60,6 +60,13 @@ impl Watch {
         }
     }
 
+    /// Does what is due; to be called several times a second.
+    pub fn tick(&mut self) {
+        if let Reading::Present(disks) = &mut self.disks {
+            disks.tick();
+        }
+    }
+
     /// Looks at what changes within the window.
     pub fn sample(&mut self, host: &Host) {
         let before = std::mem::replace(&mut self.dirty, Reading::Absent(String::new()));

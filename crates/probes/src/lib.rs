@@ -1,6 +1,7 @@
 //! What is seen between two moments: snapshots at both ends of a window, samples between them.
 
 mod bpf;
+mod disk_seconds;
 mod disks;
 mod faults;
 mod frequencies;

@@ -102,6 +102,7 @@ impl Probes {
             threads.tick();
         }
         self.sending.tick();
+        self.io.tick();
         // At the middle of each of equal parts of the window.
         let due = self.window * (2 * self.sampled + 1) / (2 * SAMPLES);
         if self.sampled < SAMPLES && self.begun.elapsed() >= due {

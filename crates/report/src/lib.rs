@@ -13,4 +13,6 @@ mod summary;
 pub mod svg;
 pub mod terminal;
 mod time;
+pub mod timeline_figure;
+mod timeline_words;
 pub mod watch;

@@ -122,6 +122,25 @@ pub fn histogram(
     }
 }
 
+/// Seconds in a row as bars, the highest as high as there is room.
+pub fn each_second(values: &[f64], label: &str, write: impl Fn(f64) -> String) -> Markup {
+    const WIDE: f64 = 120.0;
+    const HIGH: f64 = 26.0;
+    let most = values.iter().copied().fold(0.0, f64::max).max(f64::MIN_POSITIVE);
+    let each = WIDE / values.len().max(1) as f64;
+    html! {
+        svg.histogram viewBox={ "0 0 " (WIDE) " " (HIGH) } width=(WIDE) height=(HIGH) role="img"
+            aria-label=(label) {
+            @for (at, value) in values.iter().enumerate().filter(|(_, value)| **value > 0.0) {
+                @let high = (value / most * HIGH).max(1.0);
+                rect x=(n(at as f64 * each)) y=(n(HIGH - high)) width=(n((each - 0.6).max(0.3)))
+                    height=(n(high)) { title { (write(*value)) } }
+            }
+            line.base x1="0" x2=(WIDE) y1=(HIGH) y2=(HIGH) {}
+        }
+    }
+}
+
 /// The axis below a group of bars.
 pub fn bar_axis(scale: f64) -> Markup {
     let label = |share: f64| format!("{}{}%", format::number(share * 100.0), format::THIN);
@@ -336,7 +355,7 @@ fn spread<T>(ends: &mut [(f64, T)], top: f64, bottom: f64) {
 }
 
 /// Round values inside a range, about five of them.
-fn ticks((low, high): (f64, f64)) -> Vec<f64> {
+pub(crate) fn ticks((low, high): (f64, f64)) -> Vec<f64> {
     let Some(step) = step(high - low) else { return Vec::new() };
     let first = (low / step).ceil() as i64;
     let last = (high / step + 1e-9).floor() as i64;

@@ -27,6 +27,7 @@ pub fn flow(
         latencies: Vec::new(),
         sizes: Vec::new(),
         burst: 1.0,
+        seconds: None,
     }
 }
 

@@ -14,6 +14,7 @@ const CHAPTERS: &[(&str, &[&str])] = &[
             "docs/reading-a-check.md",
             "docs/proving-a-fix.md",
             "docs/slow-pod.md",
+            "docs/timeline.md",
             "docs/postgresql.md",
             "docs/mysql.md",
             "docs/redis.md",

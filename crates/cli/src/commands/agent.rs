@@ -3,6 +3,7 @@
 use super::last;
 use crate::duration::duration;
 use crate::page_costs::StatePageCosts;
+use crate::recording::{LIMITS, Recording, of_agent};
 use crate::screen::{print, say, style};
 use crate::state::State;
 use crate::{Outcome, Usage};
@@ -12,7 +13,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use untax_agent::{Access, Hook, Options, Server, ask, read_token};
-use untax_core::Check;
+use untax_core::{Check, Window};
 use untax_host::Host;
 use untax_pipeline::{Calibrating, Step, Target, WINDOW_LENGTHS};
 use untax_report::format::{clean, clean_json};
@@ -35,7 +36,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
                   untax agent --listen [::]:9871 --token-file /etc/untax/token\n                                     \
                   for one elsewhere\n  \
                   untax agent last                   the last check of the agent on this host\n  \
-                  untax agent last --text --pod db/pg-0"
+                  untax agent last --text --pod db/pg-0\n  \
+                  untax agent --record               keep what untax timeline explains"
 )]
 pub struct Args {
     #[command(subcommand)]
@@ -70,6 +72,12 @@ pub struct Args {
     /// The user that runs it; not root
     #[arg(long, value_name = "USER", requires = "oom_hook")]
     oom_hook_user: Option<String>,
+    /// Also record the windows in the state directory, for untax timeline
+    #[arg(long, conflicts_with = "once")]
+    record: bool,
+    /// The most that the recording may take, MiB
+    #[arg(long, value_name = "MIB", default_value_t = 64, requires = "record", value_parser = clap::value_parser!(u32).range(LIMITS))]
+    record_limit: u32,
 }
 
 #[derive(Debug, clap::Subcommand)]
@@ -132,7 +140,16 @@ fn watch(args: &Args, state: &State) -> anyhow::Result<Outcome> {
         say("untax: whoever reaches this address reads the metrics; --token-file asks for a token");
     }
     let step = |_| if interrupt.check().is_ok() { Step::Continue } else { Step::End };
-    untax_agent::run(&options, server, &costs, step, |note| say(&format!("untax: {note}")))?;
+    let note = |note: &str| say(&format!("untax: {note}"));
+    let record = || Recording::open(&of_agent(state)?, args.record_limit);
+    let mut recording = args.record.then(record).transpose()?;
+    let keep = |window: &Window, check: &Check, names: &[String]| {
+        let said = recording.as_mut().and_then(|recording| recording.add(window, check, names));
+        if let Some(said) = said {
+            note(&said);
+        }
+    };
+    untax_agent::run(&options, server, &costs, step, keep, note)?;
     Ok(Outcome::Clean)
 }
 

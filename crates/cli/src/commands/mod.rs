@@ -20,6 +20,7 @@ pub mod plan;
 pub mod report;
 pub mod runs;
 pub mod steer;
+pub mod timeline;
 pub mod undo;
 pub mod verify;
 pub mod watch;

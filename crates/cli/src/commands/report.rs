@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
-use untax_core::{lab, verdict};
+use untax_core::{lab, timeline, verdict};
 use untax_experiments::Experiment;
 use untax_report::html::{self, Run};
 
@@ -74,6 +74,7 @@ fn page(saved: Value) -> anyhow::Result<Run> {
         untax_core::check::SCHEMA => Run::Check(Box::new(read(saved)?)),
         verdict::SCHEMA => Run::Verification(read(saved)?),
         lab::MATRIX_SCHEMA => Run::Lab(read(saved)?),
+        timeline::SCHEMA => Run::Timeline(Box::new(read(saved)?)),
         "" => bail!("it is no result of untax"),
         other => match Experiment::of_schema(other) {
             Some(experiment) => {

@@ -46,7 +46,8 @@ async fn connect(endpoint: &Endpoint, role: &str, database: &str) -> Result<Answ
     let (client, version) = open(entry, role, database).await?;
     let names = conf::KEPT.join("','");
     let settings = format!(
-        "SELECT name, current_setting(name) FROM pg_catalog.pg_settings WHERE name IN ('{names}')"
+        "SELECT name, current_setting(name) FROM pg_catalog.pg_settings \
+         WHERE name IN ('{names}', 'in_hot_standby')"
     );
     // Sent in one go: each answer that is waited for costs a turn in the queue for a CPU.
     let queries = queries(version.as_deref());

@@ -9,5 +9,5 @@ mod ssh;
 pub use agents::agents;
 pub use error::FleetError;
 pub use hosts::{hosts, hosts_of};
-pub use prometheus::prometheus;
+pub use prometheus::{Over, Range, at_once, over_time, prometheus};
 pub use ssh::{Copied, Ssh};

@@ -105,13 +105,69 @@ fn causes(seconds: Vec<Row>, counts: &[Row]) -> Vec<Row> {
 }
 
 fn query(url: &str, token: Option<&str>, text: &str) -> Result<Vec<Row>, FleetError> {
+    let answer = ask(url, &format!("/api/v1/query?query={}", encoded(text)), token, PATIENCE)?;
+    rows(&answer).ok_or_else(|| FleetError::Form(url.to_owned()))
+}
+
+/// A text as part of an address.
+fn encoded(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric();
     let encoded = |byte: u8| {
         if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }
     };
-    let encoded: String = text.bytes().map(encoded).collect();
-    let answer = ask(url, &format!("/api/v1/query?query={encoded}"), token, PATIENCE)?;
-    rows(&answer).ok_or_else(|| FleetError::Form(url.to_owned()))
+    text.bytes().map(encoded).collect()
+}
+
+/// Moments at equal distances, seconds since 1970.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Range {
+    /// The first.
+    pub from_s: f64,
+    /// The last, or later.
+    pub to_s: f64,
+    /// From one to the next.
+    pub step_s: f64,
+}
+
+/// Labels, and the numbers of moments with their values.
+pub type Over = (BTreeMap<String, String>, Vec<(usize, f64)>);
+
+/// What a query gives at one moment, rows of several labels.
+pub fn at_once(url: &str, token: Option<&str>, text: &str) -> Result<Vec<Row>, FleetError> {
+    query(url, token, text)
+}
+
+/// What a query gives at each moment of a range: labels, and the moment's number with its value.
+pub fn over_time(
+    url: &str,
+    token: Option<&str>,
+    text: &str,
+    range: Range,
+) -> Result<Vec<Over>, FleetError> {
+    let Range { from_s, to_s, step_s } = range;
+    let path = format!(
+        "/api/v1/query_range?query={}&start={from_s:.3}&end={to_s:.3}&step={step_s:.3}",
+        encoded(text)
+    );
+    let answer = ask(url, &path, token, PATIENCE)?;
+    matrix(&answer, range).ok_or_else(|| FleetError::Form(url.to_owned()))
+}
+
+/// The rows of an answer over time.
+fn matrix(answer: &str, range: Range) -> Option<Vec<Over>> {
+    let answer: Value = serde_json::from_str(answer).ok()?;
+    let data = &answer["data"];
+    let number = |at_s: f64| ((at_s - range.from_s) / range.step_s).round().max(0.0) as usize;
+    let point =
+        |pair: &Value| Some((number(pair[0].as_f64()?), pair[1].as_str()?.parse::<f64>().ok()?));
+    let row = |row: &Value| {
+        let labels = serde_json::from_value(row["metric"].clone()).ok()?;
+        let points: Option<Vec<(usize, f64)>> =
+            row["values"].as_array()?.iter().map(point).collect();
+        Some((labels, points?))
+    };
+    (data["resultType"] == "matrix")
+        .then(|| data["result"].as_array()?.iter().map(row).collect())?
 }
 
 /// The rows of an answer; a scalar is one without labels. `None` where it has another form.
@@ -147,6 +203,16 @@ mod tests {
         for other in ["<html>", "{}", r#"{"data":{"result":[{"metric":{},"value":[1]}]}}"#] {
             assert_eq!(rows(other), None, "{other}");
         }
+    }
+
+    #[test]
+    fn answers_over_time_are_numbered_by_their_moments() {
+        let answer = r#"{"data":{"resultType":"matrix","result":[
+            {"metric":{"node":"a"},"values":[[100,"1"],[160,"3.5"]]}]}}"#;
+        let range = Range { from_s: 40.0, to_s: 200.0, step_s: 60.0 };
+        let rows = matrix(answer, range).unwrap();
+        assert_eq!(rows[0].1, [(1, 1.0), (2, 3.5)]);
+        assert_eq!(matrix(r#"{"data":{"resultType":"vector","result":[]}}"#, range), None);
     }
 
     #[test]

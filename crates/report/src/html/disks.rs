@@ -4,7 +4,9 @@ use crate::facts;
 use crate::format::{self, THIN};
 use crate::svg::{self, Range};
 use maud::{Markup, html};
+use std::collections::BTreeSet;
 use untax_core::io::Flow;
+use untax_core::storage::{self, Storage};
 use untax_core::{Bytes, Io, Reading, Seconds};
 
 /// All flows of a check, by device, the busiest first; nothing when no disk was watched.
@@ -13,6 +15,7 @@ pub fn disks(io: &Reading<Io>) -> Markup {
     html! {
         section {
             h2 { "The disks" }
+            @for (database, said) in sentences(io) { p { strong { (database) } ": " (said) } }
             @for device in &io.devices {
                 h3 { (device.name) }
                 p.quiet { (facts::device_line(device).join(", ")) }
@@ -23,6 +26,14 @@ pub fn disks(io: &Reading<Io>) -> Markup {
             }
         }
     }
+}
+
+/// What a person would say of the storage of each database.
+fn sentences(io: &Io) -> Vec<(String, String)> {
+    let flows = io.flows.value().into_iter().flatten();
+    let databases: BTreeSet<&String> = flows.filter_map(|flow| flow.database.as_ref()).collect();
+    let said = |id: &String| (id.clone(), storage::in_words(&Storage::of(io, id), None));
+    databases.into_iter().map(said).filter(|(_, said)| !said.is_empty()).collect()
 }
 
 fn flows(io: &Io, device: &str) -> Markup {
@@ -40,17 +51,19 @@ fn flows(io: &Io, device: &str) -> Markup {
                 thead {
                     tr {
                         th { "For" } th { "Requests" } th.number { "1/s" } th.number { "Bytes/s" }
-                        th.number { "In sequence" } th.number { "Burst" } th.number { "Mean" }
-                        th.number { "99" (THIN) "%" } th.number { "Longest" }
-                        th { "Sizes" } th { "Times" }
+                        th.number { "In sequence" } th.number { "Burst" } th.number { "At once" }
+                        th.number { "Mean" } th.number { "99" (THIN) "%" } th.number { "Longest" }
+                        th { "Sizes" } th { "Times" } th { "Each second" }
                     }
                 }
                 tbody { @for flow in &here { (row(flow, io.window_s, sizes, times)) } }
             }
         }
         p.quiet {
-            "Burst: the busiest quarter of a second over the mean. Sizes and times on one axis for all "
-            "rows, from the least to the most of this disk, by their logarithms."
+            "Burst: the busiest second over the median one, or where most seconds have nothing, the busiest quarter "
+            "of a second over the mean. At once: requests that the device had, mean. Sizes and times on one axis for "
+            "all rows, from the least to the most of this disk, by their logarithms. Each second: bytes from zero to "
+            "the most of the row."
         }
     }
 }
@@ -67,6 +80,10 @@ fn row(flow: &Flow, window_s: Seconds, sizes: Range, times: Range) -> Markup {
     let time = |s: f64| format::seconds(Seconds(s));
     let amount = Bytes((flow.bytes.0 as f64 / seconds) as u64);
     let (role, direction) = (flow.role.name(), flow.direction.name());
+    let burst = flow.seconds.as_deref().and_then(storage::burst).unwrap_or(flow.burst);
+    let at_once = flow.latency.mean_s.0 * flow.requests as f64 / seconds;
+    let each: Vec<f64> =
+        flow.seconds.iter().flatten().map(|second| second.bytes.0 as f64).collect();
     html! {
         tr {
             td { (flow.database.as_deref().unwrap_or("others")) }
@@ -74,12 +91,14 @@ fn row(flow: &Flow, window_s: Seconds, sizes: Range, times: Range) -> Markup {
             td.number { (format::number(flow.requests as f64 / seconds)) }
             td.number { @if moved { (format::bytes(amount)) } }
             td.number { @if moved { (format::percent(flow.sequential)) } }
-            td.number { @if moved { (format::number(flow.burst)) "×" } }
+            td.number { @if moved { (format::number(burst)) "×" } }
+            td.number { (format::number(at_once)) }
             td.number { (format::seconds(flow.latency.mean_s)) }
             td.number { (format::seconds(flow.latency.p99_s)) }
             td.number { (format::seconds(flow.latency.max_s)) }
             td { @if moved { (svg::histogram(&flow.sizes, sizes, "sizes of requests", size)) } }
             td { (svg::histogram(&flow.latencies, times, "times of requests", time)) }
+            td { @if moved && each.len() > 1 { (svg::each_second(&each, "bytes of each second", size)) } }
         }
     }
 }

@@ -4,16 +4,19 @@ mod check;
 mod disks;
 mod lab_matrix;
 pub mod part;
+mod timeline;
 mod verification;
 
 pub use check::check;
 pub use lab_matrix::lab;
+pub use timeline::timeline;
 pub use verification::verification;
 
 use maud::html;
 use part::Part;
 use untax_core::Check;
 use untax_core::lab::LabMatrix;
+use untax_core::timeline::Timeline;
 use untax_core::verdict::Verification;
 
 /// A saved result that has a page.
@@ -26,6 +29,8 @@ pub enum Run {
     Bench(Part),
     /// Of `untax lab matrix`.
     Lab(LabMatrix),
+    /// Of `untax timeline`.
+    Timeline(Box<Timeline>),
 }
 
 /// One page of several results, in this order.
@@ -35,6 +40,7 @@ pub fn report(runs: Vec<Run>) -> String {
         Run::Verification(result) => verification::part(&result),
         Run::Bench(part) => part,
         Run::Lab(result) => lab_matrix::part(&result),
+        Run::Timeline(result) => timeline::part(&result),
     });
     let parts: Vec<Part> = parts.collect();
     if let [one] = &parts[..] {

@@ -9,6 +9,7 @@ mod node_classes;
 mod plan;
 pub mod screen;
 mod style;
+mod timeline;
 mod verification;
 
 pub use advice::advice;
@@ -21,4 +22,5 @@ pub use node_classes::node_classes;
 pub use plan::plan;
 pub use screen::wrap;
 pub use style::Style;
+pub use timeline::timeline;
 pub use verification::verification;

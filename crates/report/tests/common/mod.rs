@@ -57,6 +57,7 @@ pub fn with_disk() -> Check {
         latencies: vec![bucket(1e-4, 20_000), bucket(2e-4, 0), bucket(4e-4, 1000)],
         sizes: vec![bucket(8192.0, 21_000)],
         burst: 3.5,
+        seconds: None,
     };
     let device = Device {
         rotational: Present(false),

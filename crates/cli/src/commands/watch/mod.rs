@@ -8,10 +8,12 @@ mod steering;
 mod stream;
 mod view;
 
+use crate::recording::{LIMITS, Recording};
 use crate::state::State;
 use crate::watching::Watching;
 use crate::{Outcome, Usage};
 use std::io::IsTerminal;
+use std::path::PathBuf;
 
 /// Arguments of `untax watch`.
 #[derive(Debug, clap::Args)]
@@ -21,7 +23,8 @@ use std::io::IsTerminal;
                   Enter open and back, e explain a cause, P plan, x save the last window as a check, ? help.\n\n\
                   Examples:\n  untax watch                        every database, ten seconds a window\n  \
                   untax watch --pid 4012 --window 2s one of them, closely, which costs more\n  \
-                  untax watch --json --count 30      thirty results, one on a line, for scripts"
+                  untax watch --json --count 30      thirty results, one on a line, for scripts\n  \
+                  untax watch --record day.untax     keep what untax timeline explains later"
 )]
 pub struct Args {
     #[command(flatten)]
@@ -30,8 +33,15 @@ pub struct Args {
     /// interrupted. Results are not saved; the status is 1 when any of them has findings
     #[arg(long)]
     json: bool,
-    /// Stop after this many windows; with --json
-    #[arg(long, value_name = "N", requires = "json", value_parser = clap::value_parser!(u64).range(1..))]
+    /// Also record the windows in this file, for untax timeline; without a terminal nothing else is done. A
+    /// recording that is there goes on
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
+    /// The most that a recording may take, MiB, the file before it (FILE.1) included
+    #[arg(long, value_name = "MIB", default_value_t = 64, requires = "record", value_parser = clap::value_parser!(u32).range(LIMITS))]
+    record_limit: u32,
+    /// Stop after this many windows; with --json or --record
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
 }
 
@@ -41,14 +51,22 @@ pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
         let why = "untax watch has windows of 500ms at least; untax check --window 0s takes a single look";
         return Err(Usage(why.to_owned()).into());
     }
-    if args.json {
-        return stream::run(args.watching.options()?, args.count, state);
+    let options = args.watching.options()?;
+    let is_seen = std::io::stdout().is_terminal();
+    let streams = args.json || (args.record.is_some() && (!is_seen || args.count.is_some()));
+    if args.count.is_some() && !streams {
+        return Err(Usage("--count is for --json or --record".to_owned()).into());
     }
-    if !std::io::stdout().is_terminal() {
+    let open = |path: &PathBuf| Recording::open(path, args.record_limit);
+    let recording = args.record.as_ref().map(open).transpose()?;
+    if streams {
+        return stream::run(options, args.count, args.json, recording, state);
+    }
+    if !is_seen {
         let why = "untax watch draws on a terminal, and standard output is none; untax check \
                    prints one result, untax watch --json one for each window";
         return Err(Usage(why.to_owned()).into());
     }
-    view::run(args.watching.options()?, state)?;
+    view::run(options, recording, state)?;
     Ok(Outcome::Clean)
 }

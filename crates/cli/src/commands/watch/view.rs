@@ -6,6 +6,7 @@ use super::hangup;
 use super::screen::Screen;
 use super::steering;
 use crate::commands::check::Saved;
+use crate::recording::Recording;
 use crate::state::State;
 use anyhow::{Context, bail};
 use ratatui::crossterm::event::{self, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
@@ -23,7 +24,7 @@ const HEARING: Duration = Duration::from_millis(100);
 const SECOND: Duration = Duration::from_secs(1);
 
 /// Shows the view until it is ended.
-pub fn run(options: Options, state: &State) -> anyhow::Result<()> {
+pub fn run(options: Options, recording: Option<Recording>, state: &State) -> anyhow::Result<()> {
     let interrupt = &Interrupt::by_signals().context("cannot listen for signals")?;
     let watcher = interrupt.clone();
     std::thread::spawn(move || hangup::watch(&watcher));
@@ -36,7 +37,7 @@ pub fn run(options: Options, state: &State) -> anyhow::Result<()> {
         // In a thread of its own: a look at the host takes longer than a key may wait.
         let feed = scope.spawn(move || {
             let go_on = || interrupt.check().is_ok();
-            feed::run(options, state, go_on, |news| Ok(sender.send(news).is_ok()))
+            feed::run(options, state, recording, go_on, |news| Ok(sender.send(news).is_ok()))
         });
         // Without a first window there is only an error to show.
         let opened = news.recv().ok();
