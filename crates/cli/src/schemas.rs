@@ -83,6 +83,11 @@ pub const FORMATS: &[Format] = &[
         schema: steer::schema,
     },
     Format { id: timeline::SCHEMA, summary: "untax timeline", schema: of::<timeline::Timeline> },
+    Format {
+        id: untax_timeline::RECORDING_SCHEMA,
+        summary: "a frame of a recording, as it is before it is compressed",
+        schema: of::<untax_timeline::Frame>,
+    },
     Format { id: "untax.fleet/1", summary: "untax fleet", schema: of::<untax_fleet::Fleet> },
     Format { id: "untax.capture/1", summary: "untax capture", schema: capture::schema },
     Format { id: "untax.report/1", summary: "untax report", schema: report::schema },

@@ -22,5 +22,5 @@ pub use history::History;
 pub use moment::{Moment, Values};
 pub use observed::moment;
 pub use prometheus::history as prometheus;
-pub use recording::{Recorder, RecordingError, SCHEMA as RECORDING_SCHEMA, read};
+pub use recording::{Frame, Recorder, RecordingError, SCHEMA as RECORDING_SCHEMA, read};
 pub use timeline::timeline;

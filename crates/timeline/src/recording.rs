@@ -8,5 +8,6 @@ mod writer;
 
 pub use error::RecordingError;
 pub use file::SCHEMA;
+pub use frame::Frame;
 pub use reader::read;
 pub use writer::Recorder;

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Some windows in a row. Later versions add names, and leave those that are here as they are.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub(crate) struct Frame {
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Frame {
     /// When each window ended, seconds since 1970.
     pub at_s: Vec<f64>,
     /// The same by the clock that nobody sets, seconds since boot.
@@ -21,8 +21,8 @@ pub(crate) struct Frame {
 }
 
 /// What is known of one thing.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub(crate) struct Columns {
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Columns {
     /// A value for each window; null where it is not known.
     #[serde(default)]
     pub numbers: BTreeMap<String, Vec<Option<Number>>>,
@@ -33,8 +33,9 @@ pub(crate) struct Columns {
 }
 
 /// A number as it is written: whole ones without a point.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Number(pub f64);
+#[derive(Debug, Clone, Copy, PartialEq, schemars::JsonSchema)]
+#[schemars(transparent)]
+pub struct Number(pub f64);
 
 impl Serialize for Number {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -62,7 +63,7 @@ pub(crate) struct Written(BTreeMap<String, Facts>);
 
 impl Frame {
     /// Windows as a frame, with the facts that differ from what was written last.
-    pub fn of(moments: &[Moment], written: &mut Written) -> Self {
+    pub(crate) fn of(moments: &[Moment], written: &mut Written) -> Self {
         let names: BTreeSet<&String> =
             moments.iter().flat_map(|moment| moment.databases.keys()).collect();
         let none = Values::default();
