@@ -225,7 +225,7 @@ impl Checked {
     }
 }
 
-/// Where the time of a database's threads went during the window.
+/// Where the time of the threads went that serve a database's requests. What others do is in the ledger.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct TimeShares {
     /// Everything but idle and unaccounted.

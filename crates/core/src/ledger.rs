@@ -45,7 +45,7 @@ impl Ledger {
         }
         let account = |serving: bool| {
             Account::of(activity, |spent: &Spent| {
-                spent.part(model).is_active() && spent.serves_requests(model) == serving
+                spent.part(model).is_active() && spent.in_background(model) != serving
             })
         };
         Reading::Present(Self { serving: account(true), background: account(false) })
@@ -214,7 +214,7 @@ mod tests {
                 let of = |entry: &Entry| entry.own_s.0 + entry.behind_s.0;
                 let all_s = account.entries.iter().map(of).sum::<f64>() + account.remains_s.0;
                 let active = activity.sum(|spent| {
-                    spent.part(model).is_active() && spent.serves_requests(model) == serving
+                    spent.part(model).is_active() && spent.in_background(model) != serving
                 });
                 prop_assert!((all_s - active.0).abs() < 1e-6 * (1.0 + active.0));
                 prop_assert!((account.active_s.0 - active.0).abs() < 1e-6 * (1.0 + active.0));

@@ -38,7 +38,7 @@ pub struct Engine {
     pub(crate) exports: &'static [&'static str],
     /// What part one process of that program plays.
     pub(crate) role: fn(&Candidate) -> Role,
-    /// What a process of its is for, by its title; `None` where that does not tell.
+    /// What a process of its is for, by its title, or a thread, by its name; `None` where that does not tell.
     pub(crate) process_role: fn(&str) -> Option<ProcessRole>,
     /// The processes of the database whose main process is given.
     pub(crate) members: fn(&Table, u32) -> Vec<u32>,

@@ -15,9 +15,13 @@ use crate::thp::heap_page;
 use product::product;
 use socket::COUNTER;
 use untax_core::Reading::{self, Absent, Present};
-use untax_core::database::{HugePageUse, Model, PoolUse, Segment, ThpWish, Traits};
+use untax_core::database::{HugePageUse, Model, PoolUse, ProcessRole, Segment, ThpWish, Traits};
 use untax_core::io::Role as FileRole;
 use untax_core::{Bytes, Interval};
+
+/// What the names of InnoDB's own threads begin with (MySQL 8.0.27 and later): they flush the log and read ahead for
+/// those that serve clients.
+const OF_INNODB: &str = "ib_";
 
 /// The entry for MySQL and its relatives.
 pub(crate) const ENGINE: Engine = Engine {
@@ -42,7 +46,7 @@ pub(crate) const ENGINE: Engine = Engine {
     },
     exports: &["_Z11mysqld_mainiPPc"],
     role,
-    process_role: |_| None,
+    process_role: |name| name.starts_with(OF_INNODB).then_some(ProcessRole::Helper),
     members: Table::descendants,
     settings: files::settings,
     places: files::places,

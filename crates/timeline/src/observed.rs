@@ -89,7 +89,7 @@ fn seconds(values: &mut Values, pair: &Pair, checked: &Checked) {
     let model = pair.end.model;
     let of = |part: Part| {
         activity.sum(|spent| {
-            spent.serves_requests(model)
+            !spent.in_background(model)
                 && spent.part(model) == part
                 && spent.doing != Doing::Dormant
         })

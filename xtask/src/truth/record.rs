@@ -3,8 +3,15 @@
 use super::cases::{CASES, Case};
 use super::replay;
 use crate::bench::program::Untax;
+use crate::paths;
 use anyhow::bail;
 use clap::Args;
+use flate2::Compression;
+use flate2::read::GzDecoder;
+use flate2::write::GzEncoder;
+use std::fs::File;
+use std::io::{Read, Write};
+use std::path::Path;
 
 /// Which cases.
 #[derive(Debug, Args)]
@@ -46,8 +53,53 @@ fn record(untax: &Untax, case: &Case, pairs: u32) -> anyhow::Result<()> {
     let output = untax.command(&arguments).stderr(std::process::Stdio::piped()).output()?;
     // A cause that is not found is a result too.
     if let Some(0 | 1) = output.status.code() {
-        return Ok(());
+        return unpin(Path::new(&*file), &paths::cache()?.join("engines"));
     }
     let said = String::from_utf8_lossy(&output.stderr);
     bail!("{}: {}", output.status, said.lines().last().unwrap_or_default())
+}
+
+/// Where servers are that no package installs, as any machine could have it.
+const ENGINES: &str = "/opt/engines";
+
+/// Takes the place of this machine's servers out of a recording.
+fn unpin(file: &Path, engines: &Path) -> anyhow::Result<()> {
+    let mut text = String::new();
+    GzDecoder::new(File::open(file)?).read_to_string(&mut text)?;
+    let Some(text) = anywhere(&text, &engines.to_string_lossy()) else { return Ok(()) };
+    let mut zipped = GzEncoder::new(File::create(file)?, Compression::best());
+    zipped.write_all(text.as_bytes())?;
+    zipped.finish()?;
+    Ok(())
+}
+
+/// The same without that place; none where it does not occur.
+fn anywhere(text: &str, engines: &str) -> Option<String> {
+    text.contains(engines).then(|| text.replace(engines, ENGINES))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_recording_does_not_say_where_its_machine_keeps_servers() {
+        let text = r#"{"program":"/var/cache/ann/engines/mysql9/usr/sbin/mysqld"}"#;
+        let unpinned = anywhere(text, "/var/cache/ann/engines").unwrap();
+        assert_eq!(unpinned, r#"{"program":"/opt/engines/mysql9/usr/sbin/mysqld"}"#);
+        assert_eq!(anywhere(&unpinned, "/var/cache/ann/engines"), None);
+    }
+
+    #[test]
+    fn a_file_is_written_anew_and_stays_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("case.json.gz");
+        let mut zipped = GzEncoder::new(File::create(&file).unwrap(), Compression::fast());
+        zipped.write_all(b"[\"/here/engines/a\"]").unwrap();
+        zipped.finish().unwrap();
+        unpin(&file, Path::new("/here/engines")).unwrap();
+        let mut text = String::new();
+        GzDecoder::new(File::open(&file).unwrap()).read_to_string(&mut text).unwrap();
+        assert_eq!(text, "[\"/opt/engines/a\"]");
+    }
 }

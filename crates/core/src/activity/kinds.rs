@@ -92,7 +92,7 @@ impl Doing {
             Self::Fault => Part::Lock,
             Self::Send => Part::Network,
             Self::Futex => match (model, polling) {
-                (Model::Loop, _) | (Model::Thread, Polling::Never) => Part::Idle,
+                (Model::Loop, _) | (Model::Thread, Polling::Never | Polling::Helper) => Part::Idle,
                 (Model::Unknown, _) => Part::Unaccounted,
                 _ => Part::Lock,
             },

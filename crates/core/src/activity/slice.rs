@@ -126,7 +126,12 @@ impl Spent {
     /// A process that wakes by a timer, and never for a client, writes behind the backs of those
     /// that serve one. (Threads may wait for their clients with a time-out.)
     pub fn goes_to(&self, cause: Cause, model: Model) -> bool {
-        self.cause() == cause && self.part(model).is_active() && !self.in_background(model)
+        self.cause() == cause && self.is_active(model)
+    }
+
+    /// Whether it is active time of a thread that serves requests.
+    pub fn is_active(&self, model: Model) -> bool {
+        self.part(model).is_active() && !self.in_background(model)
     }
 
     /// Whether it is of a thread that serves clients.
@@ -134,23 +139,14 @@ impl Spent {
         self.polling != Polling::Never && !self.in_background(model)
     }
 
-    /// Whether it is of a thread that requests are served by: of processes all but those that wake by a timer
-    /// alone, because a worker of a parallel query polls for nobody; of a program of unknown model all.
-    pub fn serves_requests(&self, model: Model) -> bool {
-        match model {
-            Model::Process => !matches!(self.polling, Polling::Timed | Polling::Helper),
-            Model::Thread | Model::Loop => self.polling != Polling::Never,
-            Model::Unknown => true,
-        }
-    }
-
-    /// Whether it is of a process that nobody waits for, or, where one thread serves all clients, of
-    /// another: one that saves what it holds, say.
+    /// Whether it is of a thread that serves no requests itself: a helper; a process that wakes by a timer alone,
+    /// because a worker of a parallel query polls for nobody; where one thread serves all clients, another one, that
+    /// saves what it holds, say. Of threads that serve a client each nobody knows it until they did so.
     pub fn in_background(&self, model: Model) -> bool {
         match model {
             Model::Process => matches!(self.polling, Polling::Timed | Polling::Helper),
             Model::Loop => self.polling == Polling::Never,
-            Model::Thread | Model::Unknown => false,
+            Model::Thread | Model::Unknown => self.polling == Polling::Helper,
         }
     }
 }

@@ -129,14 +129,14 @@ impl Activity {
         self.sum(|spent| spent.doing != Doing::Dormant).0 / self.window_s.0.max(f64::MIN_POSITIVE)
     }
 
-    /// One part of the database's time.
+    /// One part of the time of threads that serve requests.
     pub fn part(&self, part: Part, model: Model) -> Seconds {
-        self.sum(|spent| spent.part(model) == part)
+        self.sum(|spent| spent.part(model) == part && !spent.in_background(model))
     }
 
-    /// Everything but idle and what is of unknown meaning.
+    /// Everything of that but idle and what is of unknown meaning. What others do reaches requests by waits for these.
     pub fn active(&self, model: Model) -> Seconds {
-        self.sum(|spent| spent.part(model).is_active())
+        self.sum(|spent| spent.is_active(model))
     }
 
     /// Waits of unknown meaning: any part of them may be active time.
@@ -166,14 +166,14 @@ impl Activity {
     /// counted, where any of that was met and these waits are no part of it.
     pub(super) fn unresolved_part(&self, model: Model, counts: impl Fn(&Spent) -> bool) -> f64 {
         let unresolved = |spent: &Spent| {
-            spent.cause() == Cause::Unresolved && spent.part(model).is_active() && !counts(spent)
+            spent.cause() == Cause::Unresolved && spent.is_active(model) && !counts(spent)
         };
         let (all, met) = (self.active(model).0, self.sum(&counts).0 > 0.0);
         if met && all > 0.0 { self.sum(unresolved).0 / all } else { 0.0 }
     }
 
     pub(super) fn share_of(&self, model: Model, part: impl Fn(&Slice) -> f64) -> Option<Interval> {
-        self.ratio(part, |slice| slice.sum(|spent| spent.part(model).is_active()))
+        self.ratio(part, |slice| slice.sum(|spent| spent.is_active(model)))
     }
 
     pub(super) fn ratio(
@@ -209,13 +209,13 @@ pub(super) mod tests {
     fn a_slice_stands_for_the_pause_after_it_too() {
         let mut activity = activity();
         let on_cpu = |activity: &Activity| activity.part(Part::OnCpu, Model::Process).0;
-        // Each way of polling half a second of two.
-        assert!((on_cpu(&activity) - 2.0 * 4.0 * 2.0).abs() < 1e-9);
+        // Both ways of polling of processes that serve clients half a second of two.
+        assert!((on_cpu(&activity) - 2.0 * 4.0).abs() < 1e-9);
         for spent in &mut activity.slices[1].spent {
             spent.time_s = Seconds(0.0);
         }
         activity.slices[0].stands_for_s = Some(Seconds(1.5));
-        assert!((on_cpu(&activity) - 3.0 * 4.0).abs() < 1e-9);
+        assert!((on_cpu(&activity) - 3.0 * 2.0).abs() < 1e-9);
         assert_eq!((activity.watched_s(), activity.traced_s()), (Seconds(2.0), Seconds(1.0)));
     }
 
@@ -242,8 +242,11 @@ pub(super) mod tests {
         ];
         for model in [Model::Process, Model::Thread, Model::Loop, Model::Unknown] {
             let sum: f64 = PARTS.iter().map(|part| activity().part(*part, model).0).sum();
+            let serving =
+                |p: &&Polling| !Spent::own(**p, Doing::OnCpu, Seconds(1.0)).in_background(model);
+            let ways = Polling::ALL.iter().filter(serving).count();
             // A second of each way in each slice, of which half of the window is traced.
-            let all = 4.0 * (Polling::ALL.len() * Doing::ALL.len()) as f64;
+            let all = 4.0 * (ways * Doing::ALL.len()) as f64;
             assert!((sum - all).abs() < 1e-9, "{model:?}");
             let [idle, unknown] =
                 [Part::Idle, Part::Unaccounted].map(|part| activity().part(part, model).0);
@@ -301,6 +304,7 @@ pub(super) mod tests {
         let futex = |polling, model| Doing::Futex.part(polling, model);
         assert_eq!(futex(Polling::Never, Model::Process), Part::Lock);
         assert_eq!(futex(Polling::Never, Model::Thread), Part::Idle);
+        assert_eq!(futex(Polling::Helper, Model::Thread), Part::Idle, "for something to do");
         assert_eq!(futex(Polling::Timed, Model::Thread), Part::Lock);
         assert_eq!(futex(Polling::Forever, Model::Loop), Part::Idle);
         let behind = |cause| {

@@ -10,6 +10,8 @@ pub enum ProcessRole {
     Client,
     /// It waits for other processes of its server to give it work, however long that takes.
     FedByPeers,
+    /// It does for others of its server what these wait for: it reads for them, or flushes the log.
+    Helper,
     /// All else: it writes, launches, sends to standbys.
     Other,
 }

@@ -43,20 +43,21 @@ pub fn kind(title: &str) -> Option<Kind> {
     Some(if sends { Kind::Sender } else { Kind::Client })
 }
 
-/// What a process of this title is for. The one that applies a primary's log (version 16 and later) and workers
-/// that read for others (18) wait for other processes.
+/// What a process of this title is for. The one that applies a primary's log (version 16 and later) waits for other
+/// processes; so do workers that read for others (18), and these wait for them.
 pub fn role(title: &str) -> Option<ProcessRole> {
     Some(match kind(title)? {
         Kind::Client => ProcessRole::Client,
-        Kind::Auxiliary if is_fed_by_peers(title) => ProcessRole::FedByPeers,
+        Kind::Auxiliary if is_named(title, "startup") => ProcessRole::FedByPeers,
+        Kind::Auxiliary if is_named(title, "io worker ") => ProcessRole::Helper,
         Kind::Sender | Kind::Auxiliary => ProcessRole::Other,
     })
 }
 
-fn is_fed_by_peers(title: &str) -> bool {
+fn is_named(title: &str, work: &str) -> bool {
     let own = title.strip_prefix(PREFIX);
     let named = own.map(|rest| rest.split_once(": ").map_or(rest, |(_cluster, rest)| rest));
-    named.is_some_and(|named| ["startup", "io worker "].iter().any(|work| named.starts_with(work)))
+    named.is_some_and(|named| named.starts_with(work))
 }
 
 fn is_address(word: &str) -> bool {
@@ -117,7 +118,8 @@ mod tests {
         for title in ["startup shop [local] idle", "15/main: ann shop 10.0.0.2(4444) COMMIT"] {
             assert_eq!(role(title), Some(ProcessRole::Client), "{title}");
         }
-        for title in ["startup recovering 0000000100000003", "15/main: startup ", "io worker 2"] {
+        assert_eq!(role("io worker 2"), Some(ProcessRole::Helper));
+        for title in ["startup recovering 0000000100000003", "15/main: startup "] {
             assert_eq!(role(title), Some(ProcessRole::FedByPeers), "{title}");
         }
         for title in [

@@ -92,7 +92,8 @@ impl Threads {
                 continue;
             }
             let role = database.roles.get(&pid).copied().or_else(|| self.role(database, pid));
-            let aside = role == Some(ProcessRole::FedByPeers);
+            let helps = role == Some(ProcessRole::Helper);
+            let aside = helps || role == Some(ProcessRole::FedByPeers);
             let asked = role == Some(ProcessRole::Client);
             // A process that ended since has no threads.
             let names = self.host.names(&format!("/proc/{pid}/task"));
@@ -104,7 +105,7 @@ impl Threads {
                     Model::Loop if tid == database.pid => Polling::Timed,
                     _ if asked && tid == pid => Polling::Forever,
                     // It may be at work for long before it polls.
-                    _ if aside => Polling::Helper,
+                    _ if helps || self.helps(database, pid, tid) => Polling::Helper,
                     _ => Polling::Never,
                 };
                 let new_thread = NewThread { since_ns: now(), doing, polling, aside, call, ..any };
@@ -128,6 +129,16 @@ impl Threads {
         }
         let title = self.host.text(&format!("/proc/{pid}/cmdline")).into_value()?;
         process_role(&database.engine, title.trim_end_matches('\0'))
+    }
+
+    /// Whether a thread of a server that serves each client in one has the name of one that helps these.
+    fn helps(&self, database: &Database, pid: u32, tid: u32) -> bool {
+        if database.model != Model::Thread {
+            return false;
+        }
+        let name = self.host.text(&format!("/proc/{pid}/task/{tid}/comm")).into_value();
+        let role = name.and_then(|name| process_role(&database.engine, name.trim_end()));
+        role == Some(ProcessRole::Helper)
     }
 
     /// Whether a thread was not watched yet: it may have been started a moment ago by one that is. One that

@@ -59,17 +59,29 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
                 let io = window.io.value()?;
                 let limit = reached_limit(window, pair);
                 if let Some(limit) = limit {
-                    let factor = 1.0 / (ORDINARY_S * limit.per_s as f64);
+                    let factor = room(io, limit);
                     stall = stall.with_limit(factor, disk_limit::waiting(window, pair));
                 }
                 (stall.share.mid >= WORTH).then(|| {
-                    let mut words = words(io, pair, waited, &charged);
-                    words.evidence.extend(limit.map(disk_limit::evidence));
+                    let words = words(io, pair, waited, &charged);
+                    let words = match limit {
+                        Some(limit) => words_of_limit(words, limit, waited),
+                        None => words,
+                    };
                     stall::finding(RULE.id, &stall, words)
                 })
             })
         })
     })
+}
+
+/// By what factor requests may grow without a limit: until its device is never idle, and at least to what an ordinary
+/// disk does one by one.
+fn room(io: &Io, limit: &IoLimit) -> f64 {
+    let device = io.devices.iter().find(|device| device.number == limit.device);
+    let counted = device.and_then(|device| device.counted.value());
+    let unused = counted.filter(|counted| counted.busy > 0.0).map_or(1.0, |c| 1.0 / c.busy);
+    unused.max(1.0 / (ORDINARY_S * limit.per_s as f64))
 }
 
 /// The limit on requests that the database reached, if it is lower than what an ordinary disk does
@@ -121,6 +133,25 @@ fn words(io: &Io, pair: &Pair, waited: f64, charged: &Charged) -> Words {
     }
 }
 
+/// The same where not the disk is slow, but a limit on requests.
+fn words_of_limit(words: Words, limit: &IoLimit, waited: f64) -> Words {
+    let limited = match limit.what {
+        Limited::Reads => "reads",
+        Limited::Writes => "writes",
+        Limited::ReadBytes => "bytes read",
+        Limited::WrittenBytes => "bytes written",
+    };
+    let (waited, per_s) = (percent(waited), limit.per_s);
+    Words {
+        summary: format!(
+            "{waited} of its time held back by the limit of {per_s} {limited} a second"
+        ),
+        fix: format!("raise or remove that limit of the group {} (io.max)", limit.cgroup),
+        evidence: words.evidence.into_iter().chain([disk_limit::evidence(limit)]).collect(),
+        ..words
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -162,6 +193,19 @@ mod tests {
         assert!((limited(limit(1000)).factor - waiting).abs() < 1e-9, "far from it");
         let other = IoLimit { device: "254:16".to_owned(), ..limit(100) };
         assert!((limited(other).factor - waiting).abs() < 1e-9, "another device");
+    }
+
+    #[test]
+    fn a_limit_that_is_reached_is_what_to_change() {
+        let mut window = window(0.005);
+        test_window::limit_io(&mut window, test_window::io_limit(Limited::Writes, 100));
+        let found = found(evaluate(&window)).remove(0);
+        assert!(found.summary.contains("held back by the limit of 100 writes a second"));
+        assert!(
+            found.fix.starts_with("raise or remove that limit of the group /"),
+            "{}",
+            found.fix
+        );
     }
 
     #[test]

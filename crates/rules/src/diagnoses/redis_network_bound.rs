@@ -66,7 +66,7 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
                 Reading::Absent(_) => Reading::Present(None),
                 demand => demand.and_then(|demand| {
                     let saving_s = saving_s(pair);
-                    let is_busy = demand.on_cpu_s - saving_s >= BUSY * pair.seconds;
+                    let is_busy = demand.on_cpu_s >= BUSY * pair.seconds;
                     if is_busy && saving_s > LITTLE * demand.on_cpu_s {
                         return Reading::Absent(SAVES.to_owned());
                     }

@@ -2,7 +2,7 @@
 
 use crate::model::cpus;
 use std::ops::Add;
-use untax_core::activity::{Doing, Part};
+use untax_core::activity::{Doing, Part, Spent};
 use untax_core::check::TimeShares;
 use untax_core::database::Model;
 use untax_core::window::{Other, Pair};
@@ -11,13 +11,13 @@ use untax_core::{Activity, Ceiling, Interval, Reading, Seconds, Window};
 /// What a database wanted of the machine, and what it shared with others.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Demand {
-    /// Its threads' time on CPU, that to free memory included.
+    /// The time on CPU of its threads that serve requests, that to free memory included.
     pub on_cpu_s: f64,
-    /// Its threads' time waiting for a CPU that others had.
+    /// Their time waiting for a CPU that others had.
     pub contended_s: f64,
-    /// All of its threads' time but idle; without tracing, time on CPU or runnable.
+    /// All of their time but idle; without tracing, time on CPU or runnable.
     pub active_s: f64,
-    /// Its threads' waits of unknown meaning, any part of which may be active time.
+    /// Their waits of unknown meaning, any part of which may be active time.
     pub unknown_s: f64,
     /// The time on CPU, of anybody, of the machine's CPUs; here and below of those alone that the
     /// database may use.
@@ -133,7 +133,8 @@ pub fn factor(share: f64) -> f64 {
 }
 
 fn traced_times(activity: &Activity, model: Model) -> [f64; 4] {
-    let on_cpu_s = activity.doing(&[Doing::OnCpu, Doing::ReclaimOnCpu]).0;
+    let on_cpu = |spent: &Spent| matches!(spent.doing, Doing::OnCpu | Doing::ReclaimOnCpu);
+    let on_cpu_s = activity.sum(|spent| on_cpu(spent) && !spent.in_background(model)).0;
     let contended_s = activity.part(Part::Contended, model).0;
     [on_cpu_s, contended_s, activity.active(model).0, activity.unknown(model).0]
 }

@@ -6,6 +6,7 @@ use crate::model::disk_charges::Charged;
 use crate::model::disk_requests::{devices_of, disk_stall};
 use crate::model::reclaim::{lock_stall, reclaim_stall};
 use crate::model::stall::Stall;
+use untax_core::activity::Doing;
 use untax_core::io::{Direction, Role};
 use untax_core::window::{Other, Pair};
 use untax_core::{Interval, Reading, Window};
@@ -98,5 +99,8 @@ fn unattributed_s(window: &Window, pair: &Pair) -> f64 {
     let here_s = |other: &Other| other.cpu_s.0 * cpus::overlap_part(window, pair, other);
     let others_s: f64 = others(window, pair).map(here_s).sum();
     let demand = Demand::of(window, pair).into_value();
-    demand.map_or(0.0, |demand| (demand.busy_s - demand.on_cpu_s - others_s).max(0.0))
+    let own_s = pair.activity.value().map(|a| a.doing(&[Doing::OnCpu, Doing::ReclaimOnCpu]).0);
+    demand.map_or(0.0, |demand| {
+        (demand.busy_s - own_s.unwrap_or(demand.on_cpu_s) - others_s).max(0.0)
+    })
 }

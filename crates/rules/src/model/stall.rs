@@ -50,8 +50,6 @@ pub struct Stall {
     saved_s: Interval,
     /// What becomes of its CPU limit without the cause, CPUs.
     limit: Limit,
-    /// The share of active time in which processes waited that nobody waits for: for files, mostly.
-    background: f64,
     /// The shares of active time in which a CPU limit held its threads back, and in which they were behind threads
     /// that waited for a CPU.
     throttled: f64,
@@ -92,9 +90,6 @@ impl Stall {
         pair.activity.clone().map(|activity| {
             let share = activity.share(pair.end.model, &counts)?;
             let idle_between = idle_between(pair, activity);
-            let aside =
-                |spent: &Spent| spent.in_background(pair.end.model) && is_blocked(spent, pair);
-            let background = activity.share(pair.end.model, aside).map_or(0.0, |share| share.mid);
             let active = activity.active(pair.end.model).0;
             let clients = Clients::of(window, pair, activity);
             let part_of = |time_s: Seconds| if active > 0.0 { time_s.0 / active } else { 0.0 };
@@ -114,7 +109,6 @@ impl Stall {
                 freed_s: 0.0,
                 saved_s: Interval::exact(0.0),
                 limit: Limit::Stays,
-                background,
                 throttled,
                 behind_queue,
                 limit_cpus: limits.min_by(f64::total_cmp),
@@ -240,7 +234,7 @@ impl Stall {
     fn waited_for(&self, taken_s: Interval) -> Interval {
         let Some(demand) = self.demand.value() else { return Interval::exact(0.0) };
         let all = demand.waited_for(taken_s);
-        let threads_s = (1.0 - self.background + self.idle_between) * demand.active_s;
+        let threads_s = (1.0 + self.idle_between) * demand.active_s;
         let cpus_s = demand.capacity_s + demand.stolen_s;
         let own_s = demand.on_cpu_s * demand.unstolen_part() + self.clients.here_s;
         let others_s = demand.occupied_s() - own_s;
@@ -315,7 +309,7 @@ impl Stall {
     /// them idle, and to wake them may take longer than others held them.
     fn lets_cpus_sleep(&self) -> bool {
         let few = |demand: &Demand| {
-            let threads_s = (1.0 - self.background + self.idle_between) * demand.active_s;
+            let threads_s = (1.0 + self.idle_between) * demand.active_s;
             threads_s < THREADS_THAT_KEEP_A_CPU_AWAKE * demand.capacity_s
         };
         self.cpus_sleep && self.freed_s > 0.0 && self.demand.value().is_some_and(few)
@@ -366,11 +360,6 @@ fn idle_between(pair: &Pair, activity: &Activity) -> f64 {
     let waits = |s: &Spent| s.serves(model) && matches!(s.doing, Doing::Poll | Doing::Receive);
     let active = activity.active(model).0;
     if active > 0.0 { activity.sum(waits).0 / active } else { 0.0 }
-}
-
-/// Whether the thread is active and waits for anything but a CPU.
-fn is_blocked(spent: &Spent, pair: &Pair) -> bool {
-    matches!(spent.part(pair.end.model), Part::Disk | Part::Reclaim | Part::Lock | Part::Network)
 }
 
 /// Whether the thread waits for a lock of the database, and a client waits for the thread: another one computes

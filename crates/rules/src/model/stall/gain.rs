@@ -33,9 +33,8 @@ pub fn gains_of_cpu_time(
 /// think.
 pub fn gains_of_share(window: &Window, pair: &Pair, share: Interval, factor: Interval) -> Gains {
     let all = Stall::of(window, pair, |_| false).into_value().flatten();
-    let [response, thinking] =
-        all.map_or([1.0, 0.0], |all| [1.0 - all.background, all.idle_between]);
-    let within = |thinking: f64, saved: f64| Ceiling::of_loop(response, thinking, saved);
+    let thinking = all.map_or(0.0, |all| all.idle_between);
+    let within = |thinking: f64, saved: f64| Ceiling::of_loop(1.0, thinking, saved);
     let bounded = |factor: f64, saved: f64| factor.min(within(thinking, saved).factor());
     let throughput = Interval::new(
         bounded(factor.low, share.low),
@@ -72,13 +71,10 @@ impl Stall {
 
     /// Where nobody knows what CPUs there are: no more than the waits that end.
     fn of_the_loop(&self) -> Gains {
-        let factor = |response: f64, thinking: f64| {
-            self.share.map(|share| Ceiling::of_loop(response, thinking, share).factor())
-        };
-        let response = 1.0 - self.background;
         let gain = |thinking: f64| {
-            let most = Ceiling::of_loop(response, thinking, self.share.high);
-            Gain::predicted(factor(response, thinking), most)
+            let ceiling = |share: f64| Ceiling::of_loop(1.0, thinking, share);
+            let factors = self.share.map(|share| ceiling(share).factor());
+            Gain::predicted(factors, ceiling(self.share.high))
         };
         Gains { throughput: gain(self.idle_between), latency: gain(0.0) }
     }
@@ -88,8 +84,7 @@ impl Stall {
         let active_s = demand.active_s;
         let computing_s = demand.on_cpu_s * demand.unstolen_part();
         let throttled_s = self.throttled * active_s;
-        let response_s = (1.0 - self.background) * active_s;
-        let waiting_s = response_s - computing_s - demand.contended_s - throttled_s;
+        let waiting_s = active_s - computing_s - demand.contended_s - throttled_s;
         let thinking_s = self.idle_between * active_s;
         let left_s = (thinking_s - self.clients.here_s).max(0.0);
         let asking_queue_s = match (self.clients.waited, self.model) {
@@ -98,7 +93,7 @@ impl Stall {
             // While a thread of a client waits, so do all its connections.
             (Some(waited), _) if waited < 1.0 => {
                 let room_s = self.clients.room_s.filter(|room_s| *room_s > 0.0);
-                let each = room_s.map_or(1.0, |room_s| (response_s + thinking_s) / room_s).max(1.0);
+                let each = room_s.map_or(1.0, |room_s| (active_s + thinking_s) / room_s).max(1.0);
                 left_s.min(each * self.clients.cpu_s * waited / (1.0 - waited))
             }
             _ => 0.0,
