@@ -8,7 +8,7 @@ use untax_core::ledger::{Account, Entry};
 use untax_core::pressure::Pressure;
 
 /// Less than this share is nothing to draw a line for.
-const WORTH: f64 = 0.005;
+pub const WORTH: f64 = 0.005;
 
 /// The parts of the active time, in one order for all pictures of it.
 pub const PARTS: [&str; 8] = [

@@ -96,6 +96,7 @@ fn whole(db: &Checked) -> Markup {
     let share_of = |f: &&Finding| Some((f.rule.clone(), f.tax.as_ref()?.share));
     let mut causes: Vec<(String, f64)> = taxes.iter().filter_map(share_of).collect();
     let rest = 1.0 - causes.iter().map(|(_, share)| share).sum::<f64>();
+    causes.retain(|(_, share)| *share >= crate::time::WORTH);
     if rest > 0.0 && !causes.is_empty() {
         causes.push(("no cause found".to_owned(), rest));
     }
