@@ -24,8 +24,10 @@ pub(crate) fn when(change: &Change) -> String {
 
 /// Requests a second with a sign.
 pub(crate) fn signed(per_s: f64) -> String {
-    let sign = if per_s < 0.0 { "−" } else { "+" };
-    format!("{sign}{}/s", format::number(per_s.abs()))
+    // Last digits of sums are no change.
+    let size = if per_s.abs() < 0.005 { 0.0 } else { per_s.abs() };
+    let sign = if per_s < 0.0 && size > 0.0 { "−" } else { "+" };
+    format!("{sign}{}/s", format::number(size))
 }
 
 /// What is unexplained, and what other parts took back; nothing where it is next to nothing.
