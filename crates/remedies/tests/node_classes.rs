@@ -21,17 +21,18 @@ fn suffering(snapshot: &Snapshot) -> Check {
     check(snapshot, "small-pages", "hugepage-pool")
 }
 
-fn gib(bytes: [Bytes; 5]) -> [f64; 5] {
-    bytes.map(|bytes| bytes.0 as f64 / GIB as f64)
+/// In halves of a GiB.
+fn halves(bytes: [Bytes; 5]) -> [u64; 5] {
+    bytes.map(|bytes| bytes.0 / (GIB / 2))
 }
 
 #[test]
 fn nodes_of_a_class_have_the_pool_that_the_largest_of_them_needs() {
-    let [large, small, plain] = [8, 2, 1].map(|size| node(vec![postgres(Bytes(size * GIB))]));
-    let checks = [suffering(&large), suffering(&small), Check::of(&plain, "a-run", "not read")];
+    let [large, small, without] = [8, 2, 1].map(|size| node(vec![postgres(Bytes(size * GIB))]));
+    let checks = [suffering(&large), suffering(&small), Check::of(&without, "a-run", "not read")];
     let all: Vec<Seen> = ["a", "b", "c"]
         .into_iter()
-        .zip(checks.iter().zip([&large, &small, &plain]))
+        .zip(checks.iter().zip([&large, &small, &without]))
         .map(|(node, (check, snapshot))| Seen { node, check, snapshot })
         .collect();
     let plan = node_classes(&all, None).unwrap();
@@ -48,8 +49,8 @@ fn nodes_of_a_class_have_the_pool_that_the_largest_of_them_needs() {
     assert_eq!(asked, ("hugepages-2Mi".to_owned(), "2Gi".to_owned()));
     assert_eq!(plan.databases[2].huge_pages, None);
     // 4 GiB are in use now, half a GiB of them by the database, which asks for 1 GiB beside its pages.
-    assert_eq!(gib(plan.nodes[0].memory.parts()), [24.0, 8.0, 1.0, 3.5, 11.5]);
-    assert_eq!(gib(plan.nodes[2].memory.parts()), [24.0, 0.0, 1.5, 3.5, 19.0]);
+    assert_eq!(halves(plan.nodes[0].memory.parts()), [48, 16, 2, 7, 23]);
+    assert_eq!(halves(plan.nodes[2].memory.parts()), [48, 0, 3, 7, 38]);
 }
 
 #[test]
