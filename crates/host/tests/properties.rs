@@ -46,8 +46,8 @@ fn the_whole_machine_is_read() {
     }
     // What the machine has no file for: an old kernel would say the same.
     let absent = text.matches("\"absent\"").count();
-    let which = "reserved on a node, two unlimited, all held up for CPUs, kills in the scope, no tuned, no cluster, no name";
-    assert_eq!(absent, 8, "{which}: {text}");
+    let which = "reserved on a node, two unlimited, all held up for CPUs, kills in the scope, no tuned, no cluster";
+    assert_eq!(absent, 7, "{which}: {text}");
     assert_eq!(all["container"]["runtime"], "containerd");
     assert_eq!(all["pod"]["qos"], "guaranteed");
     assert!(zeros(&all, "").is_empty(), "{:?}", zeros(&all, ""));
