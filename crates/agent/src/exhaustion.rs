@@ -40,7 +40,7 @@ pub(crate) struct Alarm {
     pub database: String,
     /// Seconds until its limit is met, where that is known.
     pub seconds_left: Option<f64>,
-    /// What the rule says.
+    /// The summary of the finding.
     pub summary: String,
     /// Whether a person should hear of it: not of each, where many begin.
     pub is_event: bool,

@@ -1,5 +1,5 @@
-//! Facts of the node as a file of local features, from which Node Feature Discovery makes labels. What changes from
-//! window to window, taxes say, is in no label: each change of one would be a write to the API server.
+//! Writes facts of the node to a file. Node Feature Discovery turns these into labels of the node. Taxes are in no
+//! label: they change with each window, and each change of a label is a write to the API server.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -13,7 +13,7 @@ const KEPT: Duration = Duration::from_secs(3600);
 /// The longest value of a label, and its letters.
 const LONGEST: usize = 63;
 
-/// The features of a check, by their names. What is not known has none.
+/// The features that a check gives, by name. A fact that is not known gives none.
 pub(crate) fn features(check: &Check) -> BTreeMap<String, String> {
     let mut all = BTreeMap::new();
     let host = &check.host;

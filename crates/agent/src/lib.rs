@@ -1,8 +1,8 @@
 //! Every database of this host, all the time, as metrics: windows of the pipeline become series, which an
 //! HTTP server gives to Prometheus.
 //!
-//! This crate saves nothing but the features of the node that a person asks for, and starts nothing but the pipeline's windows and the hook that a person names. What it tells is in
-//! [`METRICS`]; a series that is not listed there cannot be made.
+//! It runs the pipeline's windows. It writes a file of node features, and starts a hook, only where a person asks for
+//! them. [`METRICS`] lists every series; another one cannot be made.
 
 mod catalogue;
 mod exhaustion;

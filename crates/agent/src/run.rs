@@ -32,7 +32,7 @@ pub struct Options {
     pub version: &'static str,
     /// Where the features of the node are written for Node Feature Discovery.
     pub features_file: Option<PathBuf>,
-    /// What is run when a database's memory runs out.
+    /// The command to run when a database's memory runs out.
     pub hook: Option<Hook>,
 }
 

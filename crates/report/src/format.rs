@@ -6,7 +6,7 @@ use untax_core::bench::Estimate;
 use untax_core::evidence::Value;
 use untax_core::guards::Guard;
 use untax_core::power::Power;
-use untax_core::verdict::{Affinity, Verdict, Verification};
+use untax_core::verdict::{Affinity, Verdict, Verification, Word};
 use untax_core::{Bytes, Evidence, Finding, Gain, Reading, Seconds, Tax, page_size};
 
 /// Narrow no-break space: groups digits and ties a number to its unit. The terminal prints it as
@@ -268,6 +268,15 @@ fn is_unsafe(c: char) -> bool {
             '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
             | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}'
             | '\u{e0000}'..='\u{e007f}')
+}
+
+/// A verdict in a word.
+pub fn verdict(word: Word) -> &'static str {
+    match word {
+        Word::Proven => "Proven",
+        Word::Disproven => "Disproven",
+        Word::Inconclusive => "Inconclusive",
+    }
 }
 
 /// Text in ASCII, column for column: for terminals that show nothing else.

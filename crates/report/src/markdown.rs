@@ -3,7 +3,7 @@
 use crate::{facts, format, summary};
 use untax_core::check::{Check, Checked};
 use untax_core::compare::{Change, Comparison};
-use untax_core::verdict::{Verification, Word};
+use untax_core::verdict::Verification;
 use untax_core::{Finding, Gain};
 
 /// A check: a table of causes for each database that is not idle.
@@ -96,11 +96,7 @@ pub(crate) fn change(change: Change) -> &'static str {
 /// What trials with and without a plan showed.
 pub fn verification(result: &Verification) -> String {
     let verdict = &result.verdict;
-    let word = match verdict.word {
-        Word::Proven => "Proven",
-        Word::Disproven => "Disproven",
-        Word::Inconclusive => "Inconclusive",
-    };
+    let word = format::verdict(verdict.word);
     let measured = format::gain(&Gain::measured(verdict.measured));
     let predicted = result.predicted.as_ref().map(format::gain);
     let mut text = format!("# {word}: {measured}, {} pairs\n\n", verdict.pairs);

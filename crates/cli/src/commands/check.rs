@@ -31,7 +31,7 @@ pub struct Args {
     /// Print the result as JSON
     #[arg(long)]
     json: bool,
-    /// What to print, unless it is JSON
+    /// Form of the output; --json overrides it
     #[arg(long, value_name = "FORMAT", default_value = "screen", value_parser = FORMATS)]
     format: String,
     /// Show idle databases too, and all evidence, on more than one screen

@@ -21,7 +21,7 @@ pub struct Args {
     /// Print the result as JSON
     #[arg(long)]
     json: bool,
-    /// What to print, unless it is JSON
+    /// Form of the output; --json overrides it
     #[arg(long, value_name = "FORMAT", default_value = "screen", value_parser = check::FORMATS)]
     format: String,
 }

@@ -16,7 +16,7 @@ use untax_report::terminal;
 /// The longest name of a node (RFC 1123, as Kubernetes takes it).
 const LONGEST_NAME: usize = 253;
 
-/// What stands after the name of a node in the name of its file.
+/// Endings of file names: the name of the node is the part before.
 const ENDINGS: [&str; 3] = [".tar.gz", ".tgz", ".json"];
 
 /// Plans the classes for the nodes of these checks.

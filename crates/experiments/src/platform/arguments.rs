@@ -46,7 +46,7 @@ pub struct Arguments {
     /// Also write the result as XML of `JUnit`
     #[arg(long, value_name = "FILE")]
     pub junit: Option<PathBuf>,
-    /// What to print, unless it is JSON
+    /// Form of the output; --json overrides it
     #[arg(long, value_name = "FORMAT", default_value = "screen")]
     #[arg(value_parser = ["screen", "markdown"])]
     pub format: String,

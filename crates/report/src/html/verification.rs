@@ -4,7 +4,7 @@ use super::part::{Part, head, moment};
 use crate::format;
 use maud::{Markup, html};
 use untax_core::Gain;
-use untax_core::verdict::{About, Trial, Verification, Word};
+use untax_core::verdict::{About, Trial, Verification};
 
 const WIDTH: f64 = 720.0;
 const HEIGHT: f64 = 240.0;
@@ -18,11 +18,7 @@ pub fn verification(result: &Verification) -> String {
 
 /// What the page says.
 pub(super) fn part(result: &Verification) -> Part {
-    let word = match result.verdict.word {
-        Word::Proven => "Proven",
-        Word::Disproven => "Disproven",
-        Word::Inconclusive => "Inconclusive",
-    };
+    let word = format::verdict(result.verdict.word);
     let measured = format::gain(&Gain::measured(result.verdict.measured));
     let title = format!("{word}: {measured}");
     let pairs = format::count_of(u64::from(result.verdict.pairs), "pair");

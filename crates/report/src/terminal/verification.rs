@@ -14,14 +14,14 @@ const COLUMN: usize = 14;
 pub fn verification(result: &Verification, style: Style) -> String {
     let mut screen = Screen::new(style);
     let verdict = &result.verdict;
-    let (word, ink) = match verdict.word {
-        Word::Proven => ("Proven", Ink::Green),
-        Word::Disproven => ("Disproven", Ink::Red),
-        Word::Inconclusive => ("Inconclusive", Ink::Yellow),
+    let ink = match verdict.word {
+        Word::Proven => Ink::Green,
+        Word::Disproven => Ink::Red,
+        Word::Inconclusive => Ink::Yellow,
     };
     let measured = format::gain(&Gain::measured(verdict.measured));
     screen.line(&[
-        span(ink, word),
+        span(ink, format::verdict(verdict.word)),
         span(Ink::Bold, format!(": {measured}, {} pairs", verdict.pairs)),
     ]);
     screen.blank();
