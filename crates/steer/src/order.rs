@@ -14,6 +14,8 @@ use untax_core::cpus::Cpus;
 pub struct Chosen {
     /// The database.
     pub candidate: Candidate,
+    /// Processes that are steered as parts of it, with all that descend from them: its pooler, or its clients.
+    pub along: Vec<u32>,
     /// Its preferred CPUs.
     pub preferred: Cpus,
     /// What was set for it.
@@ -92,6 +94,14 @@ pub enum SteerError {
         name: String,
         /// Its main process.
         pid: u32,
+    },
+    /// The program in the kernel knows one process of an instance, and its descendants.
+    #[error(
+        "--backend ext steers one process tree for each instance, and {name} has several; use --backend user"
+    )]
+    Along {
+        /// The instance.
+        name: String,
     },
     /// The machine's CPU time is not known.
     #[error("the CPU time of this machine is not known: {0}")]

@@ -77,6 +77,9 @@ fn extend(
     if order.backend == Backend::User {
         return Ok(None);
     }
+    if let Some(part) = parts.iter().find(|part| part.threads.roots().count() > 1) {
+        return Err(SteerError::Along { name: part.name.clone() });
+    }
     let roots: Vec<u32> = parts.iter().map(|part| part.threads.root()).collect();
     let preferred = parts.iter().map(|part| part.preferred.clone()).collect();
     let ext = Ext::start(&machine.host, machine.layout.as_ref(), preferred, &roots)?;
@@ -104,9 +107,11 @@ impl Part {
         let Candidate { name, engine, pid, .. } = chosen.candidate.clone();
         let (preferred, ended) =
             (chosen.preferred.clone(), SteerError::Ended { name: name.clone(), pid });
-        let Some(mut threads) = Threads::of(&machine.host, pid).into_value() else {
-            return Err(ended);
-        };
+        let mut whole = Threads::of(&machine.host, pid);
+        for root in &chosen.along {
+            whole = whole.and_then(|threads| threads.along(&machine.host, *root));
+        }
+        let Some(mut threads) = whole.into_value() else { return Err(ended) };
         let looked = threads.look(machine, &[]);
         looked.map_err(|source| SteerError::Unread { name: name.clone(), source })?;
         let Some(allowed) = machine.allowed(pid) else { return Err(ended) };
@@ -125,7 +130,7 @@ impl Part {
 struct Steering<'a> {
     machine: Machine,
     parts: Vec<Part>,
-    /// The main processes of all instances.
+    /// The main processes of all instances, and those that are steered along with them.
     roots: Vec<u32>,
     policy: Policy,
     /// The program of that backend.
@@ -159,7 +164,7 @@ impl<'a> Steering<'a> {
         let policy = Policy::new(order.instances.iter().map(instance).collect(), topology);
         let began = Instant::now();
         Self {
-            roots: parts.iter().map(|part| part.threads.root()).collect(),
+            roots: parts.iter().flat_map(|part| part.threads.roots()).collect(),
             worker: Worker::start(parts.len(), began),
             machine,
             parts,

@@ -23,7 +23,8 @@ const LOOKS_KNOWN: u32 = 10;
 /// The threads of one instance.
 #[derive(Debug)]
 pub struct Threads {
-    family: Family,
+    /// Its main process, then those that are steered along with it.
+    families: Vec<Family>,
     /// Every mask that its threads ever got here.
     given: BTreeSet<Cpus>,
     wanted: Option<Cpus>,
@@ -90,7 +91,7 @@ impl Threads {
     /// The threads of a process and of all that descend from it; none is changed yet.
     pub fn of(host: &Host, root: u32) -> Reading<Self> {
         affinity::family(host, root).map(|family| Self {
-            family,
+            families: vec![family],
             given: BTreeSet::new(),
             wanted: None,
             is_by_class: false,
@@ -99,9 +100,22 @@ impl Threads {
         })
     }
 
+    /// With another process and all that descend from it.
+    pub fn along(mut self, host: &Host, root: u32) -> Reading<Self> {
+        affinity::family(host, root).map(|family| {
+            self.families.push(family);
+            self
+        })
+    }
+
     /// Its main process.
     pub fn root(&self) -> u32 {
-        self.family.root
+        self.families[0].root
+    }
+
+    /// Its main process, and those that are steered along with it.
+    pub fn roots(&self) -> impl Iterator<Item = u32> {
+        self.families.iter().map(|family| family.root)
     }
 
     /// Its processes at the last look.
@@ -115,14 +129,20 @@ impl Threads {
     }
 
     /// Finds its processes among those of the last look, without those of other instances. None: it ended.
+    /// `roots` are those of all instances, so that no process is found twice.
     pub fn find(&mut self, machine: &Machine, roots: &[u32]) {
-        let is_apart = |pid: u32| pid != self.family.root && roots.contains(&pid);
-        self.pids = machine.processes.descendants(&self.family, is_apart);
+        let of_family = |family: &Family| {
+            let is_apart = |pid: u32| pid != family.root && roots.contains(&pid);
+            machine.processes.descendants(family, is_apart)
+        };
+        self.pids = self.families.iter().flat_map(of_family).collect();
     }
 
     /// From now on its threads get the class of the program in the kernel, and no masks.
     pub fn use_class(&mut self, journal: &mut Temporary) -> Result<(), TemporaryError> {
-        journal.hold(&Target::Class { family: self.family.clone() })?;
+        for family in &self.families {
+            journal.hold(&Target::Class { family: family.clone() })?;
+        }
         self.is_by_class = true;
         Ok(())
     }
@@ -141,8 +161,9 @@ impl Threads {
             return Ok(if is_first { self.keep(machine, roots)? } else { 0 });
         }
         if !self.given.contains(cpus) {
-            let target = Target::Affinity { family: self.family.clone(), cpus: cpus.clone() };
-            journal.hold(&target)?;
+            for family in &self.families {
+                journal.hold(&Target::Affinity { family: family.clone(), cpus: cpus.clone() })?;
+            }
             self.given.insert(cpus.clone());
         }
         self.wanted = Some(cpus.clone());

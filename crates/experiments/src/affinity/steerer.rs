@@ -7,20 +7,19 @@ use untax_steer::policy::{Rule, Tunables};
 use untax_steer::resolve::Candidate;
 use untax_steer::{Backend, Chosen, Order};
 
-/// A process tree and the CPUs that it prefers.
+/// A server with its clients, and the CPUs that they prefer.
 pub(super) struct Tree {
     pub(super) name: String,
     /// The id of its engine, by which its work is counted.
     pub(super) engine: &'static str,
     pub(super) pid: u32,
+    pub(super) clients: Option<u32>,
     pub(super) preferred: Cpus,
 }
 
-/// These trees by a rule. Holds and trials are shorter than by default: a trial of the bench has seconds to
-/// settle, not minutes.
+/// These instances by a rule, and all else as `untax steer` has it.
 pub(super) fn order(trees: &[Tree], rule: Rule) -> Order {
-    let tunables =
-        Tunables { rule, hold: Duration::from_millis(500), judge: Duration::from_secs(2) };
+    let tunables = Tunables { rule, ..Tunables::default() };
     let chosen = |tree: &Tree| Chosen {
         candidate: Candidate {
             name: tree.name.clone(),
@@ -28,6 +27,7 @@ pub(super) fn order(trees: &[Tree], rule: Rule) -> Order {
             pid: tree.pid,
             memory: Reading::absent("not looked at"),
         },
+        along: tree.clients.into_iter().collect(),
         preferred: tree.preferred.clone(),
         tunables,
     };

@@ -12,10 +12,10 @@ use untax_steer::policy::Rule;
 use untax_steer::{Beside, Done, SteerError};
 use untax_trials::Interrupt;
 
-/// What loads and steering get to settle: the start of clients, a spill, and the trials of a server and of its
-/// clients (twice 2 s and two holds of 0.5 s, with 0.5 s between two samples). With one busy PostgreSQL on two
-/// CPUs the last change came 10 s after the start (Linux 6.18, two runs), and 12 s leave room.
-const SETTLE: Duration = Duration::from_secs(12);
+/// What loads and steering get to settle: the start of clients, the hold before a spill and after it (1 s each), and
+/// its trial of 5 s with more CPUs and of 5 s at home. That is 13 s by the defaults of `untax steer`, and counts of
+/// work come a second late.
+const SETTLE: Duration = Duration::from_secs(18);
 
 /// Clients of a server for each CPU that it prefers: as many as keep it busy while half of them wait.
 const CLIENTS: usize = 4;
@@ -44,17 +44,20 @@ impl Instances {
         }
     }
 
-    /// Every process tree: of servers, idle ones too, and of loads.
+    /// Every instance: its server, idle ones too, with its load; a load without a server is an instance itself.
     fn trees(&self, loads: &[Busy]) -> Vec<Tree> {
         let mut trees = Vec::new();
         for (place, preferred) in self.preferred.iter().enumerate() {
-            let mut add = |name: &str, engine, pid: Option<u32>| {
-                let (name, preferred) = (format!("{name}-{place}"), preferred.clone());
-                trees.extend(pid.map(|pid| Tree { name, engine, pid, preferred }));
-            };
-            let server = self.servers.get(place).and_then(Option::as_ref);
-            add("server", self.engine(), server.and_then(Server::pid));
-            add("load", "generic", loads.get(place).and_then(Busy::pid));
+            let server = self.servers.get(place).and_then(Option::as_ref).and_then(Server::pid);
+            let load = loads.get(place).and_then(Busy::pid);
+            let Some(pid) = server.or(load) else { continue };
+            trees.push(Tree {
+                name: format!("instance-{place}"),
+                engine: self.engine(),
+                pid,
+                clients: server.and(load),
+                preferred: preferred.clone(),
+            });
         }
         trees
     }
@@ -105,7 +108,11 @@ impl Running for Instances {
     fn trial(&mut self, interrupt: &Interrupt) -> Result<Measured, Trouble> {
         let mut loads = self.start_loads()?;
         let trees = self.trees(&loads);
-        let busy = trees.iter().map(|tree| (tree.pid, tree.preferred.clone())).collect();
+        let whole = |tree: &Tree| {
+            let pids = std::iter::once(tree.pid).chain(tree.clients);
+            pids.map(|pid| (pid, tree.preferred.clone())).collect::<Vec<_>>()
+        };
+        let busy = trees.iter().flat_map(whole).collect();
         let failed = |error: SteerError| Trouble::of(&error);
         let start = |rule| Beside::start(order(&trees, rule), &self.state);
         let beside = self.rule.map(start).transpose().map_err(failed)?;

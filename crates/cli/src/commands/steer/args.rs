@@ -12,7 +12,8 @@ use std::time::Duration;
                   uses other CPUs too while its own are more than 85 % busy and the others idle.\n\n\
                   NAME=CPUS/hard forbids other CPUs. NAME=CPUS/PREFERRED:ALLOWED sets another limit: the \
                   busy share of its own CPUs over that of all its CPUs must be above PREFERRED/ALLOWED, so \
-                  100:1 is harder than 5:4.\n\n\
+                  100:1 is harder than 5:4. NAME+PID=CPUS steers another process tree along with it, such as its \
+                  pooler.\n\n\
                   Examples:\n  untax steer --auto --propose       which CPUs each would prefer; changes nothing\n  \
                   untax steer --instance postgres@5432=0-21 --instance mysql@3306=22-43\n  \
                   untax steer --auto --json          as a stream, for scripts\n\n\

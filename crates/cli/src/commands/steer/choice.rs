@@ -42,36 +42,51 @@ pub fn choose(wanted: &Wanted, pass: impl FnOnce(Duration)) -> anyhow::Result<Ve
     let proposed = preferred_cpus(&host, &facts, &demands)?;
     let tunables = tunables(wanted, Rule::Full);
     let chosen = found.into_iter().zip(proposed);
-    Ok(chosen.map(|(candidate, preferred)| Chosen { candidate, preferred, tunables }).collect())
+    let whole =
+        |(candidate, preferred)| Chosen { candidate, along: Vec::new(), preferred, tunables };
+    Ok(chosen.map(whole).collect())
 }
 
 fn tunables(wanted: &Wanted, rule: Rule) -> Tunables {
     Tunables { rule, hold: wanted.hold, judge: wanted.judge }
 }
 
-/// `NAME=CPUS`, `NAME=CPUS/5:4` or `NAME=CPUS/hard`.
+/// `NAME=CPUS`, `NAME+PID=CPUS`, `NAME=CPUS/5:4` or `NAME=CPUS/hard`.
 fn named(
     text: &str,
     wanted: &Wanted,
     found: &[Candidate],
     look: impl Fn(u32) -> Option<Candidate>,
 ) -> anyhow::Result<Chosen> {
-    let (name, preferred, rule) = parse(text)?;
+    let Parsed { name, along, preferred, rule } = parse(text)?;
     let mut candidate = by_name(found, name).map_err(|unknown| Usage(unknown.to_string()))?;
     if !found.iter().any(|known| known.pid == candidate.pid) {
         // No database that untax knows: where its memory lies is not read yet.
         candidate = look(candidate.pid).unwrap_or(candidate);
     }
-    Ok(Chosen { candidate, preferred, tunables: tunables(wanted, rule) })
+    Ok(Chosen { candidate, along, preferred, tunables: tunables(wanted, rule) })
 }
 
-fn parse(text: &str) -> Result<(&str, Cpus, Rule), Usage> {
+/// What one `--instance` says.
+#[derive(Debug)]
+struct Parsed<'a> {
+    name: &'a str,
+    along: Vec<u32>,
+    preferred: Cpus,
+    rule: Rule,
+}
+
+fn parse(text: &str) -> Result<Parsed<'_>, Usage> {
     let wrong = |why: String| Usage(format!("--instance {text}: {why}"));
     let form = || wrong("write NAME=CPUS, such as postgres@5432=0-21".to_owned());
     let (name, rest) = text.rsplit_once('=').ok_or_else(form)?;
     let (list, rule) = rest.split_once('/').unwrap_or((rest, ""));
-    let cpus: Cpus = list.parse().map_err(|error| wrong(format!("{error}")))?;
-    if name.is_empty() || cpus.is_empty() {
+    let mut names = name.split('+');
+    let name = names.next().unwrap_or_default();
+    let along: Result<Vec<u32>, _> = names.map(str::parse).collect();
+    let along = along.map_err(|_| wrong("write a process id after each +".to_owned()))?;
+    let preferred: Cpus = list.parse().map_err(|error| wrong(format!("{error}")))?;
+    if name.is_empty() || preferred.is_empty() {
         return Err(form());
     }
     let rule = match rule {
@@ -79,7 +94,7 @@ fn parse(text: &str) -> Result<(&str, Cpus, Rule), Usage> {
         "hard" => Rule::Never,
         ratio => Rule::Above(ratio.parse().map_err(|error| wrong(format!("{error}")))?),
     };
-    Ok((name, cpus, rule))
+    Ok(Parsed { name, along, preferred, rule })
 }
 
 #[cfg(test)]
@@ -88,14 +103,15 @@ mod tests {
 
     #[test]
     fn an_instance_has_a_name_cpus_and_a_rule() {
-        let (name, cpus, rule) = parse("postgres@5432=0-3,8").unwrap();
-        assert_eq!(
-            (name, cpus.to_string(), rule),
-            ("postgres@5432", "0-3,8".to_owned(), Rule::Full)
+        let parsed = parse("postgres@5432=0-3,8").unwrap();
+        assert_eq!((parsed.name, parsed.rule), ("postgres@5432", Rule::Full));
+        assert_eq!(parsed.preferred.to_string(), "0-3,8");
+        assert_eq!(parse("postgres@5432+70+8=0").unwrap().along, [70, 8]);
+        assert_eq!(parse("7=0/hard").unwrap().rule, Rule::Never);
+        assert!(
+            matches!(parse("7=0/5:4").unwrap().rule, Rule::Above(ratio) if ratio.preferred == 5)
         );
-        assert_eq!(parse("7=0/hard").unwrap().2, Rule::Never);
-        assert!(matches!(parse("7=0/5:4").unwrap().2, Rule::Above(ratio) if ratio.preferred == 5));
-        for wrong in ["", "a", "a=", "=0", "a=x", "a=0/soft", "a=0/5:0"] {
+        for wrong in ["", "a", "a=", "=0", "a=x", "a=0/soft", "a=0/5:0", "a+b=0", "+7=0"] {
             assert!(parse(wrong).is_err(), "{wrong}");
         }
     }
