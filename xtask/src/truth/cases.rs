@@ -21,21 +21,19 @@ const fn held_out(id: &'static str, arguments: &'static [&'static str]) -> Case 
     Case { is_held_out: true, ..case(id, arguments) }
 }
 
+const WAKING: &str = "measured 2 to 3 % above the ceiling, which holds the waits for the lock and not what waking up after each takes \
+     (perhaps that is why)";
+
 /// All of them. Held out: PostgreSQL 18 and MySQL 9 as engine versions, and as a family of scenes those whose clients
 /// decide how much they ask, or that have two causes.
 pub static CASES: &[Case] = &[
     case("cpu-throttled-postgres", &["cpu-throttled"]),
     case("cpu-throttled-mysql", &["cpu-throttled", "--engine", "mysql"]),
     case("cpu-throttled-redis", &["cpu-throttled", "--engine", "redis"]),
-    Case {
-        miss: Some(
-            "clients of several threads waited for CPUs, which was not read when it was recorded",
-        ),
-        ..case("cpu-contended-postgres", &["cpu-contended"])
-    },
+    case("cpu-contended-postgres", &["cpu-contended"]),
     case("cpu-contended-mysql", &["cpu-contended", "--engine", "mysql"]),
     case("cpu-contended-redis", &["cpu-contended", "--engine", "redis"]),
-    case("lock-contended-postgres", &["lock-contended"]),
+    Case { miss: Some(WAKING), ..case("lock-contended-postgres", &["lock-contended"]) },
     case("lock-contended-mysql", &["lock-contended", "--engine", "mysql"]),
     case("reclaim-stall-postgres", &["reclaim-stall"]),
     case("reclaim-stall-mysql", &["reclaim-stall", "--engine", "mysql"]),
@@ -45,7 +43,13 @@ pub static CASES: &[Case] = &[
     case("io-hang-postgres", &["io-hang"]),
     case("io-hang-mysql", &["io-hang", "--engine", "mysql"]),
     case("io-hang-redis", &["io-hang", "--engine", "redis"]),
-    case("small-pages-postgres", &["small-pages"]),
+    Case {
+        miss: Some(
+            "large pages bring a twelfth more than page faults and page walks take by the model; that page tables \
+             take room in the caches is not in it (perhaps that is why)",
+        ),
+        ..case("small-pages-postgres", &["small-pages"])
+    },
     case("small-pages-mysql", &["small-pages", "--engine", "mysql"]),
     case("too-many-connections-postgres", &["too-many-connections"]),
     held_out("cpu-throttled-postgres18", &["cpu-throttled", "--engine", "postgres18"]),
@@ -55,7 +59,10 @@ pub static CASES: &[Case] = &[
     held_out("cpu-contended-paced", &["cpu-contended", "--load", "paced"]),
     held_out("cpu-throttled-paced", &["cpu-throttled", "--load", "paced"]),
     held_out("limit-beside-hot-row", &["cpu-throttled", "--beside", "lock-contended"]),
-    held_out("hot-row-below-limit", &["lock-contended", "--beside", "cpu-throttled"]),
+    Case {
+        miss: Some(WAKING),
+        ..held_out("hot-row-below-limit", &["lock-contended", "--beside", "cpu-throttled"])
+    },
     held_out("memory-limit-beside-hogs", &["reclaim-stall", "--beside", "cpu-contended"]),
     held_out("hogs-beside-memory-limit", &["cpu-contended", "--beside", "reclaim-stall"]),
 ];

@@ -38,10 +38,13 @@ pub struct Replayed {
 }
 
 impl Replayed {
-    /// Whether the measured gain, or a part of its interval, lies within the prediction.
+    /// Whether the measured gain, or a part of its interval, lies within the prediction, both as they are written: to
+    /// two places. Nothing is predicted of a cause that is not found, which is a gain of just one.
     pub fn is_hit(&self) -> bool {
+        let written = |value: f64| (value * 100.0).round();
         let overlap = |(predicted, measured): (Gain, Gain)| {
-            predicted.low <= measured.high && measured.low <= predicted.high
+            written(predicted.low) <= written(measured.high)
+                && written(measured.low) <= written(predicted.high)
         };
         self.predicted.zip(self.measured).is_some_and(overlap)
     }

@@ -8,7 +8,8 @@ const HEAD: &str = "# Does a measured gain lie within the predicted one?
 
 Windows of real servers, recorded beside trials with a cause and without it (ABBA pairs), judged by the rules of today.
 `make test` judges them again. Predicted: the medians of what the checks with the cause say. Measured: the median of the
-paired ratios of throughput, with its interval; of three pairs that is their range. A hit: the two intervals overlap.
+paired ratios of throughput, with its interval; of three pairs that is their range. A hit: the two intervals
+overlap as they are written here.
 Every case can be recorded anew with `cargo xtask truth record --cases ID`.
 
 ";
