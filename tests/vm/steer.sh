@@ -145,9 +145,10 @@ by_masks() {
 
 by_program() {
     say "ext: two busy instances on two nodes"
-    crowd 3
+    # As many as keep two CPUs busy between them, though each pauses.
+    crowd 6
     one=$crowd
-    crowd 3
+    crowd 6
     two=$crowd
     sleep 2
     before=$(idle)

@@ -100,6 +100,38 @@ fn a_server_is_steered_told_of_and_put_back() {
 }
 
 #[test]
+fn a_pooler_is_steered_along_with_its_server() {
+    support::real(|| {
+        let redis = Redis::start(Runtime::Host, &[])?;
+        let (pid, untax) = (redis.pid().unwrap(), Untax::new());
+        let all = masks(pid)[&pid].clone();
+        if all == "0" {
+            return Ok(());
+        }
+        let mut pooler = Command::new("sleep").arg("600").spawn().unwrap();
+        let both = [pid, pooler.id()];
+        let mask = |pid: u32| masks(pid)[&pid].clone();
+        let instance = format!("{pid}+{}=0/hard", pooler.id());
+        let words = ["steer", "--instance", &instance, "--json"];
+        let steering = untax.command(&words).stdout(Stdio::piped()).spawn().unwrap();
+        wait_for("both are steered", || both.iter().all(|pid| mask(*pid) == "0"));
+        assert_eq!(untax.run(&["steer", "stop"]).code, 0);
+        let events = lines(&text_of(steering));
+        assert_eq!(events[0]["instances"].as_array().unwrap().len(), 1, "{}", events[0]);
+        assert!(both.iter().all(|pid| mask(*pid) == all));
+        pooler.kill().unwrap();
+        pooler.wait().unwrap();
+        let gone = untax.run(&["steer", "--instance", &instance]);
+        assert!(gone.stderr.contains("has ended"), "{}", gone.stderr);
+        Ok(())
+    });
+}
+
+fn text_of(child: std::process::Child) -> String {
+    String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap()
+}
+
+#[test]
 fn a_cpuset_that_changes_under_it_is_followed_and_never_left() {
     support::real(|| {
         let root = ["/sys/fs/cgroup/cpuset", "/dev/cpuset"]

@@ -43,7 +43,7 @@ pub struct Args {
     pub period: Duration,
     /// By which means threads get their CPUs: user sets masks of threads, on any kernel; ext loads a program
     /// into the kernel (`sched_ext`), which places each thread when it wakes (Linux 6.13 or later, no CPU limits or
-    /// weights of control groups, no real-time programs; not proven yet)
+    /// weights of control groups, no real-time programs; its gain is not proven yet)
     #[arg(long, value_name = "MEANS", value_parser = ["user", "ext"], default_value = "user")]
     pub backend: String,
     /// Print each event as JSON on a line of its own
