@@ -1,5 +1,6 @@
 //! The result of `untax check`: what `--json` prints.
 
+use crate::activity::Piece;
 use crate::database::{Cgroup, Container, DatabaseMemory, HugePageUse, Model, Pod, Settings};
 use crate::finding::{EVERY_RULE, Finding, Scope, Tax, Unmeasured};
 use crate::host::HostFacts;
@@ -117,6 +118,10 @@ pub struct Checked {
     pub settings: Reading<Settings>,
     /// Where its time went.
     pub time: TimeShares,
+    /// Its active time piece by piece over the window, in order; empty where it was not traced, and in runs of
+    /// older versions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub time_pieces: Vec<Piece>,
     /// Each active second of its threads, allocated once: to what they did, or what those did that they waited
     /// for; absent in runs of older versions.
     #[serde(default = "not_followed")]
@@ -191,6 +196,7 @@ impl Checked {
             huge_pages: database.huge_pages.clone(),
             settings: database.settings.clone(),
             time: TimeShares::unknown(why),
+            time_pieces: Vec::new(),
             ledger: Reading::absent(why),
             pressure: Reading::absent(why),
             network: ClientNetwork::unknown(why),

@@ -65,6 +65,62 @@ pub fn stacked(title: &str, shares: &[(String, f64)]) -> Markup {
     }
 }
 
+/// A column of a strip.
+pub struct Column {
+    /// Its part of the width, in any unit.
+    pub wide: f64,
+    /// Its parts from the bottom up.
+    pub parts: Vec<f64>,
+}
+
+/// Columns of stacked parts side by side, in the colours of [`stacked`]; nothing for fewer than two.
+pub fn strip(title: &str, columns: &[Column]) -> Markup {
+    const HIGH: f64 = 48.0;
+    let sum = |column: &Column| column.parts.iter().sum::<f64>();
+    let most = columns.iter().map(sum).fold(0.0, f64::max);
+    let width: f64 = columns.iter().map(|column| column.wide).sum();
+    if columns.len() < 2 || most <= 0.0 || width <= 0.0 {
+        return html! {};
+    }
+    let said = format!("{title}: from 0 to {}", format::number(most));
+    let percent = |part: f64| format!("{:.2}%", part * 100.0);
+    let mut from = 0.0;
+    let placed = columns.iter().map(|column| {
+        let left = from;
+        from += column.wide;
+        (left, column)
+    });
+    let placed: Vec<(f64, &Column)> = placed.collect();
+    html! {
+        figure.whole {
+            figcaption { (said) }
+            svg width="100%" height=(HIGH) role="img" aria-label=(said) {
+                rect.track width="100%" height=(HIGH) {}
+                @for (left, column) in placed {
+                    g {
+                        title { (format::number(sum(column))) }
+                        @for (n, top, part) in tops(&column.parts) {
+                            rect class={ "part p" (n % COLOURS) } x=(percent(left / width))
+                                width=(percent(column.wide / width))
+                                y=(self::n(HIGH * (1.0 - top / most))) height=(self::n(HIGH * part / most)) {}
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Each part that is there, with its place and its upper end.
+fn tops(parts: &[f64]) -> Vec<(usize, f64, f64)> {
+    let mut top = 0.0;
+    let placed = parts.iter().enumerate().map(|(n, part)| {
+        top += part;
+        (n, top, *part)
+    });
+    placed.filter(|(_, _, part)| *part > 0.0).collect()
+}
+
 /// The least and the most of some histograms: pictures on one axis can be compared.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Range {

@@ -2,10 +2,13 @@
 
 use crate::format::{self, THIN};
 use untax_core::Seconds;
-use untax_core::activity::Cause;
+use untax_core::activity::{Cause, Piece};
 use untax_core::check::{Checked, TimeShares};
 use untax_core::ledger::{Account, Entry};
 use untax_core::pressure::Pressure;
+
+/// A database that was asked nothing.
+pub const IDLE: &str = "idle: no thread that serves clients was active";
 
 /// Less than this share is nothing to draw a line for.
 pub const WORTH: f64 = 0.005;
@@ -41,6 +44,25 @@ pub fn shares(time: &TimeShares) -> Option<[f64; 8]> {
     Some(all.map(|part| part / active.0))
 }
 
+/// Whether its threads are known to have done nothing.
+pub fn is_idle(time: &TimeShares) -> bool {
+    time.active_s.value().is_some_and(|active| active.0 <= 0.0)
+}
+
+/// The parts of a piece of the window, in the order of [`PARTS`].
+pub fn of_piece(piece: &Piece) -> [Seconds; 8] {
+    [
+        piece.on_cpu_s,
+        piece.contended_s,
+        piece.wake_up_s,
+        piece.throttled_s,
+        piece.disk_s,
+        piece.reclaim_s,
+        piece.lock_s,
+        piece.network_s,
+    ]
+}
+
 /// The parts that are worth a word, the largest first.
 pub fn largest_parts(shares: &[f64; 8]) -> Vec<(&'static str, f64)> {
     let mut parts: Vec<_> = PARTS.into_iter().zip(*shares).collect();
@@ -61,6 +83,9 @@ pub fn line(db: &Checked) -> Vec<String> {
         return db.pressure.value().map(pressure_segments).unwrap_or_default();
     }
     let (parts, unknown) = (parts(&db.time), unknown(&db.time));
+    if is_idle(&db.time) && unknown.is_none() {
+        return vec![IDLE.to_owned()];
+    }
     let is_worth = !parts.is_empty() || unknown.is_some();
     let Some(active) = db.time.active_s.value().filter(|_| is_worth) else {
         return Vec::new();

@@ -45,6 +45,20 @@ fn two_databases() {
 }
 
 #[test]
+fn active_threads_are_drawn_over_the_window_where_they_were_traced() {
+    let mut rich = common::rich();
+    let title = "Active threads over the window: from 0 to 3.25";
+    assert!(check(&rich).contains(title));
+    for database in &mut rich.databases {
+        database.time_pieces.clear();
+        database.time.active_s = untax_core::Reading::Present(untax_core::Seconds(0.0));
+    }
+    let page = check(&rich);
+    assert!(!page.contains("over the window: from"));
+    assert!(page.contains("<dt>Active</dt><dd>idle: no thread that serves clients was active</dd>"));
+}
+
+#[test]
 fn no_database() {
     insta::assert_snapshot!(body(&check(&common::empty())));
 }

@@ -65,6 +65,7 @@ fn check_database(window: &Window, pair: &Pair, diagnoses: &[Diagnosis]) -> Chec
     sort(&mut findings);
     Checked {
         time: time_shares(pair),
+        time_pieces: pair.activity.value().map(|a| a.pieces(database.model)).unwrap_or_default(),
         ledger: pair.activity.as_ref().and_then(|activity| Ledger::of(activity, pair.end.model)),
         pressure: pressure(window, pair),
         network: client_network(pair),

@@ -6,6 +6,7 @@ use crate::format::{self, THIN, count_of};
 use crate::{summary, svg};
 use maud::{Markup, html};
 use untax_core::Evidence;
+use untax_core::activity::Piece;
 use untax_core::check::{Check, Checked, TimeShares};
 use untax_core::{Finding, Reading, Scope, Tax};
 
@@ -104,8 +105,22 @@ fn whole(db: &Checked) -> Markup {
         parts.into_iter().map(|(n, share)| (n.to_owned(), share)).collect();
     html! {
         (svg::stacked("Active time by what its threads did", &parts))
+        (over_window(db))
         (svg::stacked("Active time by cause", &causes))
     }
+}
+
+/// The same parts over the window, in the colours of the bar above.
+fn over_window(db: &Checked) -> Markup {
+    let shown = crate::time::parts(&db.time);
+    let place = |name: &str| crate::time::PARTS.iter().position(|part| *part == name);
+    let order: Vec<usize> = shown.iter().filter_map(|(name, _)| place(name)).collect();
+    let column = |piece: &Piece| {
+        let all = crate::time::of_piece(piece).map(|part| part.0 / piece.length_s.0);
+        svg::Column { wide: piece.length_s.0, parts: order.iter().map(|at| all[*at]).collect() }
+    };
+    let pieces = db.time_pieces.iter().filter(|piece| piece.length_s.0 > 0.0);
+    svg::strip("Active threads over the window", &pieces.map(column).collect::<Vec<_>>())
 }
 
 fn database(db: &Checked, scale: f64, run: &str) -> Markup {
@@ -304,7 +319,11 @@ fn time(time: &TimeShares) -> Markup {
     }
     html! {
         dl.facts {
-            @if let Some(all) = active { dt { "Active" } dd { (format::seconds(all)) } }
+            @if crate::time::is_idle(time) {
+                dt { "Active" } dd { (crate::time::IDLE) }
+            } @else if let Some(all) = active {
+                dt { "Active" } dd { (format::seconds(all)) }
+            }
             @for (name, reading) in &rows {
                 @if let Reading::Present(part) = reading {
                     dt { (name) } dd { (facts::time_share(*part, active)) }

@@ -126,7 +126,7 @@ impl Page {
         }
         match now.active.why() {
             Some(why) => self.text(&format!("{UNKNOWN} time not measured: {why}"), WARN),
-            None if now.parts.is_none() => self.text("· idle: none of its threads was active", DIM),
+            None if now.parts.is_none() => self.text(&format!("· {}", time::IDLE), DIM),
             None => {}
         }
         self.lines.push(Line::default());

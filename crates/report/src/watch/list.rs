@@ -108,7 +108,7 @@ fn time_line(history: &History, room: usize) -> Line<'static> {
         return text(untraced(history, &why), WARN);
     }
     let Some(shares) = time::shares(&db.time) else {
-        return text("idle: none of its threads was active".to_owned(), DIM);
+        return text(time::IDLE.to_owned(), DIM);
     };
     let bar = (room / 3).clamp(8, 40).min(room);
     let words = time::largest_parts(&shares);

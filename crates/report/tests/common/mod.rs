@@ -6,6 +6,7 @@ pub mod host;
 use std::collections::BTreeMap;
 use untax_core::Reading::{Absent, Denied, Present};
 use untax_core::calibration::{Calibration, TouchPenalty};
+use untax_core::activity::Piece;
 use untax_core::check::{Check, Checked, OwnCost, SCHEMA, TimeShares};
 use untax_core::database::{Container, DatabaseMemory, HugePageUse, Model, Pod, Segment, Settings};
 use untax_core::evidence::Value;
@@ -144,6 +145,7 @@ fn postgres() -> Checked {
         }),
         settings: Present(postgres_settings()),
         time: postgres_time(),
+        time_pieces: postgres_pieces(),
         pressure: Present(pressure()),
         tax: Some(tax(0.142, 0.092, 0.208, "sum of the measured causes").with_model(true)),
         database_tax: Some(tax(0.08, 0.06, 0.11, "sum of the measured causes")),
@@ -217,6 +219,17 @@ fn postgres_time() -> TimeShares {
         unaccounted_call: Present("io_pgetevents".into()),
         ..TimeShares::unknown("off-CPU time is not traced by this check")
     }
+}
+
+/// They add up to [`postgres_time`]; one piece is idle.
+fn postgres_pieces() -> Vec<Piece> {
+    let piece = |(length_s, on_cpu_s, contended_s): (f64, f64, f64)| Piece {
+        length_s: Seconds(length_s),
+        on_cpu_s: Seconds(on_cpu_s),
+        contended_s: Seconds(contended_s),
+        ..Piece::default()
+    };
+    [(4.0, 5.6, 0.5), (2.0, 0.0, 0.0), (4.0, 10.0, 3.0)].into_iter().map(piece).collect()
 }
 
 fn small_pages() -> Finding {
