@@ -36,39 +36,42 @@ const FILES: [&str; 4] =
 /// that nobody writes would.
 const HELD_UP: Duration = Duration::from_secs(120);
 
-/// A shell by the name of a server, in a root of its own that holds its data directory.
+/// A program by the name of a server, in a root of its own that holds its data directory.
 struct Impostor(Child);
 
+/// A shell that waits.
+const WAITS: &str = "while :; do /usr/bin/sleep 600; done";
+
+/// A server, in Perl, that answers whoever connects with a word of 93 GiB.
+const ENDLESS: &str = r#"
+    use Socket; $SIG{CHLD} = "IGNORE";
+    socket(S, PF_INET, SOCK_STREAM, 0); bind(S, sockaddr_in(0, INADDR_LOOPBACK)); listen(S, 9);
+    while (accept(C, S)) {
+        if (!fork) { sysread(C, $_, 100); syswrite(C, "\$99999999999\r\n");
+                     1 while syswrite(C, "a" x 65536); exit }
+        close(C)
+    }"#;
+
 impl Impostor {
-    /// Its data directory is `data`, and at `place` in its own root.
+    /// A PostgreSQL that never answers. Its data directory is `data`, and at `place` in its own root.
     fn start(data: &Path, place: &str) -> Result<Self, SceneError> {
         fs::copy("/bin/dash", data.join("postgres")).unwrap();
+        let own = format!("{place}/postgres");
+        Self::run(data, place, &[&own, "-c", WAITS, "-D", place])
+    }
+
+    /// A Redis that answers without end.
+    fn endless(data: &Path) -> Result<Self, SceneError> {
+        fs::copy("/usr/bin/perl", data.join("redis-server")).unwrap();
+        Self::run(data, "/data", &["/data/redis-server", "-e", ENDLESS])
+    }
+
+    fn run(data: &Path, place: &str, words: &[&str]) -> Result<Self, SceneError> {
         let mut command = Command::new("bwrap");
-        command.args([
-            "--unshare-pid",
-            "--die-with-parent",
-            "--ro-bind",
-            "/usr",
-            "/usr",
-            "--proc",
-            "/proc",
-        ]);
-        command.args([
-            "--symlink",
-            "usr/lib",
-            "/lib",
-            "--symlink",
-            "usr/lib64",
-            "/lib64",
-            "--bind",
-        ]);
-        command.arg(data).args([
-            place,
-            &format!("{place}/postgres"),
-            "-c",
-            "while :; do /usr/bin/sleep 600; done",
-        ]);
-        let child = command.args(["-D", place]).stdin(Stdio::null()).stderr(Stdio::null()).spawn();
+        command.args(["--unshare-pid", "--die-with-parent", "--ro-bind", "/usr", "/usr"]);
+        command.args(["--proc", "/proc", "--dev", "/dev", "--symlink", "usr/lib", "/lib"]);
+        command.args(["--symlink", "usr/lib64", "/lib64", "--bind"]).arg(data).arg(place);
+        let child = command.args(words).stdin(Stdio::null()).stderr(Stdio::null()).spawn();
         let missing = |_| SceneError::Missing {
             program: "bwrap".to_owned(),
             package: "bubblewrap".to_owned(),
@@ -111,6 +114,7 @@ fn impostors_neither_hold_an_agent_up_nor_show_it_files_of_the_host() {
             Impostor::start(&pipes, "/data")?,
             Impostor::start(&links, "/data")?,
             Impostor::start(&named, &format!("/data\n{FORGED}\n"))?,
+            Impostor::endless(&directory(folder.path(), "endless"))?,
         ];
         let postgres = Postgres::start(Runtime::Host, &[("shared_buffers", "32MB")])?;
         postgres.pgbench_fill(1, 100)?;
@@ -121,7 +125,7 @@ fn impostors_neither_hold_an_agent_up_nor_show_it_files_of_the_host() {
         assert!(begun.elapsed() < HELD_UP && ran.code == 0, "{}", ran.stderr);
         assert!(impostors.iter_mut().all(Impostor::runs));
         let told = |name: &str| ran.stdout.lines().filter(|line| line.starts_with(name)).count();
-        assert!(told("untax_database_info{") >= 4, "they are told like any other: {}", ran.stdout);
+        assert!(told("untax_database_info{") >= 5, "they are told like any other: {}", ran.stdout);
         assert!(
             told("untax_database_active_seconds_total{") >= 1,
             "and the PostgreSQL is: {}",
@@ -138,6 +142,8 @@ fn impostors_neither_hold_an_agent_up_nor_show_it_files_of_the_host() {
         let mut command = Command::new(env!("CARGO_BIN_EXE_untax"));
         let ran = Ran::from(&command.args(["check", "--window", "1s", "--json"]).output().unwrap());
         assert!(ran.stdout.contains("17777"), "the test sees what is read: {}", ran.stderr);
+        let endless = "a server that answers without end";
+        assert!(ran.stdout.contains(endless), "it fills no memory: {}", ran.stdout);
         Ok(())
     });
 }

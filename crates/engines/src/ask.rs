@@ -31,6 +31,10 @@ const TIMED: Duration = Duration::from_secs(8);
 /// The largest answer that is read. An honest one has about 2 KiB.
 const MOST_BYTES: u64 = 1 << 20;
 
+/// What is said of a child without a word. It has a bound on its memory, and servers do not kill it.
+const DIED: &str =
+    "the process that asks the server died; a server that answers without end ends it so";
+
 /// The program that asks servers: one whose `main` calls [`answer_main`](crate::answer_main).
 #[derive(Debug, Clone)]
 pub struct Asker {
@@ -191,7 +195,7 @@ impl Asked {
         self.end();
         json.and_then(|json| match serde_json::from_slice(&json) {
             Ok(answer) => answer,
-            Err(_) if json.is_empty() => Failed("the process that asks the server died".into()),
+            Err(_) if json.is_empty() => Failed(DIED.to_owned()),
             Err(error) => Failed(format!("what the server answered: {error}")),
         })
     }

@@ -4,9 +4,15 @@ use crate::ask::{HINTS, TIMING};
 use crate::endpoint::Endpoint;
 use crate::engine::Identity;
 use crate::{catalogue, connect};
+use rustix::process::{Resource, Rlimit, setrlimit};
 use std::io::Write;
 use std::process::ExitCode;
 use untax_core::Reading::Present;
+use untax_host::Host;
+
+/// By how much this process may grow, bytes; honest answers take some 2 MiB. A server that answers without end ends
+/// this process, and not the one that waits for it.
+const MOST_GROWTH: u64 = 16 << 20;
 
 /// The child process that asks a server over its socket, so that client libraries, other
 /// identities and other namespaces stay out of the main process. Prints the answer as JSON.
@@ -24,6 +30,7 @@ pub fn answer_main() -> ExitCode {
     else {
         return ExitCode::from(3);
     };
+    limit_growth();
     let timing = arguments.iter().any(|argument| argument == TIMING);
     let hints = arguments.iter().find_map(|argument| argument.strip_prefix(HINTS));
     let hints = hints.and_then(|json| serde_json::from_str(json).ok()).unwrap_or_default();
@@ -40,4 +47,13 @@ pub fn answer_main() -> ExitCode {
         .map_err(std::io::Error::from)
         .and_then(|json| std::io::stdout().write_all(&json));
     if written.is_ok() { ExitCode::SUCCESS } else { ExitCode::from(2) }
+}
+
+/// Lets this process grow so far and no further. Where that cannot be, the deadline is what ends it.
+fn limit_growth() {
+    let pages = Host::live().text("/proc/self/statm").into_value();
+    let data = pages.and_then(|text| text.split_whitespace().nth(5)?.parse::<u64>().ok());
+    let Some(data) = data else { return };
+    let most = Some(data * rustix::param::page_size() as u64 + MOST_GROWTH);
+    let _ = setrlimit(Resource::Data, Rlimit { current: most, maximum: most });
 }
