@@ -6,6 +6,7 @@
 //! ([`temporary`]): a process of its own puts it back ([`guard`]).
 
 pub mod affinity;
+mod announced;
 pub mod class;
 pub mod executor;
 pub mod guard;
@@ -18,6 +19,7 @@ pub mod target;
 pub mod temporary;
 mod tree;
 
+pub use announced::Announced;
 pub use executor::{ExecutorError, Undone, apply, standing, undo};
 pub use guard::{Guard, GuardError, Program};
 pub use lock::{Lock, LockError};

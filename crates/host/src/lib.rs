@@ -22,6 +22,7 @@ mod pressure;
 pub mod process;
 mod record;
 pub mod sock_diag;
+pub mod trials;
 
 pub use capture::{Capture, CaptureError};
 pub use deadline::with_deadline;

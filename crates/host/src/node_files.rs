@@ -8,8 +8,11 @@ use untax_core::reading::Gap;
 /// Where process 1 has its files.
 pub(crate) const ROOT: &str = "/proc/1/root";
 
+/// Where trials of untax say that they run.
+pub(crate) const TRIALS: &str = "/run/untax-trials";
+
 /// Files that an image may have too, and that describe the machine in its own tree alone.
-const FILES: [&str; 9] = [
+const FILES: [&str; 10] = [
     "/etc/machine-id",
     "/etc/os-release",
     "/usr/lib/os-release",
@@ -19,6 +22,7 @@ const FILES: [&str; 9] = [
     "/boot/",
     "/efi/",
     "/run/ostree-booted",
+    TRIALS,
 ];
 
 /// Files that describe a network namespace: that of whoever reads them, or of process 1.
@@ -119,6 +123,7 @@ mod tests {
         let there = |path| place(path, Sees::Container).unwrap().into_owned();
         assert_eq!(there("/etc/machine-id"), "/proc/1/root/etc/machine-id");
         assert_eq!(there("/boot/grub/grub.cfg"), "/proc/1/root/boot/grub/grub.cfg");
+        assert_eq!(there("/run/untax-trials/7"), "/proc/1/root/run/untax-trials/7");
         assert_eq!(there("/proc/self/net/stat/nf_conntrack"), "/proc/1/net/stat/nf_conntrack");
         assert_eq!(there("/sys/class/net/eth0/type"), "/proc/1/root/sys/class/net/eth0/type");
         assert_eq!(there("/proc/7/net/stat/nf_conntrack"), "/proc/7/net/stat/nf_conntrack");

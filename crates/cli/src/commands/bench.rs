@@ -9,6 +9,7 @@ use clap::{ArgMatches, Args, Command, FromArgMatches, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
+use untax_changes::Announced;
 use untax_core::Calibration;
 use untax_experiments::{
     BenchResult, Context, EXPERIMENTS, Ending, Experiment, ExperimentError, Listener, Progress,
@@ -74,6 +75,7 @@ impl FromArgMatches for Bench {
 pub fn run(bench: &Bench, state: &State) -> anyhow::Result<Outcome> {
     let Bench { experiment, own, common } = bench;
     let run = State::new_run(&format!("bench-{}", experiment.id));
+    let _announced = Announced::begin("bench");
     let mut screen = Screen::new(state, &run);
     let mut context = Context { state: state.directory()?, run: &run, listener: &mut screen };
     let result = (experiment.run)(own, &mut context);

@@ -6,6 +6,7 @@ use crate::screen::{print, print_json, say, style};
 use crate::state::State;
 use anyhow::Context;
 use std::time::Duration;
+use untax_changes::Announced;
 use untax_lab::{Cause, Dose, Variant};
 use untax_report::terminal;
 use untax_scenes::{POSTGRES, Turn};
@@ -38,6 +39,7 @@ pub struct Args {
 pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
     let cause = Cause::find(CAUSE).context("the demo's cause is not in the lab")?;
     let _turn = Turn::wait()?;
+    let _announced = Announced::begin("demo");
     say(&format!(
         "A scratch PostgreSQL in a temporary directory gets {}. Your databases are not touched. About {} s.",
         cause.summary,

@@ -10,6 +10,7 @@ use anyhow::{Context, bail};
 use jiff::Timestamp;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+use untax_changes::Announced;
 use untax_core::lab::{Failed, LabMatrix, LabRun, MATRIX_SCHEMA, Skipped, is_none};
 use untax_host::Host;
 use untax_lab::{CAUSES, Cause, Dose, Variant};
@@ -96,6 +97,7 @@ pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
         say(&format!("{place}: {} on {}", cause.id, release.id));
         // Others may want the machine too: the turn is given back between causes.
         let _turn = Turn::wait()?;
+        let _announced = Announced::begin("lab");
         match trial::run(cause, *release, method, state, |_| ()) {
             Ok(run) => matrix.runs.push(run),
             Err(error) => {

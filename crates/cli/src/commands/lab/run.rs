@@ -9,6 +9,7 @@ use crate::state::State;
 use crate::{Outcome, Usage};
 use std::path::PathBuf;
 use std::time::Duration;
+use untax_changes::Announced;
 use untax_core::truth::Recorded;
 use untax_lab::{Cause, Dose, OtherLoad, Variant};
 use untax_report::terminal;
@@ -68,6 +69,7 @@ pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
     }
     let method = Method { window: args.window, pairs: args.pairs, dose, variant };
     let _turn = Turn::wait()?;
+    let _announced = Announced::begin("lab");
     let (result, windows) = trial::record(args.cause, release, method, state, say)?;
     if let Some(file) = &args.record {
         let recorded = Recorded::new(result.clone(), windows, is_of_scene);

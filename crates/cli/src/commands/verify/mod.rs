@@ -25,7 +25,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use steered::Steered;
 use untax_changes::guard::Duty;
-use untax_changes::{Guard, Program, Tree};
+use untax_changes::{Announced, Guard, Program, Tree};
 use untax_core::plan::{Effect, Plan};
 use untax_core::power::{self, power};
 use untax_core::verdict::{self, Affinity, SCHEMA, Verification, Word, judge};
@@ -47,6 +47,7 @@ pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
     }
     let plan = plan::load(&args.plan, state)?;
     apply::accept(&plan)?;
+    let _announced = Announced::begin("verify");
     if steered::is_wanted(args, &plan) {
         return run_steered(args, state, &plan);
     }
