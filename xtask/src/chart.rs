@@ -1,7 +1,7 @@
 //! The manifest of the agent, from the chart's own template and values, so that both say the same.
 //!
 //! Of Helm's language only what that template uses is known: values, `toJson`, the release's namespace, and
-//! lines that begin and end what depends on a value.
+//! lines that begin and end what depends on a value. Of a `range` it knows that nothing comes of an empty map.
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
@@ -61,6 +61,12 @@ fn render(template: &str, values: &Value) -> Result<String> {
         if let Some(condition) = line.strip_prefix("{{- if ") {
             let name = condition.strip_suffix(" }}").context("an if without an end of line")?;
             open.push(is_true(value(name, values)?));
+        } else if let Some(range) = line.strip_prefix("{{- range ") {
+            let name = range.split_once(":= ").and_then(|(_, name)| name.strip_suffix(" }}"));
+            if is_true(value(name.context("a range without a map")?, values)?) {
+                bail!("{line}: the manifest has no values of it");
+            }
+            open.push(false);
         } else if line == "{{- end }}" {
             open.pop().context("an end of nothing")?;
         } else if open.iter().all(|holds| *holds) {
@@ -134,6 +140,9 @@ mod tests {
         let rendered = |x: Value| render(template, &json!({"x": x, "y": ["z"]})).unwrap();
         assert_eq!(rendered(json!("")), "a\n");
         assert_eq!(rendered(json!(7)), "a\nb: 7 [\"z\"]\n");
+        let range = "a\n{{- range $k, $v := .Values.x }}\n{{ $k }}\n{{- end }}\n";
+        assert_eq!(render(range, &json!({"x": {}})).unwrap(), "a\n");
+        assert!(render(range, &json!({"x": {"k": 1}})).is_err());
         assert!(render("{{- if .Values.x }}\n", &json!({"x": true})).is_err());
         assert!(render("{{ .Values.none }}", &json!({})).is_err());
     }

@@ -230,6 +230,10 @@ databases is
 The denominator grows only in windows in which the rule could measure its tax. Where it does not grow,
 the quotient is no number, and `untax_unmeasured` says why.
 
+While `untax bench`, `verify`, `lab` or `demo` runs on the host as root, databases are slow on purpose. A window
+that overlaps one is marked: `untax_agent_beside_trial` is 1, and it is counted as `beside-trial`. It adds nothing to
+taxes, nor to the active time that they are divided by; all else is told as ever.
+
 A node tells at most 50 databases older than 30 s, and of each at most 155 series, counters before gauges.
 What is left out is counted.";
 

@@ -19,13 +19,13 @@ metrics! {
         "Facts of a database that change rarely",
         "databases[]: version, product, model, huge_pages.asked";
     ACTIVE: Counter "untax_database_active" Seconds of Database [],
-        "Active time of the database's threads: everything but idle",
+        "Active time of the database's threads, which is everything but idle, in windows beside no trial",
         "databases[].time.active_s";
     TAX: Counter "untax_tax" Seconds of Database ["rule", "scope"],
-        "Active time that a cause took: its share of a window times the active time of that window",
+        "Active time that a cause took in windows beside no trial: its share of a window times the active time of that window",
         "databases[].findings[].tax.share × time.active_s";
     MEASURED: Counter "untax_measured_active" Seconds of Database ["rule"],
-        "Active time of the windows in which the rule could measure its tax: what its tax is to be divided by",
+        "Active time of the windows, beside no trial, in which the rule could measure its tax: what its tax is to be divided by",
         "time.active_s of windows without an entry of the rule in databases[].unmeasured";
     TOTAL_TAX: Gauge "untax_database_tax" Ratio of Database ["scope", "bound"],
         "Share of active time that all causes of a scope took in the last window",
@@ -131,7 +131,10 @@ metrics! {
         "When the last window ended, seconds since 1970",
         "taken_at";
     WINDOWS: Counter "untax_agent_windows" Count of Agent ["result"],
-        "Windows that were checked, and windows that were skipped because the host could not be read",
+        "Windows by result: checked; beside-trial, whose taxes are in no counter; skipped, because the host could not be read",
+        "the agent";
+    BESIDE_TRIAL: Gauge "untax_agent_beside_trial" Count of Agent ["command"],
+        "1 while the last window overlapped a trial of untax on this host: bench, verify, lab, demo; absent otherwise",
         "the agent";
     OWN_CPU: Counter "untax_agent_cpu" Seconds of Agent [],
         "Processor time of the agent and its children",

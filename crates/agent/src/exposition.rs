@@ -1,6 +1,7 @@
 //! All series as text of `OpenMetrics`.
 
 use crate::METRICS;
+use crate::label::Label;
 use crate::metric::{IDENTITY, Kind, Metric, Of};
 use crate::store::Store;
 use prometheus_client::collector::Collector;
@@ -13,11 +14,11 @@ use std::sync::Arc;
 /// The media type of the exposition.
 pub(crate) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// The text of all series, each with the name of this node.
-pub(crate) fn text(store: Store, node: &str) -> (String, Store) {
+/// The text of all series, each with these labels.
+pub(crate) fn text(store: Store, labels: &[Label]) -> (String, Store) {
     let told = Arc::new(Told(store));
-    let label = (Cow::Borrowed("node"), Cow::Owned(node.to_owned()));
-    let mut registry = Registry::with_labels([label].into_iter());
+    let pair = |label: &Label| (Cow::Owned(label.name.clone()), Cow::Owned(label.value.clone()));
+    let mut registry = Registry::with_labels(labels.iter().map(pair));
     registry.register_collector(Box::new(Arc::clone(&told)));
     let mut text = String::new();
     // Appending to a String cannot fail.
@@ -98,14 +99,13 @@ mod tests {
         let mut store = Store::new("1");
         let seen = Seen { identity, age_s: None, samples: samples.0 };
         store.window(Vec::new(), Vec::new(), vec![seen]);
-        text(store, "node-1").0
+        text(store, &[Label::of_node("node-1"), Label::parse("cluster=a\"b").unwrap()]).0
     }
 
     #[test]
     fn the_text_is_openmetrics() {
         let text = told("postgres@5432", "15");
-        let counter =
-            r#"untax_database_active_seconds_total{node="node-1",database="postgres@5432"} 1.5"#;
+        let counter = r#"untax_database_active_seconds_total{node="node-1",cluster="a\"b",database="postgres@5432"} 1.5"#;
         assert!(text.lines().any(|line| line == counter), "{text}");
         assert!(text.contains("# TYPE untax_database_active_seconds counter\n"));
         assert!(text.contains("# UNIT untax_database_active_seconds seconds\n"));

@@ -4,12 +4,15 @@ use crate::exhaustion::Episodes;
 use crate::exposition;
 use crate::features::FeaturesFile;
 use crate::hook::{Hook, Hooks};
-use crate::http::{Access, HttpError, Server};
+use crate::http::{Access, HttpError, Server, Tls};
 use crate::identity::Identity;
+use crate::label::Label;
 use crate::published::Published;
 use crate::readings::{of_agent, of_database, of_node};
 use crate::store::{Seen, Store};
+use crate::trials::Trials;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -26,6 +29,8 @@ pub struct Options {
     pub pipeline: untax_pipeline::Options,
     /// The name of this node in every series.
     pub node: String,
+    /// More labels of every series.
+    pub labels: Vec<Label>,
     /// The token that readers need.
     pub access: Access,
     /// The agent's version.
@@ -59,10 +64,12 @@ pub fn run(
 ) -> Result<(), HttpError> {
     let mut agent = Agent::new(options);
     let patience = options.pipeline.window * WINDOWS_UNTIL_STUCK + GRACE;
+    let (tls, mut trouble) = (server.tls().cloned(), None);
     server.start(Arc::clone(&agent.published), options.access.clone(), patience)?;
     loop {
         let ended = stream(options.pipeline.clone(), costs, &mut step, |event| {
             agent.hear(event, &mut keep, &say);
+            say_trouble(tls.as_ref(), &mut trouble, &say);
             Ok::<_, PipelineError>(true)
         });
         let Err(error) = ended else { return Ok(()) };
@@ -73,6 +80,17 @@ pub fn run(
             return Ok(());
         }
     }
+}
+
+/// Says once why the files of a certificate are not used as they are now.
+fn say_trouble(tls: Option<&Tls>, said: &mut Option<String>, say: &impl Fn(&str)) {
+    let now = tls.and_then(Tls::trouble);
+    if now != *said
+        && let Some(why) = &now
+    {
+        say(&format!("the certificate is not read again, and the one before is used: {why}"));
+    }
+    *said = now;
 }
 
 /// Why there is nothing to tell of one window.
@@ -111,7 +129,7 @@ pub fn once(
     if !checked {
         return Err(OnceError::Ended);
     }
-    Ok(exposition::text(agent.store, &agent.node).0)
+    Ok(exposition::text(agent.store, &agent.labels).0)
 }
 
 /// Waits a little; false if the agent is to end.
@@ -128,8 +146,11 @@ fn pauses(step: &mut impl FnMut(Duration) -> Step) -> bool {
 
 struct Agent {
     node: String,
+    /// Of every series.
+    labels: Vec<Label>,
     store: Store,
     published: Arc<Published>,
+    trials: Trials,
     episodes: Episodes,
     hooks: Hooks,
     features_file: Option<FeaturesFile>,
@@ -137,12 +158,16 @@ struct Agent {
 
 impl Agent {
     fn new(options: &Options) -> Self {
-        let (text, store) = exposition::text(Store::new(options.version), &options.node);
+        let mut labels = vec![Label::of_node(&options.node)];
+        labels.extend(options.labels.iter().cloned());
+        let (text, store) = exposition::text(Store::new(options.version), &labels);
         let published = Arc::new(Published::new(text));
         Self {
             node: options.node.clone(),
+            labels,
             store,
             published,
+            trials: Trials::default(),
             episodes: Episodes::default(),
             hooks: Hooks::new(options.hook.clone()),
             features_file: options.features_file.clone().map(FeaturesFile),
@@ -188,9 +213,10 @@ impl Agent {
             say(&format!("the features of the node are not written: {why}"));
         }
         keep(window, &check, &names_of(&identities));
-        let seen = seen(window, &check, &identities, host);
-        self.store.window(of_node(window, &check), of_agent(&check), seen);
-        last(&check, &identities, &self.node)
+        let beside = self.trials.beside(host, window);
+        let seen = seen(window, &check, &identities, host, !beside.is_empty());
+        self.store.window(of_node(window, &check), of_agent(&check, &beside), seen);
+        last(&check, &identities, &self.node, &beside)
     }
 
     /// Says, and runs the hook, where a database's memory begins to run out.
@@ -207,7 +233,7 @@ impl Agent {
     }
 
     fn publish(&mut self, last: Option<String>, is_ready: bool) {
-        let (text, store) = exposition::text(std::mem::take(&mut self.store), &self.node);
+        let (text, store) = exposition::text(std::mem::take(&mut self.store), &self.labels);
         self.store = store;
         self.published.set(text, last, is_ready);
     }
@@ -229,7 +255,13 @@ fn identities(databases: &[Database], host: &Host) -> Vec<Identity> {
 }
 
 /// The databases of a window with their samples.
-fn seen(window: &Window, check: &Check, identities: &[Identity], host: &Host) -> Vec<Seen> {
+fn seen(
+    window: &Window,
+    check: &Check,
+    identities: &[Identity],
+    host: &Host,
+    is_beside_trial: bool,
+) -> Vec<Seen> {
     let ticks_per_s = process::ticks_per_second(host).into_value();
     let age_s = |database: &Database| {
         let started_s = *database.started_ticks.value()? as f64 / ticks_per_s? as f64;
@@ -238,16 +270,24 @@ fn seen(window: &Window, check: &Check, identities: &[Identity], host: &Host) ->
     let all = window.databases().zip(&check.databases).zip(identities);
     let one = |((pair, checked), identity): ((_, _), &Identity)| {
         let pair: untax_core::window::Pair = pair;
-        let samples = of_database(&pair, checked, &check.io);
+        let samples = of_database(&pair, checked, &check.io, is_beside_trial);
         Seen { identity: identity.clone(), age_s: age_s(pair.end), samples }
     };
     all.map(one).collect()
 }
 
-/// The check as JSON, with the names that metrics use.
-fn last(check: &Check, identities: &[Identity], node: &str) -> Result<String, String> {
+/// The check as JSON, with the names that metrics use and the trials beside its window.
+fn last(
+    check: &Check,
+    identities: &[Identity],
+    node: &str,
+    beside: &BTreeSet<String>,
+) -> Result<String, String> {
     let mut value = serde_json::to_value(check).map_err(|error| error.to_string())?;
     value["node"] = json!(node);
+    if !beside.is_empty() {
+        value["beside_trials"] = json!(beside);
+    }
     let databases = value["databases"].as_array_mut().map_or(&mut [][..], Vec::as_mut_slice);
     for (database, identity) in databases.iter_mut().zip(identities) {
         database["name"] = Value::from(identity.database.as_str());

@@ -55,8 +55,9 @@ impl Store {
         let mut samples = Samples::default();
         samples.add(&BUILD, &[version], 1.0);
         samples.add(&UP, &[], 0.0);
-        samples.add(&WINDOWS, &["checked"], 0.0);
-        samples.add(&WINDOWS, &["skipped"], 0.0);
+        for result in ["checked", "beside-trial", "skipped"] {
+            samples.add(&WINDOWS, &[result], 0.0);
+        }
         let mut store = Self { youngest_s: YOUNGEST_S, ..Self::default() };
         store.agent.take(samples.0, usize::MAX);
         store
@@ -74,7 +75,6 @@ impl Store {
         self.node.take(node, usize::MAX);
         let mut samples = Samples::default();
         samples.add(&UP, &[], 1.0);
-        samples.add(&WINDOWS, &["checked"], 1.0);
         samples.add(&DATABASES, &[], self.databases.len() as f64);
         samples.add(&LEFT_OUT, &["too-young"], left_out[0] as f64);
         samples.add(&LEFT_OUT, &["too-many"], left_out[1] as f64);

@@ -1,6 +1,7 @@
 //! The command line: arguments, dispatch and exit codes.
 
 mod args;
+mod asking;
 mod child_commands;
 mod commands;
 mod duration;

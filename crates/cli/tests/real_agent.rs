@@ -18,14 +18,15 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use support::Ran;
+use support::certificates::Certificates;
 use support::prometheus::{Prometheus, programs};
-use untax_agent::ask;
+use untax_agent::{AskError, Bounds, Client};
 use untax_scenes::{Pgbench, Postgres, Runtime, SceneError};
 
 const BUFFERS: [(&str, &str); 2] = [("shared_buffers", "64MB"), ("huge_pages", "off")];
 const LOAD: Pgbench =
     Pgbench { clients: 2, seconds: 300, writes: true, without_hot_rows: false, reconnect: false };
-const PATIENCE: Duration = Duration::from_secs(20);
+const BOUNDS: Bounds = Bounds::within(Duration::from_secs(20));
 
 /// Longer than anything here takes, the age from which a database is told included.
 const LATE: Duration = Duration::from_secs(180);
@@ -42,23 +43,28 @@ struct Agent {
 
 impl Agent {
     fn start(listen: &str) -> Self {
+        Self::start_with(listen, &[])
+    }
+
+    fn start_with(listen: &str, words: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut command = Command::new("unshare");
         command.args(["--mount", "--propagation", "private", "sh", "-c", FULL, "sh"]);
         command.arg(env!("CARGO_BIN_EXE_untax")).args(["--state-dir", "state", "agent"]);
         command.args(["--window", "1s", "--node", "node-1", "--listen", listen]);
+        command.args(words);
         command.current_dir(folder.path()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
         let first = lines.next().unwrap().unwrap();
-        let address = first.split("http://").nth(1).and_then(|rest| rest.split('/').next());
+        let address = first.split("://").nth(1).and_then(|rest| rest.split('/').next());
         let address = address.unwrap_or_else(|| panic!("{first}")).to_owned();
         std::thread::spawn(move || lines.for_each(drop));
         Self { child, address, _folder: folder }
     }
 
-    fn get(&self, path: &str) -> Result<String, untax_agent::AskError> {
-        ask(&format!("http://{}", self.address), path, None, PATIENCE)
+    fn get(&self, path: &str) -> Result<String, AskError> {
+        Client::default().ask(&format!("http://{}", self.address), path, BOUNDS)
     }
 
     fn metrics(&self) -> String {
@@ -125,6 +131,7 @@ fn an_agent_tells_prometheus_what_its_last_check_says_whatever_is_sent_to_it() {
         });
         assert_eq!(prometheus.rows("up"), [(prometheus.rows("up")[0].0.clone(), 1.0)]);
         fleet_is_told(&agent, &prometheus, &name);
+        bench_is_marked(&agent, &name);
         queries_have_rows(&prometheus, &rules)?;
         drop(load);
         postgres.stop();
@@ -165,12 +172,75 @@ fn fleet_is_told(agent: &Agent, prometheus: &Prometheus, name: &str) {
     assert!(told.code == 1 && told.json()["silent"][0]["node"] == "127.0.0.1:1", "{}", told.stdout);
     for (source, words) in [
         (["--prometheus", "http://127.0.0.1:1"], "does not answer"),
-        (["--prometheus", "https://x"], "http://HOST:PORT"),
+        (["--prometheus", "ftp://x"], "http://HOST:PORT"),
         (["--prometheus", &format!("http://{}", agent.address)], "answers 404"),
         (["--agents", "127.0.0.1:1"], "none of the agents answers"),
     ] {
         let refused = fleet(&source);
         assert!(refused.code == 2 && refused.stderr.contains(words), "{}", refused.stderr);
+    }
+}
+
+/// Windows beside a bench are marked, and add to no tax of the database and not to its active time; those after it do.
+fn bench_is_marked(agent: &Agent, name: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    let mut bench = Command::new(env!("CARGO_BIN_EXE_untax"))
+        .args(BENCH.split(' '))
+        .arg("--state-dir")
+        .arg(folder.path())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut looks = Vec::new();
+    let mut marked_checks = 0;
+    while bench.try_wait().unwrap().is_none() {
+        looks.push(Look::of(&agent.metrics(), name));
+        let last: Value = serde_json::from_str(&agent.get("/last").unwrap()).unwrap();
+        marked_checks += usize::from(last["beside_trials"] == serde_json::json!(["bench"]));
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    assert!(bench.wait().unwrap().success() && marked_checks > 0, "{looks:?}");
+    let (first, last) = (looks.first().unwrap(), looks.last().unwrap());
+    assert!(last.is_marked && last.beside > first.beside, "{looks:?}");
+    for pair in looks.windows(2).filter(|pair| pair[0].checked == pair[1].checked) {
+        assert!((pair[0].active_s - pair[1].active_s).abs() < 1e-9, "{pair:?}");
+    }
+    until("time of the database after the bench", || {
+        let now = Look::of(&agent.metrics(), name);
+        (!now.is_marked && now.active_s > last.active_s).then_some(())
+    });
+}
+
+/// Some seconds of a bench that wants no huge pages and no server.
+const BENCH: &str = "bench pages --rows 100000 --row-bytes 128 --pages 4k,thp --connections 1 --trials 3 --trial-seconds 1";
+
+/// What an agent tells at one time.
+#[derive(Debug)]
+struct Look {
+    active_s: f64,
+    /// Numbers of windows.
+    checked: u64,
+    beside: u64,
+    is_marked: bool,
+}
+
+impl Look {
+    fn of(metrics: &str, name: &str) -> Self {
+        let value = |words: &[&str]| -> f64 {
+            let mut lines = metrics.lines();
+            let line = lines.find(|line| words.iter().all(|word| line.contains(word)));
+            line.and_then(|line| line.rsplit(' ').next()?.parse().ok()).unwrap_or(0.0)
+        };
+        let windows = |result| value(&["untax_agent_windows_total{", result]) as u64;
+        let database = format!("database={name:?}");
+        Self {
+            active_s: value(&["untax_database_active_seconds_total{", &database]),
+            checked: windows("\"checked\""),
+            beside: windows("\"beside-trial\""),
+            is_marked: metrics
+                .contains("untax_agent_beside_trial{node=\"node-1\",command=\"bench\"} 1"),
+        }
     }
 }
 
@@ -304,6 +374,41 @@ fn an_agent_that_is_killed_leaves_nothing_and_starts_again_at_the_same_address()
             .unwrap();
         let said = String::from_utf8_lossy(&refused.stderr).into_owned();
         assert!(refused.status.code() == Some(2) && said.contains("--from"), "{said}");
+        Ok(())
+    });
+}
+
+#[test]
+fn prometheus_and_fleet_read_an_agent_by_tls_before_and_after_its_certificate_is_replaced() {
+    support::real(|| {
+        let mut files = Certificates::new();
+        files.renew();
+        let (certificate, key) = (files.path("tls.crt"), files.path("tls.key"));
+        let words = ["--tls-cert", &certificate, "--tls-key", &key, "--label", "cluster=eu 1"];
+        let agent = Agent::start_with("127.0.0.1:0", &words);
+        until("first window", || agent.get("/last").ok());
+        let address = format!("https://{}", agent.address);
+        let fleet = |ca: &str| {
+            let line = ["fleet", "--json", "--agents", &address, "--ca", ca];
+            Ran::from(&Command::new(env!("CARGO_BIN_EXE_untax")).args(line).output().unwrap())
+        };
+        let old = files.path("old.crt");
+        std::fs::copy(files.path("last.crt"), &old).unwrap();
+        assert_eq!(fleet(&old).code, 0);
+        files.renew();
+        let prometheus =
+            Prometheus::scraping_by_tls(&agent.address, files.path("last.crt").as_ref())?;
+        until("a scrape by TLS with the new certificate", || {
+            let rows = prometheus.rows("untax_agent_up{cluster=\"eu 1\"}");
+            rows.iter().any(|(_, value)| *value > 0.5).then_some(())
+        });
+        let refused = fleet(&old);
+        assert!(refused.code == 2 && refused.stderr.contains("--ca"), "{}", refused.stderr);
+        assert_eq!(
+            (fleet(&files.path("last.crt")).code, fleet(&files.path("all.crt")).code),
+            (0, 0)
+        );
+        assert_eq!(prometheus.rows("count_over_time(up[1h]) - sum_over_time(up[1h]) > 0"), []);
         Ok(())
     });
 }

@@ -18,3 +18,4 @@ pub use source::{
     Copied, FleetError, Over, Range, Ssh, agents, at_once, hosts, hosts_of, over_time, prometheus,
 };
 pub use terminal::terminal;
+pub use untax_agent::Client;

@@ -2,7 +2,7 @@
 
 use crate::history::{History, Track};
 use std::collections::{BTreeMap, BTreeSet};
-use untax_fleet::{FleetError, Over, Range, at_once, over_time};
+use untax_fleet::{Client, FleetError, Over, Range, at_once, over_time};
 
 /// Why there are no windows.
 #[derive(Debug, thiserror::Error)]
@@ -30,12 +30,12 @@ type Rows = Vec<Over>;
 /// The windows of the last `since_s` seconds, of one database or of all that there are.
 pub fn history(
     url: &str,
-    token: Option<&str>,
+    client: &Client,
     database: Option<&str>,
     since_s: f64,
 ) -> Result<History, PrometheusError> {
     let number = |text: &str| -> Result<Option<f64>, FleetError> {
-        Ok(at_once(url, token, text)?.first().map(|row| row.value))
+        Ok(at_once(url, client, text)?.first().map(|row| row.value))
     };
     let now_s = number("time()")?.unwrap_or_default();
     let window_s = number("quantile(0.5, untax_agent_window_seconds)")?;
@@ -43,11 +43,11 @@ pub fn history(
     let step_s = window_s.max(since_s / MOST_POINTS).max(1.0);
     let points = (since_s / step_s).ceil().max(1.0);
     let range = Range { from_s: now_s - points * step_s, to_s: now_s, step_s };
-    let ask = |text: &str| over_time(url, token, text, range);
+    let ask = |text: &str| over_time(url, client, text, range);
     let which = database.map_or(String::new(), |name| format!("{{database={name:?}}}"));
     let found = at_once(
         url,
-        token,
+        client,
         &format!(
             "count by (node, database) (last_over_time(untax_database_processes{which}[{since_s:.0}s]))"
         ),

@@ -1,9 +1,11 @@
 //! Connections: each has a thread of its own, at most so many at once, and a deadline.
 
 use super::answer::{Access, Answer, Request, answer};
+use super::certificate::Tls;
+use super::timed::Timed;
 use crate::published::Published;
 use std::collections::VecDeque;
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -20,8 +22,11 @@ const LONGEST_REQUEST: usize = 8192;
 /// The most headers of a request.
 const MOST_HEADERS: usize = 64;
 
-/// A stack for a connection: it parses a few KiB.
-const STACK_BYTES: usize = 128 << 10;
+/// A stack for a connection: it parses a few KiB, and signs what TLS wants to be signed.
+const STACK_BYTES: usize = 256 << 10;
+
+/// The first byte of what a client of TLS sends.
+const HANDSHAKE: u8 = 0x16;
 
 /// Why there is no server.
 #[derive(Debug, thiserror::Error)]
@@ -44,6 +49,7 @@ pub enum HttpError {
 pub struct Server {
     listener: TcpListener,
     address: SocketAddr,
+    tls: Option<Tls>,
 }
 
 /// The connections that are open, the oldest first.
@@ -56,7 +62,18 @@ impl Server {
         let failed = |source| HttpError::Listen { address, source };
         let listener = TcpListener::bind(address).map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
-        Ok(Self { listener, address })
+        Ok(Self { listener, address, tls: None })
+    }
+
+    /// The same, which speaks TLS. From this host itself it is asked without, too: nobody else reads along there.
+    #[must_use]
+    pub fn with_tls(self, tls: Tls) -> Self {
+        Self { tls: Some(tls), ..self }
+    }
+
+    /// How it speaks TLS, where it does.
+    pub(crate) fn tls(&self) -> Option<&Tls> {
+        self.tls.as_ref()
     }
 
     /// Where it listens.
@@ -77,6 +94,7 @@ impl Server {
 
     fn accept(self, published: &Arc<Published>, access: &Access, patience: Duration) {
         let (open, access) = (Arc::new(Open::default()), Arc::new(access.clone()));
+        let tls = Arc::new(self.tls);
         for number in 0.. {
             let Ok((stream, peer)) = self.listener.accept() else {
                 // Out of descriptors, most likely: those that are open end soon.
@@ -85,11 +103,11 @@ impl Server {
             };
             let Ok(handle) = stream.try_clone() else { continue };
             open.add(number, handle);
-            let (ours, published, access) =
-                (Arc::clone(&open), Arc::clone(published), Arc::clone(&access));
+            let (ours, published, access, tls) =
+                (Arc::clone(&open), Arc::clone(published), Arc::clone(&access), Arc::clone(&tls));
             let serve = move || {
                 let to = |request: Request| answer(&request, &published, &access, patience);
-                serve(&stream, peer.ip(), to);
+                serve(&stream, peer.ip(), (*tls).as_ref(), &to);
                 ours.remove(number);
             };
             if thread("connection").spawn(serve).is_err() {
@@ -124,10 +142,48 @@ impl Open {
     }
 }
 
-/// Reads one request and answers it. A client that goes away gets no answer, and nobody is told.
-fn serve(mut stream: &TcpStream, peer: IpAddr, to: impl Fn(Request) -> Answer) {
+/// Reads one request and answers it, by TLS where it is to be. A client that goes away gets no answer, and nobody is
+/// told.
+pub(super) fn serve(
+    stream: &TcpStream,
+    peer: IpAddr,
+    tls: Option<&Tls>,
+    to: &dyn Fn(Request) -> Answer,
+) {
     let is_local = peer.to_canonical().is_loopback();
-    let (answer, with_body) = match read(stream) {
+    let timed = Timed::new(stream, Instant::now() + PATIENCE);
+    match tls.map(|tls| (tls, timed.first_byte())) {
+        None => exchange(&timed, &timed, is_local, to),
+        Some((tls, Ok(HANDSHAKE))) => {
+            let Ok(mut connection) = tls.connection() else { return };
+            let mut socket = &timed;
+            exchange(rustls::Stream::new(&mut connection, &mut socket), &timed, is_local, to);
+            // Says that the answer is whole.
+            connection.send_close_notify();
+            let _ = connection.write_tls(&mut &timed);
+        }
+        Some((_, Ok(_))) if is_local => exchange(&timed, &timed, is_local, to),
+        Some((_, Ok(_))) => {
+            let refusal = |_: Request| Answer::text(400, "this agent speaks TLS; ask https://");
+            exchange(&timed, &timed, is_local, &refusal);
+        }
+        Some((_, Err(_))) => return,
+    }
+    // Unread bytes would make the kernel reset the connection and cut the answer off.
+    let mut rest = stream;
+    let _ = rest.shutdown(Shutdown::Write);
+    let _ = rest.set_read_timeout(Some(Duration::from_millis(200)));
+    let _ = rest.read(&mut [0; 1024]);
+}
+
+/// Reads one request and answers it.
+fn exchange(
+    mut stream: impl Read + Write,
+    timed: &Timed,
+    is_local: bool,
+    to: &dyn Fn(Request) -> Answer,
+) {
+    let (answer, with_body) = match read(&mut stream) {
         Ok(bytes) => {
             let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
             let mut parsed = httparse::Request::new(&mut headers);
@@ -147,29 +203,23 @@ fn serve(mut stream: &TcpStream, peer: IpAddr, to: impl Fn(Request) -> Answer) {
         Err(Some(refusal)) => (refusal, true),
         Err(None) => return,
     };
-    let _ = write(stream, &answer, with_body);
-    // Unread bytes would make the kernel reset the connection and cut the answer off.
-    let _ = stream.shutdown(Shutdown::Write);
-    let _ = stream.set_read_timeout(Some(Duration::from_millis(200)));
-    let _ = stream.read(&mut [0; 1024]);
+    timed.extend(PATIENCE);
+    let _ = write(&mut stream, &answer, with_body);
 }
 
 /// Reads until the end of a request's head; gives what to answer where that does not come, or nothing
 /// where the client went away.
-fn read(mut stream: &TcpStream) -> Result<Vec<u8>, Option<Answer>> {
-    let until = Instant::now() + PATIENCE;
+fn read(stream: &mut impl Read) -> Result<Vec<u8>, Option<Answer>> {
     let mut bytes = Vec::new();
     let mut piece = [0; 1024];
     loop {
-        let left = until.saturating_duration_since(Instant::now());
-        if left.is_zero() || stream.set_read_timeout(Some(left)).is_err() {
-            return Err(Some(Answer::text(408, "the request took too long")));
-        }
         match stream.read(&mut piece) {
             Ok(0) => return if bytes.is_empty() { Err(None) } else { Ok(bytes) },
             Ok(count) => bytes.extend(&piece[..count]),
-            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-            Err(error) if is_timeout(&error) => {}
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == ErrorKind::TimedOut => {
+                return Err(Some(Answer::text(408, "the request took too long")));
+            }
             Err(_) => return Err(None),
         }
         // A malformed request is refused at once, not after the time-out.
@@ -187,12 +237,8 @@ fn is_garbage(bytes: &[u8]) -> bool {
     httparse::Request::new(&mut headers).parse(bytes).is_err()
 }
 
-fn is_timeout(error: &std::io::Error) -> bool {
-    matches!(error.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut)
-}
-
 /// Writes an answer, by the deadline or not at all.
-fn write(mut stream: &TcpStream, answer: &Answer, with_body: bool) -> std::io::Result<()> {
+fn write(stream: &mut impl Write, answer: &Answer, with_body: bool) -> std::io::Result<()> {
     let head = format!(
         "HTTP/1.1 {} {}\r\nContent-Type: {}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
         answer.status,
@@ -200,20 +246,11 @@ fn write(mut stream: &TcpStream, answer: &Answer, with_body: bool) -> std::io::R
         answer.content_type,
         answer.body.len()
     );
-    let until = Instant::now() + PATIENCE;
-    let body = if with_body { answer.body.as_bytes() } else { &[] };
-    for mut part in [head.as_bytes(), body] {
-        while !part.is_empty() {
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return Err(std::io::ErrorKind::TimedOut.into());
-            }
-            stream.set_write_timeout(Some(left))?;
-            let count = stream.write(part)?;
-            part = &part[count..];
-        }
+    stream.write_all(head.as_bytes())?;
+    if with_body {
+        stream.write_all(answer.body.as_bytes())?;
     }
-    Ok(())
+    stream.flush()
 }
 
 #[cfg(test)]

@@ -2,8 +2,8 @@
 
 use super::{disks, taxes};
 use crate::catalogue::{
-    ACTIVE, AT_ONCE, CONNECTIONS, CPU_LIMIT, DATABASE, MEMORY, MEMORY_LIMIT, MINOR_FAULTS,
-    PAGE_SIZE, PRESSURE, PROCESSES, REQUESTS, ROUND_TRIP, SECONDS_LEFT, TIME,
+    AT_ONCE, CONNECTIONS, CPU_LIMIT, DATABASE, MEMORY, MEMORY_LIMIT, MINOR_FAULTS, PAGE_SIZE,
+    PRESSURE, PROCESSES, REQUESTS, ROUND_TRIP, SECONDS_LEFT, TIME,
 };
 use crate::exhaustion::seconds_left;
 use crate::sample::{Sample, Samples};
@@ -16,12 +16,17 @@ use untax_core::{Bytes, Database, Io, Reading, Seconds};
 const US: f64 = 1e6;
 
 /// The samples of one database of a window: counters first, so that no gauge takes their place.
-pub(crate) fn of_database(pair: &Pair, checked: &Checked, io: &Reading<Io>) -> Vec<Sample> {
+pub(crate) fn of_database(
+    pair: &Pair,
+    checked: &Checked,
+    io: &Reading<Io>,
+    is_beside_trial: bool,
+) -> Vec<Sample> {
     let mut samples = Samples::default();
     facts(&mut samples, pair.end);
     time(&mut samples, &checked.time);
     work(&mut samples, pair);
-    taxes::counters(&mut samples, checked);
+    taxes::counters(&mut samples, checked, is_beside_trial);
     disks::counters(&mut samples, io, &checked.id);
     gauges(&mut samples, pair.end, checked);
     samples.add_reading(&AT_ONCE, &[], pair.load().map(|load| load.at_once));
@@ -64,9 +69,6 @@ pub(super) fn parts(time: &TimeShares) -> [(&'static str, &Reading<Seconds>); 11
 }
 
 fn time(samples: &mut Samples, time: &TimeShares) {
-    if let Some(active_s) = time.active_s.value() {
-        samples.add(&ACTIVE, &[], active_s.0);
-    }
     for (part, spent_s) in parts(time) {
         if let Some(spent_s) = spent_s.value() {
             samples.add(&TIME, &[part], spent_s.0);

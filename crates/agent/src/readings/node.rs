@@ -3,8 +3,8 @@
 use super::database::float;
 use super::taxes::severity;
 use crate::catalogue::{
-    NODE, NODE_CPU, NODE_FINDING, NODE_MEMORY, NODE_UNMEASURED, OWN_CPU, OWN_MEMORY, OWN_TRACING,
-    POOL_PAGES, WINDOW, WINDOW_END,
+    BESIDE_TRIAL, NODE, NODE_CPU, NODE_FINDING, NODE_MEMORY, NODE_UNMEASURED, OWN_CPU, OWN_MEMORY,
+    OWN_TRACING, POOL_PAGES, WINDOW, WINDOW_END, WINDOWS,
 };
 use crate::sample::{Sample, Samples};
 use std::collections::BTreeSet;
@@ -34,9 +34,14 @@ pub(crate) fn of_node(window: &Window, check: &Check) -> Vec<Sample> {
     samples.0
 }
 
-/// The samples of the agent.
-pub(crate) fn of_agent(check: &Check) -> Vec<Sample> {
+/// The samples of the agent; `beside` are the commands whose trials overlap the window.
+pub(crate) fn of_agent(check: &Check, beside: &BTreeSet<String>) -> Vec<Sample> {
     let mut samples = Samples::default();
+    let result = if beside.is_empty() { "checked" } else { "beside-trial" };
+    samples.add(&WINDOWS, &[result], 1.0);
+    for command in beside {
+        samples.add(&BESIDE_TRIAL, &[command], 1.0);
+    }
     if let Some(own) = check.own.value() {
         samples.add(&OWN_CPU, &[], own.cpu_s.0);
         samples.add_reading(&OWN_TRACING, &[], own.tracing_s.clone().map(|spent_s| spent_s.0));

@@ -1,6 +1,6 @@
 //! Taxes, gains, findings, and what was not measured.
 
-use crate::catalogue::{FINDING, GAIN, MEASURED, TAX, TAX_RATIO, TOTAL_TAX, UNMEASURED};
+use crate::catalogue::{ACTIVE, FINDING, GAIN, MEASURED, TAX, TAX_RATIO, TOTAL_TAX, UNMEASURED};
 use crate::sample::Samples;
 use std::collections::BTreeSet;
 use untax_core::check::Checked;
@@ -9,14 +9,17 @@ use untax_core::{Finding, Scope, reason};
 use untax_rules::RULES;
 
 /// Adds the seconds that each cause took, and those in which its rule could measure that. Every rule has
-/// both from the first window on, so that its first second is seen to grow from 0.
-pub(super) fn counters(samples: &mut Samples, checked: &Checked) {
+/// both from the first window on, so that its first second is seen to grow from 0. A window beside a trial adds
+/// nothing: not its taxes, and not the time that they are to be divided by.
+pub(super) fn counters(samples: &mut Samples, checked: &Checked, is_beside_trial: bool) {
     let Some(active_s) = checked.time.active_s.value() else { return };
+    let active_s = if is_beside_trial { 0.0 } else { active_s.0 };
+    samples.add(&ACTIVE, &[], active_s);
     for rule in RULES {
         let tax = found(checked, rule.id).and_then(|finding| finding.tax.as_ref());
-        let took_s = tax.map_or(0.0, |tax| tax.share * active_s.0);
+        let took_s = tax.map_or(0.0, |tax| tax.share * active_s);
         samples.add(&TAX, &[rule.id, rule.scope.name()], took_s);
-        let measured_s = if is_measured(checked, rule.id) { active_s.0 } else { 0.0 };
+        let measured_s = if is_measured(checked, rule.id) { active_s } else { 0.0 };
         samples.add(&MEASURED, &[rule.id], measured_s);
     }
 }
@@ -114,7 +117,7 @@ mod tests {
     #[test]
     fn a_tax_is_told_in_seconds_and_one_that_was_not_measured_has_no_denominator() {
         let mut samples = Samples::default();
-        counters(&mut samples, &checked(Some(8.0)));
+        counters(&mut samples, &checked(Some(8.0)), false);
         let told = |metric, rule| value(&samples, metric, rule).unwrap();
         assert!((told(&TAX, "disk-slow") - 2.0).abs() < 1e-9);
         assert!((told(&MEASURED, "disk-slow") - 8.0).abs() < 1e-9);
@@ -125,9 +128,17 @@ mod tests {
     }
 
     #[test]
+    fn a_window_beside_a_trial_adds_nothing_to_taxes_and_to_what_they_are_divided_by() {
+        let mut samples = Samples::default();
+        counters(&mut samples, &checked(Some(8.0)), true);
+        assert!(samples.0.iter().any(|s| s.metric == &ACTIVE), "the series are there");
+        assert!(samples.0.iter().all(|sample| sample.value.abs() < 1e-9));
+    }
+
+    #[test]
     fn time_that_is_not_known_is_no_zero() {
         let mut samples = Samples::default();
-        counters(&mut samples, &checked(None));
+        counters(&mut samples, &checked(None), false);
         assert!(samples.0.is_empty());
     }
 

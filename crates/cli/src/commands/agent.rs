@@ -12,7 +12,7 @@ use serde_json::Value;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use untax_agent::{Access, Hook, Options, Server, ask, read_token};
+use untax_agent::{Access, Bounds, Client, Hook, Label, Options, Server, Tls, read_token};
 use untax_core::{Check, Window};
 use untax_host::Host;
 use untax_pipeline::{Calibrating, Step, Target, WINDOW_LENGTHS};
@@ -24,7 +24,10 @@ use untax_trials::Interrupt;
 const ADDRESS: &str = "127.0.0.1:9871";
 
 /// For how long `agent last` waits for an answer.
-const PATIENCE: Duration = Duration::from_secs(10);
+const BOUNDS: Bounds = Bounds::within(Duration::from_secs(10));
+
+/// Where the chart puts the token of the agent in its pod.
+const TOKEN_OF_POD: &str = "/etc/untax/token";
 
 /// Arguments of `untax agent`.
 #[derive(Debug, clap::Args)]
@@ -51,6 +54,16 @@ pub struct Args {
     /// Require the bearer token in the first line of this file of every scraper
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
+    /// Speak TLS by the certificate in this PEM file, with those of intermediate CAs after it. It is read again
+    /// when it changes. From this host itself the agent is asked without TLS, too
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+    /// The certificate's key, a PEM file
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
+    /// Put this label on every series, such as cluster=eu-1; may be given several times
+    #[arg(long, value_name = "NAME=VALUE", value_parser = Label::parse)]
+    label: Vec<Label>,
     /// The name of this node in every series [default: the host's name]
     #[arg(long, value_name = "NAME")]
     node: Option<String>,
@@ -59,7 +72,7 @@ pub struct Args {
     #[arg(long)]
     calibrate: bool,
     /// Watch one window, print its metrics and end: for untax fleet --hosts, or a collector of text files
-    #[arg(long, conflicts_with_all = ["listen", "token_file"])]
+    #[arg(long, conflicts_with_all = ["listen", "token_file", "tls_cert"])]
     once: bool,
     /// Write facts of the node here for Node Feature Discovery, which makes labels of them: page pools and
     /// transparent huge pages
@@ -92,7 +105,7 @@ struct Last {
     /// Where the agent listens
     #[arg(long, value_name = "ADDR:PORT", default_value = ADDRESS)]
     from: SocketAddr,
-    /// The file with the agent's bearer token
+    /// The file with the agent's bearer token [default in a pod: /etc/untax/token, where there is one]
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
     /// Only the databases of this pod
@@ -133,9 +146,14 @@ fn watch(args: &Args, state: &State) -> anyhow::Result<Outcome> {
     if args.once {
         return once(&options, &costs);
     }
-    let server = Server::bind(args.listen)?;
+    let mut server = Server::bind(args.listen)?;
+    let mut scheme = "http";
+    if let Some(tls) = tls(args)? {
+        (server, scheme) = (server.with_tls(tls), "https");
+    }
     let interrupt = signals()?;
-    say(&format!("untax: http://{}/metrics, a window of {:?} each", server.address(), args.window));
+    let address = server.address();
+    say(&format!("untax: {scheme}://{address}/metrics, a window of {:?} each", args.window));
     if options.access.token.is_none() && !args.listen.ip().is_loopback() {
         say("untax: whoever reaches this address reads the metrics; --token-file asks for a token");
     }
@@ -162,6 +180,9 @@ fn once(options: &Options, costs: &StatePageCosts) -> anyhow::Result<Outcome> {
 }
 
 fn options(args: &Args, token: Option<String>) -> anyhow::Result<Options> {
+    if let Some(name) = Label::twice(&args.label) {
+        return Err(Usage(format!("--label {name} is given twice")).into());
+    }
     Ok(Options {
         pipeline: untax_pipeline::Options {
             target: Target::All,
@@ -170,6 +191,7 @@ fn options(args: &Args, token: Option<String>) -> anyhow::Result<Options> {
         },
         node: args.node.clone().unwrap_or_else(host_name),
         access: Access { token },
+        labels: args.label.clone(),
         version: env!("CARGO_PKG_VERSION"),
         features_file: args.features_file.clone(),
         hook: hook(args)?,
@@ -200,13 +222,21 @@ fn token(file: Option<&Path>) -> anyhow::Result<Option<String>> {
     file.map(read_token).transpose().map_err(anyhow::Error::msg)
 }
 
+fn tls(args: &Args) -> anyhow::Result<Option<Tls>> {
+    let files = args.tls_cert.as_deref().zip(args.tls_key.as_deref());
+    files.map(|(cert, key)| Tls::read(cert, key)).transpose().map_err(anyhow::Error::msg)
+}
+
+fn is_in_pod() -> bool {
+    std::env::var_os("KUBERNETES_SERVICE_HOST").is_some()
+}
+
 /// Why this process sees no database but those of its own container, if so.
 fn blind() -> Option<String> {
     let host = Host::live();
-    let in_pod = std::env::var_os("KUBERNETES_SERVICE_HOST").is_some();
     // In the node's pid namespace, process 1 is the node's own, with other mounts than a container's.
     let own = |pid: &str| host.link(&format!("/proc/{pid}/ns/mnt")).into_value();
-    let is_alone = std::process::id() == 1 || (in_pod && own("1") == own("self"));
+    let is_alone = std::process::id() == 1 || (is_in_pod() && own("1") == own("self"));
     is_alone.then(|| {
         "the processes of this container alone are seen, and no database; give it the host's: \
          add \"hostPID: true\" to the pod's spec, or --pid=host to the container's command line"
@@ -215,11 +245,16 @@ fn blind() -> Option<String> {
 }
 
 fn last(args: &Last) -> anyhow::Result<Outcome> {
-    let token = token(args.token_file.as_deref())?;
-    let answer = ask(&format!("http://{}", args.from), "/last", token.as_deref(), PATIENCE)
+    let of_pod = || Some(Path::new(TOKEN_OF_POD)).filter(|file| is_in_pod() && file.exists());
+    let client = Client::new(token(args.token_file.as_deref().or_else(of_pod))?);
+    let answer = client
+        .ask(&format!("http://{}", args.from), "/last", BOUNDS)
         .context("no check from the agent; --from says where it listens")?;
     let mut value: Value =
         serde_json::from_str(&answer).context("the agent's answer is no JSON")?;
+    if let Some(beside) = last::beside_trials(&value) {
+        say(&format!("untax: {beside} ran during this window: it is not what the platform takes"));
+    }
     if let Some(pod) = &args.pod {
         last::keep_pod(&mut value, pod)?;
     }

@@ -1,12 +1,12 @@
 //! `untax fleet`.
 
+use crate::asking::Asking;
 use crate::duration::duration;
 use crate::screen::{print, print_json, write_file};
 use crate::{Outcome, Usage};
 use anyhow::Context;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use untax_agent::read_token;
 use untax_fleet::{Copied, Rows, Ssh, agents, hosts, hosts_of, page, prometheus, rank, terminal};
 use untax_pipeline::WINDOW_LENGTHS;
 use untax_report::format::clean;
@@ -17,13 +17,14 @@ use untax_report::format::clean;
     after_help = "Exit codes: 0 every node answered, whatever it loses; 1 nodes are silent; 2 could not do it; 3 bad usage.\n\n\
                   Examples:\n  untax fleet --prometheus http://127.0.0.1:9090\n  \
                   untax fleet --agents db-1:9871,db-2:9871 --html fleet.html\n  \
+                  untax fleet --agents https://db-1:9871 --ca ca.crt\n  \
                   untax fleet --hosts hosts.txt --copy     hosts without untax"
 )]
 pub struct Args {
     /// Ask this Prometheus, or a store with its API, that scrapes the agents
     #[arg(long, value_name = "URL", group = "source", required_unless_present_any = ["agents", "hosts"])]
     prometheus: Option<String>,
-    /// Ask these agents themselves; rates are since each was started
+    /// Ask these agents themselves; rates are since each was started. https://HOST:PORT asks by TLS
     #[arg(long, value_name = "HOST:PORT,…", value_delimiter = ',', group = "source")]
     agents: Vec<String>,
     /// Run untax for one window on each host of this file over ssh, 64 at once: HOST or USER@HOST a line. Only
@@ -43,9 +44,8 @@ pub struct Args {
     /// The configuration file of ssh [default: the user's own]
     #[arg(long, value_name = "FILE", requires = "hosts")]
     ssh_config: Option<PathBuf>,
-    /// The file with the bearer token of Prometheus or of the agents
-    #[arg(long, value_name = "FILE")]
-    token_file: Option<PathBuf>,
+    #[command(flatten)]
+    asking: Asking,
     /// Average rates over this period (only with --prometheus). Its recording rules keep one hour
     #[arg(long, value_name = "TIME", default_value = "1h", value_parser = range)]
     since: Duration,
@@ -79,13 +79,15 @@ fn window(text: &str) -> Result<Duration, String> {
 
 /// Runs the command.
 pub fn run(args: &Args) -> anyhow::Result<Outcome> {
-    let token = args.token_file.as_deref().map(read_token).transpose().map_err(Usage)?;
-    let token = token.as_deref();
+    let client = args.asking.client()?;
     let most = args.top as usize;
     let rows = match (&args.prometheus, &args.hosts) {
-        (Some(url), _) => prometheus(url, token, args.since.as_secs(), most)?,
-        (None, Some(file)) => by_ssh(file, args)?,
-        (None, None) => agents(&args.agents, token)?,
+        (Some(url), _) => prometheus(url, &client, args.since.as_secs(), most)?,
+        (None, Some(file)) => {
+            args.asking.is_for("--prometheus or --agents")?;
+            by_ssh(file, args)?
+        }
+        (None, None) => agents(&args.agents, &client)?,
     };
     let fleet = rank(&rows, most);
     if let Some(path) = &args.html {

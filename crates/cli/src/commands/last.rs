@@ -22,6 +22,13 @@ pub fn keep_pod(check: &mut Value, pod: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// The commands whose trials overlap the window, for a person; `None` where there is none.
+pub fn beside_trials(check: &Value) -> Option<String> {
+    let all = check["beside_trials"].as_array()?.iter().filter_map(Value::as_str);
+    let all: Vec<String> = all.map(|command| format!("untax {}", clean(command))).collect();
+    (!all.is_empty()).then(|| all.join(", "))
+}
+
 /// A line of each database: seconds that the platform takes each second, their share, the name, the first of the
 /// platform's causes, the node. Tabs stand between them.
 pub fn top(check: &Value) -> String {
@@ -71,6 +78,13 @@ mod tests {
         assert_eq!(one["databases"].as_array().unwrap().len(), 1);
         let error = keep_pod(&mut check(), "db/other").unwrap_err().to_string();
         assert!(error.contains("db/other") && error.contains("db/pg-01/postgres"), "{error}");
+    }
+
+    #[test]
+    fn trials_beside_the_window_are_named() {
+        assert_eq!(beside_trials(&check()), None);
+        let beside = json!({"beside_trials": ["bench", "verify"]});
+        assert_eq!(beside_trials(&beside).unwrap(), "untax bench, untax verify");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! `untax timeline`.
 
+use crate::asking::Asking;
 use crate::duration::duration;
 use crate::recording::of_agent;
 use crate::screen::{print, print_json, say, style, write_file};
@@ -8,7 +9,6 @@ use crate::{Outcome, Usage};
 use anyhow::{Context, bail};
 use std::path::PathBuf;
 use std::time::Duration;
-use untax_agent::read_token;
 use untax_core::timeline::Timeline;
 use untax_report::{html, terminal, timeline_figure};
 use untax_timeline::{History, prometheus, read, timeline};
@@ -27,9 +27,8 @@ pub struct Args {
     /// Ask this Prometheus, or a store with its API, that scrapes the agents
     #[arg(long, value_name = "URL")]
     prometheus: Option<String>,
-    /// The file with the bearer token of Prometheus
-    #[arg(long, value_name = "FILE", requires = "prometheus")]
-    token_file: Option<PathBuf>,
+    #[command(flatten)]
+    asking: Asking,
     /// Only this database, by its stable name, such as postgres@5432
     #[arg(long, value_name = "NAME")]
     database: Option<String>,
@@ -73,12 +72,13 @@ pub fn run(args: &Args, state: &State) -> anyhow::Result<Outcome> {
 
 fn history(args: &Args, state: &State) -> anyhow::Result<(History, String)> {
     if let Some(url) = &args.prometheus {
-        let token = args.token_file.as_deref().map(read_token).transpose().map_err(Usage)?;
+        let client = args.asking.client()?;
         let since = args.since.unwrap_or(OF_PROMETHEUS);
         let database = args.database.as_deref();
-        let history = prometheus(url, token.as_deref(), database, since.as_secs_f64())?;
+        let history = prometheus(url, &client, database, since.as_secs_f64())?;
         return Ok((history, url.clone()));
     }
+    args.asking.is_for("--prometheus")?;
     let path = args.file.clone().map_or_else(|| recorded_by_agent(state), Ok)?;
     let mut history = read(&path)?;
     if let Some(since) = args.since {

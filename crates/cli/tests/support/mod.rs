@@ -7,6 +7,7 @@
 
 #![allow(dead_code, reason = "each test program uses a part of this")]
 
+pub mod certificates;
 pub mod limited;
 pub mod numbers;
 pub mod prometheus;

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
-use untax_agent::ask;
+use untax_agent::{Bounds, Client};
 use untax_scenes::SceneError;
 
-const PATIENCE: Duration = Duration::from_secs(10);
+const BOUNDS: Bounds = Bounds::within(Duration::from_secs(10));
 
 /// Longer than it takes to start on a busy machine.
 const STARTED: Duration = Duration::from_secs(60);
@@ -35,12 +35,22 @@ pub fn programs() -> Result<PathBuf, SceneError> {
 impl Prometheus {
     /// Starts one that scrapes each second; `rules` are files of rules.
     pub fn scraping(address: &str, rules: &[&str]) -> Result<Self, SceneError> {
+        Self::start(address, rules, "")
+    }
+
+    /// Starts one that scrapes by TLS and trusts the CAs in this file.
+    pub fn scraping_by_tls(address: &str, ca: &std::path::Path) -> Result<Self, SceneError> {
+        let tls = format!("    scheme: https\n    tls_config: {{ca_file: '{}'}}\n", ca.display());
+        Self::start(address, &[], &tls)
+    }
+
+    fn start(address: &str, rules: &[&str], how: &str) -> Result<Self, SceneError> {
         let folder = tempfile::tempdir().unwrap();
         let names: Vec<String> = rules.iter().map(|file| format!("{file:?}")).collect();
         let configuration = format!(
             "global: {{scrape_interval: 1s, evaluation_interval: 1s}}\nrule_files: [{}]\n\
              scrape_configs:\n  - job_name: untax\n    honor_labels: true\n    \
-             static_configs: [{{targets: ['{address}']}}]\n",
+             static_configs: [{{targets: ['{address}']}}]\n{how}",
             names.join(", ")
         );
         let path = folder.path().join("prometheus.yml");
@@ -53,7 +63,7 @@ impl Prometheus {
         let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         let prometheus = Self { child, url: format!("http://{port}"), folder };
         let begun = Instant::now();
-        while ask(&prometheus.url, "/-/ready", None, PATIENCE).is_err() {
+        while Client::default().ask(&prometheus.url, "/-/ready", BOUNDS).is_err() {
             assert!(begun.elapsed() < STARTED, "Prometheus does not get ready");
             std::thread::sleep(Duration::from_millis(100));
         }
@@ -63,7 +73,7 @@ impl Prometheus {
     /// The rows of a query: labels and value.
     pub fn rows(&self, query: &str) -> Vec<(Value, f64)> {
         let path = format!("/api/v1/query?query={}", encoded(query));
-        let answer = ask(&self.url, &path, None, PATIENCE).unwrap();
+        let answer = Client::default().ask(&self.url, &path, BOUNDS).unwrap();
         let answer: Value = serde_json::from_str(&answer).unwrap();
         let rows = answer["data"]["result"].as_array().unwrap_or_else(|| panic!("{answer}"));
         let row = |row: &Value| {

@@ -60,9 +60,8 @@ pub fn hosts(hosts: &[String], ssh: &Ssh) -> Result<Rows, FleetError> {
     let range_s = Some(ssh.window.as_secs_f64());
     let mut rows = Rows { source, now_s, range_s, ..Rows::default() };
     for (host, answer) in answers(hosts, |host| answer(ssh, host)) {
-        match answer {
-            Ok(text) => take(&mut rows, &text),
-            Err(why) => rows.unreachable.push((host, why)),
+        if let Err(why) = answer.and_then(|text| take(&mut rows, &text)) {
+            rows.unreachable.push((host, why));
         }
     }
     // A host that answered just now is not silent, whatever its clock says.

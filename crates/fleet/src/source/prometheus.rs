@@ -6,10 +6,10 @@ use crate::row::{Row, Rows};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::time::Duration;
-use untax_agent::ask;
+use untax_agent::{Bounds, Client};
 
 /// A query over a large fleet takes some seconds.
-const PATIENCE: Duration = Duration::from_secs(60);
+const BOUNDS: Bounds = Bounds::within(Duration::from_secs(60));
 
 /// For how long a node is remembered that tells nothing any more.
 const REMEMBERED: &str = "1d";
@@ -53,11 +53,11 @@ const RECORDED_S: u64 = 3600;
 /// Asks for the databases that lose most, at most so many, over the last `range_s` seconds.
 pub fn prometheus(
     url: &str,
-    token: Option<&str>,
+    client: &Client,
     range_s: u64,
     most: usize,
 ) -> Result<Rows, FleetError> {
-    let query = |text: &str| query(url, token, text);
+    let query = |text: &str| query(url, client, text);
     let ended_query = format!(
         "max by (node) (last_over_time(untax_agent_last_window_timestamp_seconds[{REMEMBERED}]))"
     );
@@ -104,8 +104,8 @@ fn causes(seconds: Vec<Row>, counts: &[Row]) -> Vec<Row> {
     all
 }
 
-fn query(url: &str, token: Option<&str>, text: &str) -> Result<Vec<Row>, FleetError> {
-    let answer = ask(url, &format!("/api/v1/query?query={}", encoded(text)), token, PATIENCE)?;
+fn query(url: &str, client: &Client, text: &str) -> Result<Vec<Row>, FleetError> {
+    let answer = client.ask(url, &format!("/api/v1/query?query={}", encoded(text)), BOUNDS)?;
     rows(&answer).ok_or_else(|| FleetError::Form(url.to_owned()))
 }
 
@@ -133,14 +133,14 @@ pub struct Range {
 pub type Over = (BTreeMap<String, String>, Vec<(usize, f64)>);
 
 /// What a query gives at one moment, rows of several labels.
-pub fn at_once(url: &str, token: Option<&str>, text: &str) -> Result<Vec<Row>, FleetError> {
-    query(url, token, text)
+pub fn at_once(url: &str, client: &Client, text: &str) -> Result<Vec<Row>, FleetError> {
+    query(url, client, text)
 }
 
 /// What a query gives at each moment of a range: labels, and the moment's number with its value.
 pub fn over_time(
     url: &str,
-    token: Option<&str>,
+    client: &Client,
     text: &str,
     range: Range,
 ) -> Result<Vec<Over>, FleetError> {
@@ -149,7 +149,7 @@ pub fn over_time(
         "/api/v1/query_range?query={}&start={from_s:.3}&end={to_s:.3}&step={step_s:.3}",
         encoded(text)
     );
-    let answer = ask(url, &path, token, PATIENCE)?;
+    let answer = client.ask(url, &path, BOUNDS)?;
     matrix(&answer, range).ok_or_else(|| FleetError::Form(url.to_owned()))
 }
 
