@@ -128,29 +128,6 @@ END
     wait "$scraper" || true
 }
 
-# With a Secret as cert-manager makes it, the agent gets ready and speaks TLS with others; in its own pod it still
-# answers without, to `untax agent last`.
-speaks_tls() {
-    local container=/spec/template/spec/containers/0 address fleet
-    openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=untax-agent \
-        -addext subjectAltName=DNS:untax-agent -addext basicConstraints=critical,CA:FALSE \
-        -keyout "$work/tls.key" -out "$work/tls.crt" 2>/dev/null
-    kubectl "${agents[@]}" create secret tls agent-tls --cert "$work/tls.crt" --key "$work/tls.key" >/dev/null
-    change '[
-        {"op": "add", "path": "/spec/template/spec/volumes/-", "value": {"name": "tls", "secret": {"secretName": "agent-tls"}}},
-        {"op": "add", "path": "'$container'/volumeMounts/-", "value": {"name": "tls", "mountPath": "/etc/untax-tls", "readOnly": true}},
-        {"op": "add", "path": "'$container'/args/-", "value": "--tls-cert=/etc/untax-tls/tls.crt"},
-        {"op": "add", "path": "'$container'/args/-", "value": "--tls-key=/etc/untax-tls/tls.key"},
-        {"op": "add", "path": "'$container'/readinessProbe/httpGet/scheme", "value": "HTTPS"},
-        {"op": "add", "path": "'$container'/livenessProbe/httpGet/scheme", "value": "HTTPS"}]'
-    address=$(kubectl "${agents[@]}" get pods --output jsonpath='{.items[0].status.podIP}')
-    fleet=$(node "$untax" fleet --json --agents "https://$address:9871" --ca "$work/tls.crt" --server-name untax-agent) ||
-        fail "untax fleet reads nothing by TLS"
-    jq --exit-status '.nodes_total == 1 and .silent == []' <<<"$fleet" >/dev/null || fail "by TLS: $fleet"
-    ! node "$untax" fleet --agents "http://$address:9871" 2>"$work/plain" || fail "it answers others without TLS"
-    say "by TLS untax fleet has its node; without: $(tail -n 1 "$work/plain")"
-}
-
 made_state=$([ -e /var/lib/untax ] || echo yes)
 "$here/agent-image.sh" "$untax" "$work/image.tar"
 node "$PROGRAMS/ctr" --namespace k8s.io images import "$work/image.tar" >/dev/null
@@ -174,7 +151,6 @@ plugin=$here/../../deploy/kubectl/kubectl-untax
 ! "$plugin" check none >/dev/null 2>&1 || fail "the plugin shows a pod that is not there"
 say "kubectl untax: $(tail -n 1 "$work/plugin" | tr '\t' ' ')"
 scrape
-speaks_tls
 # Without the first two nothing is traced. Here that is so anyway, and said to be: this node has a pid
 # namespace of its own, in which processes have other numbers than in the kernel.
 for capability in BPF PERFMON; do
