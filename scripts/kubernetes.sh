@@ -22,5 +22,6 @@ tests/kubernetes/cluster.sh "$cache" bash -euc '
 '
 prometheus=$(scripts/prometheus.sh "$cache")
 tests/kubernetes/cluster.sh "$cache" tests/kubernetes/agent.sh "$CARGO_TARGET_DIR/debug/untax" "$prometheus"
+CPU_MANAGER=static tests/kubernetes/cluster.sh "$cache" tests/kubernetes/steer.sh "$CARGO_TARGET_DIR/debug/untax"
 tests/kubernetes/cluster.sh "$cache" tests/kubernetes/bench.sh "$CARGO_TARGET_DIR/debug/untax"
 tests/kubernetes/killed.sh "$cache"

@@ -85,7 +85,9 @@ fn put_one_back(tree: &Tree, held: &Holding) -> io::Result<bool> {
         let is_gone = now.is_none() && target::is_of_kernel(held.target);
         Ok(is_gone || now.as_deref() == held.prior)
     };
-    if is_back()? {
+    // A cpuset that has none of a thread's CPUs hides its mask, and the kernel uses that again later.
+    let may_hide = matches!(held.target, Target::Affinity { .. });
+    if !may_hide && is_back()? {
         return Ok(true);
     }
     target::write(tree, held.target, held.prior)?;

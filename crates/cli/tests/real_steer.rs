@@ -163,8 +163,12 @@ fn a_cpuset_that_changes_under_it_is_followed_and_never_left() {
         wait_for("it is moved", || masks(pid)[&pid] == "1");
         set("cpuset.cpus", "0-1");
         wait_for("it is at home again", || masks(pid)[&pid] == "0");
+        // It ends while its mask does not show, as its cpuset has none of these CPUs.
+        set("cpuset.cpus", "1");
+        wait_for("it is moved again", || masks(pid)[&pid] == "1");
         assert_eq!(untax.run(&["steer", "stop"]).code, 0);
         steering.wait().unwrap();
+        set("cpuset.cpus", "0-1");
         wait_for("all is put back", || masks(pid).values().all(|mask| mask == "0-1"));
         assert_eq!(text(&format!("{group}/cpuset.cpus")).trim(), "0-1", "no cpuset is written");
         // Its server leaves the group before that is removed.

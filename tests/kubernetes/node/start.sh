@@ -146,6 +146,10 @@ protectKernelDefaults: true
 evictionHard: {memory.available: 100Mi, nodefs.available: 0%, nodefs.inodesFree: 0%, imagefs.available: 0%}
 imageGCHighThresholdPercent: 100
 END
+    if [ -n "${CPU_MANAGER:-}" ]; then
+        # Pods of whole CPUs get them for themselves; the first one is for all others.
+        printf 'cpuManagerPolicy: %s\nreservedSystemCPUs: "0"\n' "$CPU_MANAGER" >>"$RUN/kubelet.yaml"
+    fi
     start kubelet kubelet --config "$RUN/kubelet.yaml" --hostname-override "$NODE" \
         --kubeconfig "$RUN/$NODE.kubeconfig" --node-ip "$address" --root-dir "$RUN/kubelet" \
         --cert-dir "$RUN/kubelet/certificates"
