@@ -119,7 +119,8 @@ fn command_line() -> String {
 
 fn rules() -> String {
     let mut text = format!(
-        "{NOTE}\n# Rules\n\nWhat `untax check` looks for; `untax explain RULE` says the same.\n"
+        "{NOTE}\n# Rules\n\nThese are the causes that `untax check` looks for; `untax explain \
+         RULE` prints the same text.\n"
     );
     for one in untax_rules::RULES {
         text += &rule(one);
@@ -169,7 +170,7 @@ fn facts() -> String {
         .iter()
         .map(|f| [f.id, f.summary, f.source, f.privilege, f.minimum_kernel, f.cost]);
     let head = ["fact", "what it says", "read from", "privilege", "kernel", "cost"];
-    table("Facts", "What is read of the host, before any rule judges it.", head, rows)
+    table("Facts", "untax reads these facts of the host before any rule judges them.", head, rows)
 }
 
 fn engines() -> String {
@@ -212,30 +213,30 @@ fn metrics() -> String {
         [metric.name(), kind, of, labels(metric), help, source]
     });
     let head = ["metric", "kind", "of", "labels", "what it says", "comes from"];
-    format!("{NOTE}\n# Which metrics does the agent tell?\n\n{METRICS}\n\n{}", rows(head, all))
+    format!("{NOTE}\n# Which metrics does the agent export?\n\n{METRICS}\n\n{}", rows(head, all))
 }
 
 const METRICS: &str = "\
-`untax agent` tells these at `/metrics`, as OpenMetrics. Every series has the label `node`. Those of a
-database also have `namespace`, `pod`, `container`, `engine` and `database`; the first three are absent
-where it runs in no pod. `database` is a name that outlives a restart: `ENGINE@PORT` on a host,
-`NAMESPACE/POD/CONTAINER` in a cluster.
+`untax agent` exports these metrics at `/metrics`, in the OpenMetrics format. Every series has the label
+`node`. A series of a database also has `namespace`, `pod`, `container`, `engine` and `database`; the
+first three are absent where the database runs in no pod. The label `database` keeps its value over a
+restart: `ENGINE@PORT` on a host, `NAMESPACE/POD/CONTAINER` in a cluster.
 
-A series that is absent is not 0: nothing was measured. The tax of a rule over any range and any number of
-databases is
+An absent series does not mean 0: it means that nothing was measured. The tax of a rule over any range
+and any number of databases is
 
     sum(rate(untax_tax_seconds_total{rule=\"disk-slow\"}[1h]))
       / sum(rate(untax_measured_active_seconds_total{rule=\"disk-slow\"}[1h]))
 
-The denominator grows only in windows in which the rule could measure its tax. Where it does not grow,
-the quotient is no number, and `untax_unmeasured` says why.
+The denominator grows only in windows in which the rule could measure its tax. Where the denominator
+does not grow, the quotient is not a number, and `untax_unmeasured` gives the reason.
 
 While `untax bench`, `verify`, `lab` or `demo` runs on the host as root, databases are slow on purpose. A window
 that overlaps one is marked: `untax_agent_beside_trial` is 1, and it is counted as `beside-trial`. It adds nothing to
 taxes, nor to the active time that they are divided by; all else is told as ever.
 
-A node tells at most 50 databases older than 30 s, and of each at most 155 series, counters before gauges.
-What is left out is counted.";
+An agent exports at most 50 databases of its node, and only those older than 30 s. For each database it
+exports at most 155 series, counters before gauges. It counts what it leaves out.";
 
 fn untraced() -> String {
     let all = untax_rules::UNTRACED.iter();
@@ -245,8 +246,8 @@ fn untraced() -> String {
 }
 
 const UNTRACED: &str = "\
-untax traces threads and disks with BPF programs. It tries to load them, and never concludes from a
-version that it can or cannot. A kernel refuses them
+untax traces threads and disks with BPF programs. untax tries to load the programs, and does not guess
+from the kernel's version whether it can. A kernel refuses them
 
 - to users without `CAP_BPF` and `CAP_PERFMON`: run untax as root;
 - where it lacks a function that they call: that is so before 5.15 (`bpf_task_pt_regs`), unless the
@@ -254,12 +255,13 @@ version that it can or cannot. A kernel refuses them
 - where it was built without type information (`CONFIG_DEBUG_INFO_BTF`, `/sys/kernel/btf/vmlinux`);
 - where it is locked down for confidentiality (`lockdown=confidentiality`).
 
-A check says which of these it is, and goes on with what `/proc`, `/sys`, control groups, pressure
-(PSI) and the server tell. A test tries each row: it takes a traced window in which the rule finds
-something, strips what was traced, and compares.
+A check names the reason, and continues with data from `/proc`, `/sys`, control groups, pressure (PSI)
+and the server. A test covers each row of the table. The test takes a traced window in which the rule
+finds something, removes the traced data, and compares the results.
 
-\"the same\": the finding and its tax, if it has one, do not need tracing. \"tax unmeasured\": the finding
-stays, and the reason stands beside it. \"not judged\": the rule finds nothing and says why.";
+In the table, \"the same\" means that the finding and its tax, if it has one, do not need \
+tracing. With \"tax unmeasured\", the finding stays, and the reason is given beside it. With \
+\"not judged\", the rule finds nothing and gives the reason.";
 
 fn ids() -> String {
     let evidence = untax_rules::EVIDENCE.iter().map(|e| [e.id, e.name, e.unit, e.meaning]);
@@ -267,14 +269,16 @@ fn ids() -> String {
     let warnings = warnings.map(|w| [w.id, w.meaning, w.action]);
     let reasons = untax_core::reason::REASONS.iter().map(|r| [r.id, r.meaning, r.action]);
     format!(
-        "{NOTE}\n# Which ids can scripts use?\n\nA text may be worded better in a later version; an id stays. \
-         `untax check --json` gives these beside each text.\n\n\
+        "{NOTE}\n# Which ids can scripts use?\n\nScripts can rely on ids: a later version may \
+         reword a text, but an id stays. `untax check --json` prints the id beside each text.\n\n\
          ## Evidence\n\n`databases[].findings[].evidence[].id` and `findings[].evidence[].id`. One id has \
-         one unit. Where several pieces of evidence have the same id, `of` says which device, control \
-         group, setting or process each is about; it stands for `{{of}}` in the name.\n\n{}\n\
-         ## What was not measured\n\n`databases[].unmeasured[].id` and `unmeasured[].id`; `why` holds the \
-         reason in words. What is not measured is never 0.\n\n{}\n\
-         ## Warnings of benches\n\n`warnings[].id` of `untax bench … --json`; `text` holds the warning in words.\n\n{}",
+         one unit. Where several pieces of evidence have the same id, the field `of` names the \
+         device, control group, setting or process of each. In the name, `{{of}}` stands for this \
+         field.\n\n{}\n\
+         ## What was not measured\n\nThese are the values of `databases[].unmeasured[].id` and \
+         `unmeasured[].id`; the field `why` holds the reason in words. What is not measured is never 0.\n\n{}\n\
+         ## Warnings of benches\n\nThese are the values of `warnings[].id` of `untax bench … \
+         --json`; the field `text` holds the warning in words.\n\n{}",
         rows(["id", "name", "unit", "what it says"], evidence),
         rows(["id", "what it means", "what to do"], reasons),
         rows(["id", "what it means", "what to do"], warnings),

@@ -9,8 +9,8 @@ use std::path::PathBuf;
 
 /// What does the platform take from my database, what do I change, and did it work?
 ///
-/// untax attaches to a live database and says what each layer under it costs, in percent of the
-/// database's own time, with the interval and the method of every number. What cannot be measured
+/// untax attaches to a live database and shows the cost of each layer under it, in percent of the
+/// database's own time. Every number has an interval and a method. A value that cannot be measured
 /// is called unmeasured, with the reason. A check changes no setting of the host.
 #[derive(Debug, Parser)]
 #[command(
@@ -18,8 +18,8 @@ use std::path::PathBuf;
     version,
     long_version = crate::version::long(),
     arg_required_else_help = true,
-    after_help = "Exit codes: 0 done, or nothing found; 1 findings above info, not proven, or something \
-                  left; 2 could not do it; 3 bad usage. Each command's help says which.\n\n\
+    after_help = "Exit codes: 0 done, or nothing found; 1 findings above info, not proven, or \
+                  something left; 2 failed; 3 bad usage. Each command's help says which.\n\n\
                   Examples:\n  untax check                      every database on this host\n  \
                   untax check --pid 4012 --json    one of them, for scripts\n  \
                   untax explain small-pages        what a finding means and how to fix it\n  \
@@ -40,108 +40,117 @@ pub struct Args {
 pub enum Command {
     /// Say what the platform takes from the databases on this host
     ///
-    /// Watches the databases for a while, and then their servers are asked what they count. No setting of
-    /// the host or of a server is changed. As root it sees everything; else it says what it could not see.
-    /// It loads BPF programs for the window, saves what it found in --state-dir, and at most once in 24
-    /// hours, where data is on small pages, takes some 3 s of CPU and several hundred MiB to calibrate.
+    /// A check watches the databases for a window, and then asks their servers for their counters.
+    /// A check changes no setting of the host or of a server. As root, a check sees everything;
+    /// otherwise the result names what it could not see. A check loads BPF programs for the window,
+    /// and saves its result in --state-dir. Where data is on small pages, a check also calibrates,
+    /// at most once in 24 hours. A calibration takes some 3 s of CPU and several hundred MiB.
     Check(check::Args),
     /// Show what the platform takes from the databases, window after window
     ///
-    /// Until q is pressed. With --json a whole result is printed on a line for each window.
+    /// The command runs until you press q. With --json, the command prints one line for each
+    /// window, with the whole result.
     Watch(watch::Args),
     /// Say why the throughput of a database changed
     ///
-    /// From a recording of untax watch or untax agent, or from Prometheus: each step and each ramp that the noise
-    /// of the load does not explain, the seconds of a request before and after it, part by part, and the facts that
-    /// changed about then. Parts add up to the change. Without evidence a change is called unexplained.
+    /// The input is a recording of untax watch or untax agent, or Prometheus. The result lists each
+    /// step and each ramp that the noise of the load does not explain. For each change, it shows
+    /// the seconds of a request before and after, part by part, and the facts that changed at about
+    /// the same time. The parts add up to the change. Without evidence, a change is called
+    /// unexplained.
     Timeline(timeline::Args),
-    /// Tell Prometheus what the platform takes from every database of this host, all the time
+    /// Export what the platform takes from every database of this host to Prometheus, all the time
     ///
-    /// One window after the other, as series at /metrics. Nothing of the host is changed, and nothing is
-    /// saved, unless --record is given. At most 50 databases are told, each with at most 155 series; what is left out is counted.
+    /// The agent checks one window after the other, and serves the results as series at /metrics.
+    /// The agent changes nothing on the host, and saves nothing unless --record is given. The agent
+    /// exports at most 50 databases, each with at most 155 series, and counts what it leaves out.
     Agent(agent::Args),
     /// Say what a rule means, how it is measured and how to fix it
     ///
-    /// With the sources that its facts come from.
+    /// The text also names the sources of its facts.
     Explain(explain::Args),
     /// Say what to change, from a saved check; changes nothing
     ///
-    /// What to change, in order, with the value before and after, and what is left to you. Nothing is
-    /// read but the saved check, or a capture.
+    /// A plan lists the changes in order, each with the value before and after. A plan also lists
+    /// the tasks that are left to you. The command reads only the saved check, or a capture.
     Plan(plan::Args),
-    /// Do what a plan says, so that it can be undone
+    /// Apply a plan, so that it can be undone
     ///
-    /// Step by step. The value before each step is on disk before the step is done, so that untax undo
-    /// can put it back after any crash. When a step fails, or you interrupt it, all that was done is
-    /// undone.
+    /// untax does the steps one by one. Before each step, the old value is saved on disk, so that
+    /// untax undo can restore this value after any crash. When a step fails, or you interrupt the
+    /// command, all steps are undone.
     Apply(apply::Args),
-    /// Put back what was applied
+    /// Undo an applied plan
     ///
-    /// Every value, every file byte for byte, the last step first. What somebody else changed since is
-    /// shown and left alone. Undoing twice is harmless.
+    /// untax restores every value, and every file byte for byte, the last step first. Values that
+    /// somebody else changed since are shown and left alone. Undoing twice is harmless.
     Undo(undo::Args),
     /// Prove or disprove a plan by trials with and without it
     ///
-    /// Applies and undoes the plan alternately, in random order, runs a workload each time, and says with
-    /// an interval what the plan is worth, beside what was predicted and what noise alone does.
-    /// Afterwards the host is as it was before, also when untax is killed. A plan that was in force at the
-    /// start is applied again, under a new receipt.
+    /// untax applies and undoes the plan alternately, in random order, and runs a workload each
+    /// time. The result shows the measured gain with an interval, beside the predicted gain and the
+    /// effect of noise alone. Afterwards the host is as it was before, also when untax is killed.
+    /// If the plan was applied at the start, it is applied again, under a new receipt.
     Verify(verify::Args),
-    /// Say what became of each cause between two checks
+    /// Compare each cause in two checks
     ///
-    /// Of the same databases. A difference counts only where the intervals do not overlap; untax verify
-    /// proves what a change is worth.
+    /// The comparison covers databases that are in both checks. A difference counts only where the
+    /// intervals do not overlap. To prove the gain of a change, use untax verify.
     Compare(compare::Args),
     /// Write saved results as one web page
     ///
-    /// Self-contained: checks, verifications, page-size benches and lab matrices, in the order in which
-    /// they are named.
+    /// The page is self-contained, and holds checks, verifications, page-size benches and lab
+    /// matrices, in the order in which you name them.
     Report(report::Args),
     /// Keep each database on CPUs of its own, and let it use idle ones while that pays
     ///
-    /// Soft affinity: each database has CPUs that it prefers, and uses others while its own are full, the
-    /// others idle, and its throughput gains by them. An owner gets its CPUs back within two samples. It
-    /// sets only the CPU masks of threads, within each cpuset, and skips threads that set their own mask. All is
-    /// put back when it ends, also when it is killed: by its guard, or by the next untax steer stop.
+    /// With soft affinity, each database has CPUs that it prefers. A database also uses other CPUs
+    /// while its own are full, the others are idle, and its throughput gains by them. An owner gets
+    /// its CPUs back within two samples. The command sets only the CPU masks of threads, within
+    /// each cpuset, and skips threads that set their own mask. Everything is restored when it ends.
+    /// If it is killed, its guard restores everything, or the next untax steer stop does.
     Steer(steer::Args),
     /// Benchmark this machine: page size, container runtime, network path, storage, affinity
     #[command(subcommand)]
     Bench(bench::Bench),
     /// Say which runtime, network or storage to choose, and what each would cost a database
     ///
-    /// From what untax bench measured on this host, and from what a check says that the database needs: its
-    /// system calls, its network, its disks. Every price has an interval and says what it stands on; what was
-    /// not measured here is called so, with the command that measures it. Isolation stands beside speed.
-    /// Changes nothing.
+    /// The advice combines the results of untax bench on this host with the needs of the database
+    /// from a check: system calls, network, disks. Every price has an interval and names its basis.
+    /// A price that was not measured here is called so, with the command that measures it. The
+    /// advice shows isolation beside speed. It changes nothing.
     Advise(advise::Args),
     /// Say what the platform takes from every database of many hosts, or of a cluster
     ///
-    /// The databases that lose most, the causes in the whole fleet, the change that frees most, nodes that say
-    /// nothing, and nodes with one machine id. Asks Prometheus, or the agents themselves.
+    /// The report ranks the databases that lose most, and lists the causes in the whole fleet. The
+    /// report names the change that frees most, silent nodes, and nodes with the same machine id.
+    /// The data comes from Prometheus, or from the agents themselves.
     Fleet(fleet::Args),
     /// Save what a check reads here, without secrets, to replay elsewhere
     ///
-    /// Every file that a check reads on this host, with those that were denied or absent marked, and
-    /// without passwords or texts of queries: to report a wrong diagnosis, or to keep as a test.
+    /// A capture holds every file that a check reads on this host, and marks files that were denied
+    /// or absent. A capture holds no passwords and no texts of queries. Use it to report a wrong
+    /// diagnosis, or as a test.
     Capture(capture::Args),
     /// Show in a minute what untax does, on a scratch database
     ///
-    /// Starts a PostgreSQL of its own, gives it a CPU limit as a container has one, finds the limit by a check,
-    /// predicts what its removal would bring, removes it, and measures that. Everything is undone afterwards,
-    /// also when untax is killed.
+    /// The demo starts its own PostgreSQL and gives it a CPU limit, like that of a container. A
+    /// check finds the limit and predicts the gain of its removal. The demo then removes the limit
+    /// and measures the gain. Everything is undone afterwards, also when untax is killed.
     Demo(demo::Args),
     /// Cause a problem on a scratch database, and see it found
     #[command(subcommand)]
     Lab(Lab),
     /// List saved runs, or say what one found
     ///
-    /// The latest first. Wherever a run is wanted, its name may be cut as long as it is still one run's;
-    /// @last is the latest one, and @-1 the one before it.
+    /// The list begins with the latest run. In every command, you may shorten the name of a run
+    /// while it still names one run. The name @last is the latest run, and @-1 is the run before
+    /// it.
     Runs(runs::Args),
     /// Show what untax can see and change on this host, as this user
     ///
-    /// For each requirement: its purpose, what untax cannot do without it, and how to get it. Changes
-    /// nothing.
+    /// For each requirement, the list shows its purpose, what untax cannot do without it, and how
+    /// to get it. The command changes nothing.
     Doctor(doctor::Args),
     /// Print a script that completes untax's options in a shell
     Completions(completions::Args),
@@ -152,21 +161,22 @@ pub enum Command {
 /// Problems made on purpose, on a scratch database that is started for it.
 #[derive(Debug, Subcommand)]
 pub enum Lab {
-    /// List the causes, the engines they make sense for, and what this machine lacks for them
+    /// List the causes, the engines that suit them, and the requirements that this machine lacks
     List(lab::list::Args),
     /// Put one cause on one engine: check, remove it, check again, and measure the gain
     ///
-    /// Starts a scratch server in a directory, a control group and on a port of its own, puts a cause on
-    /// it under load, checks it, removes the cause, checks again, and measures throughput with and
-    /// without it by turns. Everything is undone afterwards, also when untax is killed.
+    /// The lab starts a scratch server with its own directory, control group and port. The lab puts
+    /// a cause on the server under load, checks the server, removes the cause, and checks again.
+    /// Then it measures throughput with and without the cause by turns. Everything is undone
+    /// afterwards, also when untax is killed.
     ///
-    /// Some causes change settings of the whole host meanwhile (pools of huge pages, transparent huge
-    /// pages, limits of dirty pages, the size of the table of connections), and it is busy: do not run it
-    /// next to a database that matters.
+    /// Some causes change settings of the whole host meanwhile: pools of huge pages, transparent
+    /// huge pages, limits of dirty pages, or the size of the connection table. The host is also
+    /// busy. Do not run the lab next to a database that matters.
     Run(lab::run::Args),
     /// Put many causes on many engines, in random order, and make a table of what was found
     ///
-    /// The order is random so that a slow drift of the machine favours no cause. What was done so far is
-    /// saved after each: the same command goes on with a matrix that was interrupted.
+    /// The order is random so that a slow drift of the machine favours no cause. The lab saves its
+    /// results after each run. The same command continues an interrupted matrix.
     Matrix(lab::matrix::Args),
 }

@@ -32,7 +32,8 @@ pub struct Watching {
     /// How long to watch: 10s, 500ms, 2m; 0s takes one look and measures no rates
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = window)]
     pub window: Duration,
-    /// Do not measure what page faults and page walks cost here; taxes that need it are unmeasured
+    /// Do not measure the cost of page faults and page walks here; taxes that need it are
+    /// unmeasured
     #[arg(long)]
     no_calibration: bool,
 }

@@ -39,7 +39,7 @@ pub(crate) fn of(
             let mut fitting = unix.values().filter(fits).cloned();
             match (fitting.next(), fitting.next()) {
                 (Some(only), None) => Present(vec![only]),
-                _ => Denied(format!("{what}, which would tell the server's socket")),
+                _ => Denied(format!("{what}, which would name the server's socket")),
             }
         }
         gap => gap.map(|_| Vec::new()),

@@ -85,7 +85,7 @@ fn role(candidate: &Candidate) -> Role {
 fn describe(view: &DatabaseView) -> Description {
     let resident = view.status("RssAnon", |s| s.resident_anonymous);
     // All else that a server counts it tells those alone that have a password.
-    let unasked = "MongoDB tells it to those alone that log in";
+    let unasked = "MongoDB tells it only to users that log in";
     let directory = data_directory(view);
     Description {
         product: "MongoDB".to_owned(),

@@ -10,7 +10,7 @@ pub enum PipelineError {
     #[error("the host cannot be read: {0}")]
     Unreadable(String),
     /// The process, container or pod is there, and holds no database.
-    #[error("no database is selected by that; untax check --all lists what runs here")]
+    #[error("this selects no database; untax check --all lists the databases here")]
     NoDatabase,
     /// The kubelet's folder of logs, which names the pods of this node, cannot be read.
     #[error("pods of this node are not known: {0}")]

@@ -55,7 +55,9 @@ fn active_threads_are_drawn_over_the_window_where_they_were_traced() {
     }
     let page = check(&rich);
     assert!(!page.contains("over the window: from"));
-    assert!(page.contains("<dt>Active</dt><dd>idle: no thread that serves clients was active</dd>"));
+    assert!(
+        page.contains("<dt>Active</dt><dd>idle: no thread that serves clients was active</dd>")
+    );
 }
 
 #[test]

@@ -324,9 +324,9 @@ pub fn page(tree: &Tree) -> String {
 }
 
 const ABOUT: &str = "\
-`make test` runs what must pass before a change lands. `make test-long` runs the rest of the tests:
-run it before a release, and after a change to what they test. Figures that take hours are no tests:
-`make bench` measures them.
+`make test` runs what must pass before a change lands. `make test-long` runs the rest of the tests: run
+it before a release, and after a change to the code that they test. Measurements that take hours are not
+tests: `make bench` runs them.
 
 | stage | what it runs | `make test` | `make test-long` |
 | --- | --- | --- | --- |
@@ -343,15 +343,15 @@ run it before a release, and after a change to what they test. Figures that take
 | Kubernetes | plans and the agent on a cluster of one node, where `make kubernetes` has built it | | yes |
 | packages of a release | the static file in an empty root, packages in a fresh Debian 12, the image | | yes |
 
-Every stage runs though an earlier one failed. The end lists the time of each stage, the ten slowest
-tests, what was skipped and why, and what failed.
+A stage runs even if an earlier stage failed. The summary lists the time of each stage, the ten slowest
+tests, skipped tests with the reason, and failures.
 
-Tests on real servers stand in files whose name begins with `real`. They need root and the servers'
+Tests on real servers are in files whose names begin with `real`. These tests need root and the servers'
 packages, which `make test` installs. A long test is marked in its file, with the reason:
 `#[ignore = \"long: two databases are verified, 80 s\"]`.
 
-One test by hand: `cargo test -p untax --test real_watch -- NAME`, with `--include-ignored` for a long
-one.
+To run one test by hand, use `cargo test -p untax --test real_watch -- NAME`, with `--include-ignored`
+for a long test.
 ";
 
 #[cfg(test)]

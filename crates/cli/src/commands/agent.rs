@@ -33,8 +33,9 @@ const TOKEN_OF_POD: &str = "/etc/untax/token";
 #[derive(Debug, clap::Args)]
 #[command(
     args_conflicts_with_subcommands = true,
-    after_help = "Metrics: docs/metrics.md lists them. GET /metrics, /healthz, /readyz; /last holds the last check.\n\n\
-                  Exit codes: 0 ended by a signal; 2 could not do it; 3 bad usage.\n\n\
+    after_help = "The agent answers GET /metrics, /healthz, /readyz and /last, which holds the \
+                  last check. The file docs/metrics.md lists the metrics.\n\n\
+                  Exit codes: 0 ended by a signal; 2 failed; 3 bad usage.\n\n\
                   Examples:\n  untax agent                        for a Prometheus on this host\n  \
                   untax agent --listen [::]:9871 --token-file /etc/untax/token\n                                     \
                   for one elsewhere\n  \
@@ -48,10 +49,10 @@ pub struct Args {
     /// How long each window is
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = window)]
     window: Duration,
-    /// Where to listen; port 0 is any that is free
+    /// The address to listen on; port 0 picks a free port
     #[arg(long, value_name = "ADDR:PORT", default_value = ADDRESS)]
     listen: SocketAddr,
-    /// Require the bearer token in the first line of this file of every scraper
+    /// Require from every scraper the bearer token in the first line of this file
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
     /// Speak TLS by the certificate in this PEM file, with those of intermediate CAs after it. It is read again
@@ -67,8 +68,8 @@ pub struct Args {
     /// The name of this node in every series [default: the host's name]
     #[arg(long, value_name = "NAME")]
     node: Option<String>,
-    /// Measure what page faults and page walks cost where no calibration is kept: some 3 s of CPU time and
-    /// several hundred MiB, once
+    /// Measure the cost of page faults and page walks if no calibration is saved: some 3 s of CPU
+    /// time and several hundred MiB, once
     #[arg(long)]
     calibrate: bool,
     /// Watch one window, print its metrics and end: for untax fleet --hosts, or a collector of text files
@@ -78,8 +79,8 @@ pub struct Args {
     /// transparent huge pages
     #[arg(long, value_name = "FILE", conflicts_with = "once")]
     features_file: Option<PathBuf>,
-    /// Run this program once when a database's memory begins to run out, with the database's name and the
-    /// seconds that are left. Only for the agent as a unit of systemd
+    /// Run this program once when a database's memory begins to run out. The arguments are the
+    /// database's name and the seconds that are left. Only for an agent that is a systemd unit
     #[arg(long, value_name = "PROGRAM", requires = "oom_hook_user", conflicts_with = "once")]
     oom_hook: Option<PathBuf>,
     /// The user that runs it; not root

@@ -18,13 +18,13 @@ use untax_core::receipt::Status;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  untax apply plan-20260101T101500000Z --dry-run\n  \
                         untax apply fix/                       a plan written with -o fix\n\n\
-                        Exit codes: 0 applied, or it could be (--dry-run); 1 a step is refused \
-                        (--dry-run); 2 could not do it, and all that was done is undone; 3 bad usage.")]
+                        Exit codes: 0 applied; 2 failed, and all steps are undone; 3 bad usage. \
+                        With --dry-run: 0 the plan can be applied; 1 a step is refused.")]
 pub struct Args {
     /// The plan: its id, its file, or the directory that it was written to
     #[arg(value_name = "PLAN")]
     plan: String,
-    /// Say what would be done and whether it can be; change nothing
+    /// Show the steps and whether they are possible; change nothing
     #[arg(long)]
     dry_run: bool,
     /// Print the result as JSON

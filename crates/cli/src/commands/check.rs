@@ -17,9 +17,10 @@ use untax_trials::Interrupt;
 /// Arguments of `untax check`.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Exit codes: 0 nothing found, also where no database runs or a rule could not look (see \
-                        databases and unmeasured of --json); 1 findings of --fail-on or above; 2 could not do it, \
-                        or with --strict saw only a part; 3 bad usage.\n\n\
+    after_help = "Exit codes: 0 nothing found; 1 findings of --fail-on or above; 2 failed, or \
+                        with --strict saw only a part; 3 bad usage. The code is also 0 where no \
+                        database runs, or a rule could not look: see databases and unmeasured of \
+                        --json.\n\n\
                         Examples:\n  untax check                        every database, ten seconds\n  \
                         untax check --pid 4012 --window 1m one database, a minute\n  \
                         untax check --html tax.html        also as a page to pass on\n  \
@@ -43,7 +44,7 @@ pub struct Args {
     /// The lowest severity that makes the exit code 1
     #[arg(long, value_name = "SEVERITY", default_value = "low", value_parser = FAIL_ON)]
     fail_on: String,
-    /// Exit with 2 if untax could look at a part only, for want of privilege, say
+    /// Exit with 2 if untax could see only a part, for example without root
     #[arg(long)]
     strict: bool,
     /// Apply the rules again to a saved run, its file, or a capture

@@ -14,7 +14,8 @@ use untax_report::format::clean;
 /// Arguments of `untax fleet`.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Exit codes: 0 every node answered, whatever it loses; 1 nodes are silent; 2 could not do it; 3 bad usage.\n\n\
+    after_help = "Exit codes: 0 every node answered, with or without losses; 1 nodes are silent; \
+                  2 failed; 3 bad usage.\n\n\
                   Examples:\n  untax fleet --prometheus http://127.0.0.1:9090\n  \
                   untax fleet --agents db-1:9871,db-2:9871 --html fleet.html\n  \
                   untax fleet --agents https://db-1:9871 --ca ca.crt\n  \
@@ -24,21 +25,23 @@ pub struct Args {
     /// Ask this Prometheus, or a store with its API, that scrapes the agents
     #[arg(long, value_name = "URL", group = "source", required_unless_present_any = ["agents", "hosts"])]
     prometheus: Option<String>,
-    /// Ask these agents themselves; rates are since each was started. https://HOST:PORT asks by TLS
+    /// Ask these agents themselves; rates count from the start of each agent. https://HOST:PORT
+    /// asks by TLS
     #[arg(long, value_name = "HOST:PORT,…", value_delimiter = ',', group = "source")]
     agents: Vec<String>,
-    /// Run untax for one window on each host of this file over ssh, 64 at once: HOST or USER@HOST a line. Only
-    /// hosts whose keys are known are asked, and nobody is asked for a password
+    /// Run untax for one window on each host of this file over ssh, 64 hosts at once. Each line is
+    /// HOST or USER@HOST. Only hosts whose keys are known are asked, and nobody is asked for a
+    /// password
     #[arg(long, value_name = "FILE", group = "source")]
     hosts: Option<PathBuf>,
     /// How long each host is watched
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = window, requires = "hosts")]
     window: Duration,
-    /// Copy this program to a directory of its own below /tmp on each host, see that it is whole, run it and
-    /// remove it, rather than run the host's own
+    /// Copy this program to a new directory below /tmp on each host, verify it, run it and remove
+    /// it, instead of running the host's own
     #[arg(long, requires = "hosts")]
     copy: bool,
-    /// Run it by sudo -n: what it sees as another user than root is little
+    /// Run it by sudo -n: without root it sees little
     #[arg(long, requires = "hosts")]
     sudo: bool,
     /// The configuration file of ssh [default: the user's own]
@@ -46,7 +49,8 @@ pub struct Args {
     ssh_config: Option<PathBuf>,
     #[command(flatten)]
     asking: Asking,
-    /// Average rates over this period (only with --prometheus). Its recording rules keep one hour
+    /// Average rates over this period (only with --prometheus). The recording rules of Prometheus
+    /// keep one hour
     #[arg(long, value_name = "TIME", default_value = "1h", value_parser = range)]
     since: Duration,
     /// Show the N databases that lose the most time

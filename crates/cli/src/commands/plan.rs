@@ -27,14 +27,14 @@ pub struct Args {
     /// node
     #[arg(long, value_name = "RUN|FILE|CAPTURE")]
     from: Vec<String>,
-    /// Group the nodes of a cluster by what their databases need, and write the pools, labels, taints and the
-    /// requests of each database. A node has the name of its file
+    /// Group the nodes of a cluster by the needs of their databases. Write pools, labels and
+    /// taints, and the requests of each database. A node has the name of its file
     #[arg(long, conflicts_with_all = ["only", "configure"])]
     node_classes: bool,
     /// Only for findings of these rules
     #[arg(long, value_name = "RULE", value_delimiter = ',')]
     only: Vec<String>,
-    /// Plan for findings of severity info too, and for those without a gain that shows
+    /// Also plan for findings of severity info, and for findings without a visible gain
     #[arg(long)]
     include_info: bool,
     /// Write plan.json and the files to hand over here
@@ -114,7 +114,8 @@ fn say_left_out(check: &Check) {
     if !rules.is_empty() {
         let rules = rules.into_iter().collect::<Vec<_>>().join(", ");
         say(&format!(
-            "left out, as worth knowing and no more: {rules}. --include-info plans for them"
+            "left out, because they are only informational: {rules}. --include-info plans for \
+             them"
         ));
     }
 }

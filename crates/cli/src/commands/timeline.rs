@@ -15,7 +15,7 @@ use untax_timeline::{History, prometheus, read, timeline};
 
 /// Arguments of `untax timeline`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Exit codes: 0 done, whatever changed; 2 could not do it; 3 bad usage.\n\n\
+#[command(after_help = "Exit codes: 0 done, with or without changes; 2 failed; 3 bad usage.\n\n\
                   Examples:\n  untax watch --record day.untax         record, until interrupted\n  \
                   untax timeline day.untax               why throughput changed meanwhile\n  \
                   untax timeline --since 2h              what the agent of this host recorded\n  \

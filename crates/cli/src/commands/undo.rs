@@ -14,16 +14,16 @@ use untax_core::receipt::Status;
 #[command(after_help = "Examples:\n  untax undo                             list the receipts\n  \
                         untax undo receipt-20260101T101500000Z\n  \
                         untax undo --stale                     what a crash left half done\n\n\
-                        Exit codes: 0 all is back, 1 something is left, 2 could not do it, \
-                        3 bad usage.")]
+                        Exit codes: 0 all is restored, 1 something is left, 2 failed, 3 bad \
+                        usage.")]
 pub struct Args {
     /// The receipt: its id or its file; without one, all are listed
     #[arg(value_name = "RECEIPT")]
     receipt: Option<String>,
-    /// Undo what was interrupted half way, by a crash or a kill
+    /// Undo a plan that a crash or a kill interrupted half way
     #[arg(long, conflicts_with = "receipt")]
     stale: bool,
-    /// Also put back what somebody else has changed since
+    /// Also restore values that somebody else has changed since
     #[arg(long)]
     force: bool,
     /// Print the result as JSON

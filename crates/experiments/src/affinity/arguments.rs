@@ -4,9 +4,9 @@ use crate::platform::Arguments as Common;
 
 /// Measure what affinity is worth: none, hard partitions, and soft affinity, with one or two busy instances
 ///
-/// Two servers, each with CPUs that it prefers, and clients on the same CPUs. In hard partitions they have no
-/// others; with soft affinity untax steer gives them idle ones while that pays. Needs CPUs that nobody else
-/// uses, and two of them at least.
+/// The bench runs two servers, each with CPUs that it prefers, and clients on the same CPUs. With
+/// hard partitions, the servers have no other CPUs. With soft affinity, untax steer gives them idle
+/// CPUs while that pays. The bench needs at least two CPUs that nobody else uses.
 #[derive(Debug, clap::Parser)]
 #[group(id = "affinity")]
 #[command(

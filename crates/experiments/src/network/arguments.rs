@@ -6,13 +6,14 @@ use clap::Parser;
 
 /// Benchmark network paths: veth, bridge, routing, services, policies, overlays, eBPF
 ///
-/// Builds paths between a client and a server in network namespaces of its own and measures round trips,
-/// connections and databases' loads over each, paired and in random order. Nothing on the host's own network
-/// changes.
+/// The bench builds paths between a client and a server in its own network namespaces. Over each
+/// path, the bench measures round trips, connections and database loads, paired and in random
+/// order. Nothing on the host's own network changes.
 #[derive(Debug, Clone, Parser)]
 #[command(
     name = "network",
-    after_help = "Takes root, and iptables, nft and redis-server for some arms; in a cluster kubectl alone.\n\n\
+    after_help = "The bench needs root; some arms also need iptables, nft and redis-server. In a \
+                  cluster, it needs only kubectl.\n\n\
                   Examples:\n  untax bench network --quick\n  \
                   untax bench network --cluster --image registry.example/untax:1   between two pods"
 )]

@@ -39,10 +39,10 @@ const QUICK: Scope = Scope {
 
 /// Measure what page size is worth: a table read by primary key, on each page size in turn
 ///
-/// The table lies in shared memory with all data warm; keys are uniform, and every read takes in and
-/// verifies all of its row. Huge pages are reserved as needed; the previous pools are restored at
-/// once when the bench ends, whatever ends it. The host is busy meanwhile: do not run it next to a
-/// database that matters.
+/// The table is in shared memory, and all its data is warm. Keys are uniform, and every read loads
+/// and verifies its whole row. The bench reserves huge pages as needed, and restores the previous
+/// pools as soon as it ends, however it ends. The host is busy meanwhile: do not run the bench next
+/// to a database that matters.
 #[derive(Debug, clap::Parser)]
 #[command(
     after_help = "Examples:\n  untax bench pages                              4k against 2m, some minutes\n  \
@@ -85,7 +85,7 @@ pub(super) struct Arguments {
     /// Length of one trial in seconds [default: 1]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     trial_seconds: Option<Duration>,
-    /// What keys and the order of trials are drawn from [default: from the clock; printed]
+    /// The seed of the keys and of the order of trials [default: from the clock; printed]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
     /// Read a table of a real server instead, which is started anew on each page size: postgres, mysql …
@@ -93,7 +93,7 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "SERVER", value_parser = release())]
     #[arg(conflicts_with_all = ["row_bytes", "model", "access"])]
     engine: Option<Release>,
-    /// With --engine: run beside busy databases and other programs, which is noted in the result
+    /// With --engine: run beside busy databases and other programs; the result notes this
     #[arg(long, requires = "engine")]
     beside: bool,
 }

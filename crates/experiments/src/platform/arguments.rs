@@ -29,17 +29,18 @@ pub struct Arguments {
     /// Arms to compare; the baseline is always among them [default: all that run here]
     #[arg(long, value_name = "ID,…", value_delimiter = ',')]
     pub arms: Vec<String>,
-    /// CPUs of servers and clients [default: by the work]. Without pinning, results may fall into two groups, up to
-    /// five times apart, as a request may wait until an idle CPU is awake
+    /// Where servers and clients run [default: depends on the work]. Without pinning, results may
+    /// fall into two groups, up to five times apart, because a request may wait until an idle CPU
+    /// is awake
     #[arg(long, value_name = "PLACE,…", value_delimiter = ',', value_parser = placement())]
     pub pin: Vec<Placement>,
-    /// Length of one trial in seconds [default: by the work]
+    /// Length of one trial in seconds [default: depends on the work]
     #[arg(long, value_name = "TIME", value_parser = trial)]
     pub trial: Option<Duration>,
     /// Blocks of each cell at most, a block being one trial of every arm [default: 30]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub blocks: Option<u32>,
-    /// Fail (exit code 1) where a ratio is surely so, as in 'runc/host < 0.95' or
+    /// Fail (exit code 1) where a ratio is surely beyond a bound, as in 'runc/host < 0.95' or
     /// 'redis-get:runc/host < 0.95'
     #[arg(long, value_name = "GUARD")]
     pub(crate) fail_if: Vec<Guard>,
@@ -53,13 +54,13 @@ pub struct Arguments {
     /// Go on with the trials that the last bench of this kind saved
     #[arg(long)]
     pub resume: bool,
-    /// Run beside busy databases and other programs, which is noted in the result
+    /// Run beside busy databases and other programs; the result notes this
     #[arg(long)]
     pub beside: bool,
     /// List the arms and the work, and why some cannot run here; measure nothing
     #[arg(long)]
     pub list: bool,
-    /// What the order of trials is drawn from [default: from the clock; printed]
+    /// The seed of the order of trials [default: from the clock; printed]
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
 }

@@ -6,8 +6,9 @@ use std::path::PathBuf;
 
 /// Measure what a container runtime costs: the same servers and programs in each, paired
 ///
-/// Each server and each program runs as a plain process, as one in a control group, and in every runtime that
-/// works here. Clients run outside. Starting is not measured. Needs root, and CPUs that nobody else uses.
+/// Each server and each program runs as a plain process, as a process in a control group, and in
+/// every runtime that works here. Clients run outside. Start-up is not measured. The bench needs
+/// root, and CPUs that nobody else uses.
 #[derive(Debug, clap::Parser)]
 #[command(
     after_help = "Examples:\n  untax bench runtime                            the most telling work, 10 minutes\n  \

@@ -6,9 +6,10 @@ use untax_core::Bytes;
 
 /// Measure storage: a log, reads and checkpoints as a database does them, on each volume in turn
 ///
-/// Without --path, scratch volumes are made below TMPDIR: a directory, overlayfs, ext4, xfs, btrfs, tmpfs, each
-/// in an image that is written in full. Every read passes the disk, which its own counters show; one that came
-/// from a cache is no figure. Whether a flush reaches the media of a virtual disk cannot be known in a guest.
+/// Without --path, the bench makes scratch volumes below TMPDIR: a directory, overlayfs, ext4, xfs,
+/// btrfs, tmpfs, each in an image that is written in full. Every read goes to the disk, as the
+/// disk's own counters show. A read that came from a cache gives no figure. A guest cannot know
+/// whether a flush reaches the media of a virtual disk.
 #[derive(Debug, clap::Parser)]
 #[command(
     after_help = "Examples:\n  untax bench storage                                    scratch volumes, ten minutes\n  \

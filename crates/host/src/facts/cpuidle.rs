@@ -23,9 +23,9 @@ fn read(host: &Host, facts: &mut HostFacts) {
         Absent(_) => {
             Absent("this kernel has no cpuidle driver that tells how CPUs sleep".to_owned())
         }
-        Present(driver) if driver == "none" => Absent(
-            "the kernel has no cpuidle driver: CPUs halt, and nothing is told of it".to_owned(),
-        ),
+        Present(driver) if driver == "none" => {
+            Absent("the kernel has no cpuidle driver: CPUs halt, and nothing counts it".to_owned())
+        }
         driver => driver,
     };
     facts.cpuidle = driver.map(|driver| CpuIdle {

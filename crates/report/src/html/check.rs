@@ -388,9 +388,10 @@ fn own(check: &Check) -> Markup {
                 }
             }
             p {
-                "Active time is all time of the database’s threads but idle waiting and waits of "
-                "unknown meaning, which widen the intervals. A tax is the "
-                "share of it that a cause takes; the interval is in brackets and drawn as a whisker."
+                "Active time is the time of the database’s threads without idle waiting. "
+                "Waits of unknown meaning do not count either; they widen the intervals. A tax is "
+                "the share of active time that a cause takes. The interval is in brackets and "
+                "drawn as a whisker."
             }
         }
     }

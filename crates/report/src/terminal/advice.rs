@@ -34,8 +34,8 @@ pub fn advice(advice: &Advice, style: Style) -> String {
             n => format!(" and {n} earlier"),
         };
         let text = format!(
-            "Prices are the time of a request over that in the alternative named, where the database limits \
-             the load. Measured here by {latest}{more}."
+            "A price is the time of a request, divided by its time in the alternative named, \
+             where the database limits the load. Measured here by {latest}{more}."
         );
         screen.labelled("", 0, Ink::Dim, &text, 3);
     }

@@ -92,7 +92,7 @@ pub fn time(time: &TimeShares) -> String {
 pub fn lab_matrix(matrix: &LabMatrix, style: Style) -> String {
     let mut screen = Screen::new(style);
     let (expected, tries) = (matrix.as_expected(), matrix.tries());
-    let head = format!("{expected} of {tries} checks said what they should.");
+    let head = format!("{expected} of {tries} checks gave the expected result.");
     screen.line(&[span(Ink::Bold, head)]);
     screen.blank();
     screen.line(&[span(
@@ -221,7 +221,7 @@ pub(super) mod tests {
         let mut matrix = matrix();
         matrix.fail("postgres-full-page-writes", "postgres", "no load".to_owned());
         let screen = lab_matrix(&matrix, Style::default());
-        assert!(screen.starts_with("1 of 2 checks said what they should."), "{screen}");
+        assert!(screen.starts_with("1 of 2 checks gave the expected result."), "{screen}");
         assert!(screen.contains("postgres      1/2   1/2"), "{screen}");
         assert!(screen.contains("Failed") && screen.contains("run 2: no load"), "{screen}");
     }
@@ -236,7 +236,7 @@ pub(super) mod tests {
     #[test]
     fn a_row_fits_and_shows_the_measured_factor() {
         let screen = lab_matrix(&matrix(), Style::default());
-        assert!(screen.starts_with("1 of 1 checks said what they should."), "{screen}");
+        assert!(screen.starts_with("1 of 1 checks gave the expected result."), "{screen}");
         let row = screen.lines().last().unwrap();
         assert!(row.starts_with("postgres-full-page-writes postgres      1/1   1/1"), "{row}");
         assert!(row.ends_with("2.00×") && !screen.contains('…'), "{screen}");

@@ -92,7 +92,7 @@ fn review(screen: &mut Screen, plan: &Plan) {
         plan.steps.iter().filter(|step| is_of_host(step)).map(|step| &*step.id).collect();
     let affected = match &*shared.join(", ") {
         "" => "nothing but the databases named".to_owned(),
-        steps => format!("every program of this host shares what these set: {steps}"),
+        steps => format!("every program of this host, by the steps {steps}"),
     };
     if !plan.steps.is_empty() {
         say("  Affects", &affected);

@@ -5,8 +5,8 @@ pub mod host;
 
 use std::collections::BTreeMap;
 use untax_core::Reading::{Absent, Denied, Present};
-use untax_core::calibration::{Calibration, TouchPenalty};
 use untax_core::activity::Piece;
+use untax_core::calibration::{Calibration, TouchPenalty};
 use untax_core::check::{Check, Checked, OwnCost, SCHEMA, TimeShares};
 use untax_core::database::{Container, DatabaseMemory, HugePageUse, Model, Pod, Segment, Settings};
 use untax_core::evidence::Value;

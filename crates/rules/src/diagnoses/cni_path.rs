@@ -12,27 +12,28 @@ use untax_core::{Diagnosis, Evidence, Reading, Severity, Window};
 pub const RULE: Rule = Rule {
     id: "cni-path",
     summary: "the database's packets go through a virtual link, and perhaps an overlay",
-    what: "In a network namespace of its own a database reaches its clients through a pair of \
-           virtual links, the host's routing and firewall rules, and often an overlay that wraps \
-           each packet into another. Each step is work of the kernel for each packet, on the \
-           database's CPUs or beside it. Published, for Redis between pods compared with between \
-           nodes, in a bench whose own noise was 12 %: +33 % latency (19 to 46) with routing by \
-           the host, 0 % (-10 to +9) with routing by eBPF. For short connections iptables can be \
-           faster, below some 20,000 services.",
-    method: "The links and rules that a packet passes; no tax is measured.",
-    measured: "The namespace of the database against that of the host; the link of its default \
-               route; the host's links whose other end has that number; the host's overlays that \
-               carried packets in the window; drops of the link. Found, for information, when it \
-               carries packets. Its tax is unmeasured: the kernel does this work in interrupts \
-               and in the sending threads, and counts it for nobody. Compare the same load from \
-               the host's network. Its price in latency is modelled: the round trips of a request, as \
-               in far-clients; the path is a part of them. Where \
-               `untax bench network` ran on this host, the path most like this one says what a \
-               round trip takes more than over a bare virtual wire; the number of rules of \
-               services times the slope measured here is what they add to a new connection.",
+    what: "A database in its own network namespace reaches its clients through a pair of virtual \
+           links and the host's routing and firewall rules. Often an overlay also wraps each \
+           packet into another. The kernel does each step for each packet, on the database's CPUs \
+           or others. A published bench compared Redis between pods with Redis between nodes; its \
+           own noise was 12 %. Latency changed by +33 % (19 to 46) with routing by the host, and \
+           by 0 % (-10 to +9) with routing by eBPF. For short connections iptables can be faster, \
+           below some 20,000 services.",
+    method: "The rule lists the links and rules that a packet passes; no tax is measured.",
+    measured: "The rule compares the namespace of the database with that of the host. The rule \
+               reads the link of the database's default route, and the host's links whose other \
+               end has that number. The rule reads the host's overlays that carried packets in the \
+               window, and drops of the link. The finding is info, and needs a link that carries \
+               packets. The tax is unmeasured: the kernel does this work in interrupts and in the \
+               sending threads, and charges it to nobody. Compare the same load from the host's \
+               network. The price in latency is modelled by the round trips of a request, as in \
+               far-clients; the path is a part of them. Where `untax bench network` ran on this \
+               host, the most similar path gives the extra time of a round trip over that of a \
+               bare virtual wire. The number of service rules, times the slope measured here, \
+               gives the time that they add to a new connection.",
     fix: "If latency of small requests matters, use the host's network (hostNetwork, --network \
-          host), a CNI with eBPF host routing, a macvlan, ipvlan or SR-IOV link. Replace an overlay \
-          by native routing.",
+          host), a CNI with eBPF host routing, or a macvlan, ipvlan or SR-IOV link. Replace an \
+          overlay by native routing.",
     sources: &["man7.org: veth(4), network_namespaces(7)", "docs.cilium.io: eBPF host routing"],
     privilege: "root for other users' processes",
     minimum_kernel: "3.0",
@@ -130,7 +131,7 @@ fn finding_and_gap(id: Option<&str>, path: &Path) -> Vec<Diagnosis> {
             "{packets_per_s:.0} packets a second go through the virtual link {}{losses}{beside}",
             way.device
         ),
-        fix: "where latency matters: the host's network, eBPF host routing, or native routing"
+        fix: "if latency matters, use the host's network, eBPF host routing, or native routing"
             .to_owned(),
         evidence,
         gain: None,

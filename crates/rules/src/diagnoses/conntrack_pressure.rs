@@ -12,28 +12,29 @@ use untax_core::{Diagnosis, Evidence, Gain, Interval, Reading, Severity, Window}
 pub const RULE: Rule = Rule {
     id: "conntrack-pressure",
     summary: "the kernel's table of connections is nearly full, or drops new ones",
-    what: "Firewalls, port forwarding and Kubernetes services have the kernel remember each \
-           connection in a table of fixed size, for two minutes after its end too. When it is \
-           full the first packet of a new connection is dropped without a word: the client sends \
-           it again after one second, four times (older kernels than 6.5: then two, then four). \
-           Short connections fill it; those that are established go on as if nothing were the \
-           matter.",
-    method: "Entries of the conntrack table against its limit, and packets dropped in the \
-             window; it has no tax.",
-    measured: "Entries of the table of the database's network namespace, or of the host's, at the fuller \
-               end of the window, against nf_conntrack_max; and how much drop and early_drop of \
-               /proc/PID/net/stat/nf_conntrack grew in the window; kernels without that file tell \
-               the entries of the host's table alone. Found from 80 % on. What is dropped from a \
-               table with room, where none was thrown out for another, clashed with a packet of the \
-               same connection (requests over UDP, in parallel): worth knowing and no more. The client \
-               waits, before the database knows of it: the database loses no time, and the tax is \
-               unmeasured. The gain adds the clients' waiting to the database's active time: one \
-               second for each first packet that was dropped, as far as CPUs have room for what they \
-               would ask. The upper bound takes two seconds, as some are dropped again; the lower \
-               bound none, as they may be those of others.",
-    fix: "Fewer and longer connections (a pool); a larger table (sysctl \
-          net.netfilter.nf_conntrack_max and nf_conntrack_buckets); shorter \
-          nf_conntrack_tcp_timeout_time_wait; or no tracking of the database's port (NOTRACK).",
+    what: "For firewalls, port forwarding and Kubernetes services, the kernel keeps each \
+           connection in a table of fixed size. An entry stays for two minutes after the \
+           connection ends. When the table is full, the kernel silently drops the first packet of \
+           a new connection. The client sends the packet again after one second, four times (older \
+           kernels than 6.5: then two, then four). Short connections fill the table; established \
+           connections go on as before.",
+    method: "The rule compares the entries of the conntrack table with its limit, and counts the \
+             packets dropped in the window. It has no tax.",
+    measured: "The rule takes the entries of the table of the database's network namespace, or of \
+               the host's, at the fuller end of the window. The rule compares the entries with \
+               nf_conntrack_max and finds a table that is 80 % full or more. The rule also reads \
+               how much drop and early_drop of /proc/PID/net/stat/nf_conntrack grew in the window. \
+               Kernels without that file show only the entries of the host's table. Drops from a \
+               table with room, where no entry was evicted for another, are clashes of packets of \
+               the same connection (requests over UDP, in parallel). Such clashes are info. The \
+               client waits before the database knows of it. The database loses no time, so the \
+               tax is unmeasured. The gain adds the clients' waiting to the database's active \
+               time: one second for each first packet that was dropped, as far as CPUs have room. \
+               The upper bound takes two seconds, because some packets are dropped again. The \
+               lower bound is zero, because the packets may belong to others.",
+    fix: "Use fewer and longer connections (a pool). As an alternative, enlarge the table (sysctl \
+          net.netfilter.nf_conntrack_max and nf_conntrack_buckets), shorten \
+          nf_conntrack_tcp_timeout_time_wait, or stop tracking the database's port (NOTRACK).",
     sources: &[
         "kernel.org: networking/nf_conntrack-sysctl",
         "conntrack-tools: conntrack(8), --stats: drop, early_drop, insert_failed",
@@ -99,8 +100,8 @@ fn evaluate(window: &Window) -> Vec<Diagnosis> {
     all
 }
 
-const UNTOLD: &str = "this kernel tells what the connection tables refuse to netlink alone (it was built \
-                      without CONFIG_NF_CONNTRACK_PROCFS): conntrack -S tells it";
+const UNTOLD: &str = "this kernel tells netlink alone how many connections its tables refuse (it \
+                      was built without CONFIG_NF_CONNTRACK_PROCFS): run conntrack -S";
 
 /// Whether a database is in a network namespace of its own.
 fn is_apart(database: &untax_core::Database) -> bool {
@@ -120,10 +121,12 @@ fn gain(window: &Window, pair: &Pair, dropped: u64) -> Option<Gain> {
     is_often(dropped, window).then(|| Gain::predicted(factors, room))
 }
 
-const FIX: &str = "a pool of connections; a larger nf_conntrack_max, or no tracking of its port";
+const FIX: &str = "use a pool of connections, a larger nf_conntrack_max, or no tracking of its \
+                   port";
 
-const FIX_OF_CLASHES: &str = "one request after the other from a socket (resolv.conf: single-request), or no \
-                              tracking of that port; a larger table changes nothing";
+const FIX_OF_CLASHES: &str = "send one request after the other from a socket (resolv.conf: \
+                              single-request), or do not track that port; a larger table changes \
+                              nothing";
 
 fn diagnose(
     window: &Window,

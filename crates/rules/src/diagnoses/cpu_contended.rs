@@ -13,25 +13,25 @@ use untax_core::{Diagnosis, Evidence, Interval, Reading, Window};
 pub const RULE: Rule = Rule {
     id: "cpu-contended",
     summary: "other processes have the CPUs that the database's threads are waiting for",
-    what: "A thread that is ready to run waits in a run queue while others have the CPUs. What \
-           its own database, and the clients that it works for, run on them is the load itself; \
-           what backups, batch jobs, agents and other tenants run there is taken from it.",
-    method: "Traced: the time that threads waited for a CPU on which other programs ran, over \
-             active time.",
-    measured: "The scheduler's events: how long threads were ready to run while their run queue \
-               was not throttled. That waiting is charged in proportion to who had the CPUs \
-               meanwhile: the named neighbours' processor time over that of the whole machine. For \
-               an engine that serves all clients in one thread, where there is a CPU for that \
-               thread and one for each of its clients', the proportion is how many CPUs the \
-               neighbours kept busy. A process that ended in the window is counted with the one \
-               that started it. Where the database may use some CPUs alone, \
-               their time counts, and of neighbours what they took of these, if they are on all alike \
-               that they may use. Processes that send requests to the database, and those that \
-               started them, are its clients, not neighbours. Who asks by way of a pooler on this machine is \
-               not known as one: the lower bound is nothing then. What a neighbour computes to read \
-               again what its own memory limit evicts is left to neighbour-reclaim. Where a few clients \
-               alone would leave CPUs idle, and these sleep, no gain is given: each request then waits for \
-               one to wake up, which neighbours spare it.",
+    what: "A thread that is ready to run waits in a run queue while others have the CPUs. CPU time \
+           of the database itself, and of the clients that it works for, is the load. CPU time of \
+           backups, batch jobs, agents and other tenants is taken from the database.",
+    method: "The tax is the traced time that threads waited for a CPU on which other programs ran, \
+             as a share of active time.",
+    measured: "The scheduler's events show how long threads were ready to run while their run \
+               queue was not throttled. Neighbours are charged with a part of this waiting: their \
+               CPU time divided by the CPU time of the whole machine. Some engines serve all \
+               clients in one thread. Where this thread and each client can have a CPU, the part \
+               is the number of CPUs that neighbours kept busy. A process that ended in the window \
+               counts with the process that started it. Where the database may use only some CPUs, \
+               only the time of these CPUs counts. A neighbour is then charged as if it used all \
+               of its own allowed CPUs equally. Processes that send requests to the database, and \
+               processes that started them, are its clients, not neighbours. Clients behind a \
+               pooler on this machine cannot be seen; the lower bound is then zero. CPU time that \
+               a neighbour spends to read again what its own memory limit evicts is charged by \
+               neighbour-reclaim. The rule gives no gain where a few clients alone would leave \
+               CPUs idle and these CPUs sleep. Each request would then wait for a CPU to wake up; \
+               the neighbours prevent this wait.",
     fix: "Move the neighbours away, lower their weight (cpu.weight, CPUWeight=, requests.cpu), or \
           keep them off the database's CPUs (cpuset).",
     sources: &[
@@ -122,7 +122,7 @@ fn finding(stall: &Stall, window: &Window, pair: &Pair, thrashing: Option<&Thras
         stall,
         Words {
             summary: format!(
-                "{} of its time waiting for CPUs that {} had",
+                "{} of its time waiting for CPUs used by {}",
                 percent(stall.share.mid),
                 named.join(", ")
             ),

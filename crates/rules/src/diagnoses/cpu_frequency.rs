@@ -15,19 +15,24 @@ use untax_core::{Diagnosis, Evidence, Finding, Interval, Reading, Severity, Tax,
 pub const RULE: Rule = Rule {
     id: "cpu-frequency",
     summary: "a governor or a limit holds the CPUs below the frequency that they could have",
-    what: "A governor that saves power sees a CPU that is idle between two requests, and chooses a low \
-           frequency: each request then computes for longer. A limit, set for power or heat, does the \
-           same to busy CPUs. Guests do not see the frequency of their host.",
-    method: "The frequency at which its CPUs ran, compared with the one that they could have \
-             had; the difference times its time on a CPU is modelled.",
-    measured: "The frequency of the database's CPUs while it ran, each with the time for which it was busy: \
-               by time_in_state where the driver counts it, of which busy time had the fastest part at \
-               best; otherwise by samples of scaling_cur_freq, which x86 computes from APERF and \
-               MPERF. The tax is the part of its time on CPU that the frequency without turbo would have \
-               saved; at most, what the highest would have. It may be zero: a faster CPU does not shorten \
-               waits for memory. So its size is known by trials alone, and the severity is low.",
-    fix: "Governor performance (or the preference performance), or a higher scaling_max_freq, for the \
-          database's CPUs. It takes power, and others of the same package may lose turbo.",
+    what: "A power-saving governor sees that a CPU is idle between two requests and chooses a low \
+           frequency. Each request then computes for longer. A limit that was set for power or \
+           heat also lowers the frequency of busy CPUs. Guests do not see the frequency of their \
+           host.",
+    method: "The rule compares the frequency at which the database's CPUs ran with the frequency \
+             that they could have had. The tax is modelled: the difference times the database's \
+             time on a CPU.",
+    measured: "The rule takes the frequency of the database's CPUs while it ran, each weighted by \
+               its busy time. Where the driver counts time_in_state, the rule reads that, and \
+               assumes at best that busy time had the fastest part of it. Otherwise it samples \
+               scaling_cur_freq, which x86 computes from APERF and MPERF. The tax is the part of \
+               the database's time on CPU that the highest frequency without turbo would have \
+               saved. The upper bound is the part that the highest frequency would have saved. The \
+               tax may be zero: a faster CPU does not shorten waits for memory. So only trials can \
+               tell the size, and the severity is low.",
+    fix: "Set the governor performance (or the preference performance), or a higher \
+          scaling_max_freq, for the database's CPUs. A higher frequency takes power, and other \
+          CPUs of the same package may lose turbo.",
     sources: &[
         "kernel.org: admin-guide/pm/cpufreq, cpufreq-stats",
         "kernel.org: admin-guide/pm/intel_pstate, admin-guide/pm/amd-pstate",
@@ -68,11 +73,11 @@ fn finding(speed: &Speed, held_by: &Holds, share: Interval, gains: Gains) -> Say
     let (what, fix) = match held_by {
         Holds::Governor(governor) => (
             format!("governor {governor}"),
-            "governor performance on the database's CPUs, if power and heat allow",
+            "set the governor performance on the database's CPUs, if power and heat allow",
         ),
         Holds::Limit(khz) => (
             format!("a limit of {}", ghz(*khz as f64)),
-            "a higher scaling_max_freq on the database's CPUs, if power and heat allow",
+            "raise scaling_max_freq on the database's CPUs, if power and heat allow",
         ),
     };
     let source = speed.source;

@@ -13,22 +13,25 @@ use untax_core::{Evidence, Finding, Reading, Window};
 pub const RULE: Rule = Rule {
     id: "cpu-throttled",
     summary: "a CPU limit of its control group holds the database back",
-    what: "A CPU limit gives a group a quota of CPU time for each period, 100 ms as a rule. Many \
-           backends use it up within a few milliseconds; then all of them stop until the next \
-           period, those that hold locks too. Nothing looks busy: the average use is at the limit \
-           or far below it, while transactions wait for tens of milliseconds again and again.",
-    method: "Traced: the time that threads were ready to run while a CPU limit stopped them, \
-             over active time.",
-    measured: "The scheduler's events: how long each thread was ready to run while its run queue \
-               was throttled, apart from waiting for a CPU that others had, over the active time \
-               of the database. The interval is that of the window's slices. run_delay of \
-               schedstat and CPU pressure hold both and cannot tell them apart; throttled_time of \
-               cpu.stat counts CPUs, not threads. Where nothing is traced it is found by the periods \
-               that cpu.stat counts, and its severity follows from the part of the window in which all \
-               tasks of the group that had work were held up (PSI, full), but its tax is unmeasured.",
-    fix: "Raise or remove the limit (cpu.max, CPUQuota=, limits.cpu of the pod), and those of the groups \
-          above that are lower than what is wanted, the outermost first; keep the request or weight, which shares CPUs without stopping anyone; or give the pod whole \
-          CPUs (static CPU manager policy).",
+    what: "A CPU limit gives a group a quota of CPU time for each period, usually 100 ms. Many \
+           backends use up the quota within a few milliseconds. Then all of them stop until the \
+           next period, including backends that hold locks. Nothing looks busy: the average CPU \
+           use is at the limit or far below it. Yet transactions wait for tens of milliseconds \
+           again and again.",
+    method: "The tax is the traced time that threads were ready to run while a CPU limit stopped \
+             them, as a share of active time.",
+    measured: "The scheduler's events show how long each thread was ready to run while its run \
+               queue was throttled. The tax is this time over the active time of the database; \
+               waiting for a CPU that others had is kept apart. The interval comes from the slices \
+               of the window. Both run_delay of schedstat and CPU pressure (PSI) mix the two kinds \
+               of waiting; throttled_time of cpu.stat counts CPUs, not threads. Without tracing, \
+               the rule goes by the throttled periods that cpu.stat counts. The tax is then \
+               unmeasured. The severity then follows from PSI (full): the part of the window in \
+               which all tasks of the group that had work were stalled.",
+    fix: "Raise or remove the limit (cpu.max, CPUQuota=, limits.cpu of the pod). Also raise limits \
+          of the groups above that are lower than the new one, the outermost first. Keep the \
+          request or weight, which shares CPUs without stopping anyone. Or give the pod whole CPUs \
+          (static CPU manager policy).",
     sources: &[
         "kernel.org: scheduler/sched-bwc",
         "kernel.org: admin-guide/cgroup-v2, cpu.max, cpu.stat",

@@ -16,22 +16,22 @@ use untax_core::{
 pub const RULE: Rule = Rule {
     id: "dirty-burst",
     summary: "writes are held back because too many changed pages wait for the disk",
-    what: "Buffered writes end in memory, until more is changed than the thresholds allow \
+    what: "Buffered writes end in memory, until the changed pages reach the thresholds \
            (vm.dirty_ratio or vm.dirty_bytes, of the machine or of the control group's memory). \
-           From then on whoever writes is put to sleep, whoever filled the memory: a sort that \
-           spills, a dump, a copy. And the flood that the kernel then writes back stands in front \
-           of the log.",
-    method: "Traced: the time that the kernel made threads wait because too many pages were \
-             dirty, over active time.",
-    measured: "Traced: time asleep after the kernel had balanced a thread's dirty pages, over \
-               active time; no other rule charges it. Where the database's own bursts do not fit, \
-               its waiting for the disk to take temporary files ends with it. Dirty and Writeback \
-               of /proc/meminfo against nr_dirty_threshold, seven times from its begin to its end; writers by \
-               the growth of write_bytes in /proc/PID/io. A threshold that is nearly met, and has held back \
-               nobody for long yet, is worth knowing and no more: it took less than 2 % of the time, and \
-               has no tax.",
-    fix: "Limit the flood at its source (io.max of the writer's group), and let the kernel begin \
-          earlier and in smaller portions: vm.dirty_background_bytes = 64 MiB to 256 MiB. A \
+           From then on the kernel puts every writer to sleep, even if another program filled the \
+           memory: a sort that spills, a dump, a copy. The kernel then writes the flood back, and \
+           the log waits behind it.",
+    method: "The tax is the traced time that the kernel made threads wait because too many pages \
+             were dirty, as a share of active time.",
+    measured: "The rule traces time asleep after the kernel had balanced a thread's dirty pages, \
+               as a share of active time. No other rule charges this time. Where the database's \
+               own bursts do not fit, a higher threshold also ends its waits for the disk to take \
+               temporary files. The rule compares Dirty and Writeback of /proc/meminfo with \
+               nr_dirty_threshold, seven times from the start of the window to its end. The growth \
+               of write_bytes in /proc/PID/io shows the writers. A threshold that is nearly met, \
+               and took less than 2 % of the time so far, is info and has no tax.",
+    fix: "Limit the flood at its source (io.max of the writer's group). Let the kernel begin to \
+          write earlier and in smaller portions: vm.dirty_background_bytes = 64 MiB to 256 MiB. A \
           database that is held back by its own bursts needs room for them: vm.dirty_bytes up to 1 \
           GiB.",
     sources: &[
@@ -87,7 +87,10 @@ fn costly_finding(window: &Window, stall: Stall, pair: &Pair, io: Option<&Io>) -
     let stall = stall.with_ended_share(early);
     let (fix, remedy) = match too_small {
         Some(threshold) => (
-            format!("vm.dirty_bytes up to {ROOM}: its own bursts do not fit within {threshold}"),
+            format!(
+                "raise vm.dirty_bytes up to {ROOM}: its own bursts do not fit within \
+                     {threshold}"
+            ),
             Some("dirty-room"),
         ),
         None if by_its_group => (FIX_OF_GROUP.to_owned(), None),
@@ -95,7 +98,7 @@ fn costly_finding(window: &Window, stall: Stall, pair: &Pair, io: Option<&Io>) -
     };
     let words = Words {
         summary: format!(
-            "{} of its time held back for changed pages that wait for the disk",
+            "{} of its time held back because changed pages wait for the disk",
             percent(stall.share.mid)
         ),
         fix,
@@ -124,8 +127,9 @@ fn is_by_group(pair: &Pair, io: Option<&Io>) -> bool {
 /// begins at the middle between both thresholds.
 const FAR: f64 = 0.3;
 
-const FIX_OF_GROUP: &str = "a larger memory limit, or less written at once by its group: its memory has a \
-                            threshold of its own, which vm.dirty_bytes of the machine would lower";
+const FIX_OF_GROUP: &str = "raise the memory limit of its group, or write less at once: the group \
+                            has its own threshold, which vm.dirty_bytes of the machine would \
+                            lower";
 
 /// The share of its active time in which a database waits for the disk to take temporary files: with
 /// room for them they are dropped before they are written.
@@ -154,7 +158,7 @@ fn near_limit_finding(io: &Io) -> Says {
         ..Finding::new(
             RULE.id,
             Severity::Info,
-            "so many changed pages wait for the disk that the next burst is held back",
+            "changed pages are near their limit: the kernel will hold back the next burst",
             fix(Some(io)),
         )
     })
@@ -163,10 +167,10 @@ fn near_limit_finding(io: &Io) -> Says {
 fn fix(io: Option<&Io>) -> String {
     let writers = io.and_then(|io| io.writers.value());
     let largest = writers.and_then(|writers| writers.first());
-    let start = "vm.dirty_background_bytes = 128 MiB";
+    let start = "set vm.dirty_background_bytes = 128 MiB";
     match largest {
         Some(writer) if writer.database.is_none() => format!(
-            "io.max for the group {} of {} (pid {}); {start}",
+            "limit the group {} of {} (pid {}) by io.max; {start}",
             writer.cgroup, writer.comm, writer.pid
         ),
         _ => start.to_owned(),
@@ -217,7 +221,7 @@ mod tests {
         }
         test_window::trace(&mut window, &[(Doing::OnCpu, 5.0), (Doing::DirtyThrottled, 5.0)]);
         let finding = found(evaluate(&window)).remove(0);
-        assert!(finding.fix.starts_with("vm.dirty_bytes up to 1 GiB: its own"), "{}", finding.fix);
+        assert!(finding.fix.starts_with("raise vm.dirty_bytes up to 1 GiB"), "{}", finding.fix);
         assert_eq!(finding.remedy.as_deref(), Some("dirty-room"));
         // What it waited for the disk to take of temporary files ends too.
         let times = [(Doing::OnCpu, 2.0), (Doing::Disk, 3.0), (Doing::DirtyThrottled, 5.0)];
@@ -261,7 +265,7 @@ mod tests {
         window.end.databases[0].cgroup = Reading::Present(cgroup);
         let finding = found(evaluate(&window)).remove(0);
         assert_eq!(finding.remedy, None, "a tenth of the machine's threshold is changed");
-        assert!(finding.fix.starts_with("a larger memory limit"), "{}", finding.fix);
+        assert!(finding.fix.starts_with("raise the memory limit"), "{}", finding.fix);
         if let Reading::Present(io) = &mut window.io
             && let Reading::Present(dirty) = &mut io.dirty
         {

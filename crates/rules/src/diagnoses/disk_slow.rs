@@ -15,25 +15,26 @@ use untax_core::{Diagnosis, Evidence, Io, Reading, Seconds, Window};
 pub const RULE: Rule = Rule {
     id: "disk-slow",
     summary: "the database waits for its disk longer than an ordinary flash disk would take",
-    what: "A commit waits until the log is on the disk, and a query until a page that is not \
-           cached was read. A flash disk of the machine's own does either in 0.02 to 0.5 ms; \
-           turning disks, overcommitted storage and devices that emulate one take many times that.",
-    method: "Traced: the time that threads waited for block devices beyond 0.5 ms for each \
-             request, over active time.",
-    measured: "Traced: time in uninterruptible waits for block devices over active time, times the \
-               part of it that is above 0.5 ms for each of the database's own requests (recognised \
-               by the file that their pages belong to; queue, flush and I/O limits included). \
-               Waiting in a futex counts for as long as another thread that serves a client \
-               waits for what it writes: who queues for the log waits for the disk. PostgreSQL's \
-               processes that write in the background are left out: nobody waits for them. What \
-               temporary files, full page images, evicted pages, networks and neighbours take of \
-               it is charged to their own rules. Waits within 0.5 ms are no tax of the disk: any takes them. \
-               Where a control group's limit on requests was reached to four fifths, the gain is \
-               what 2000 requests a second are over that limit, as far as the rest allows.",
+    what: "A commit waits until the log is on the disk. A query waits until a page that is not \
+           cached was read. A local flash disk takes 0.02 to 0.5 ms for such a write or read. \
+           Turning disks, overcommitted storage and emulated devices take many times that.",
+    method: "The tax is the traced time that threads waited for block devices beyond 0.5 ms for \
+             each request, as a share of active time.",
+    measured: "The rule traces time in uninterruptible waits for block devices as a share of \
+               active time. The rule charges the part above 0.5 ms for each of the database's own \
+               requests. The file of a request's pages shows the owner of the request. Time in the \
+               queue, in flushes and at I/O limits is included. A futex wait counts while another \
+               thread that serves a client waits for what it writes: a thread that queues for the \
+               log waits for the disk. PostgreSQL's processes that write in the background are \
+               left out, because nobody waits for them. Waits for temporary files, full page \
+               images, evicted pages, networks and neighbours are charged by their own rules. \
+               Waits within 0.5 ms are no tax: any disk takes them. Where the database reached \
+               four fifths of a control group's limit on requests, the gain is 2000 requests a \
+               second divided by that limit, as far as the rest allows.",
     fix: "Raise a limit on its requests (io.max, blkio.throttle) where there is one. Put the log, \
-          then the data, on local flash with power-loss protection; use the none or \
-          mq-deadline scheduler for it; let several transactions share a flush (commit_delay, \
-          binlog_group_commit_sync_delay) where the disk cannot change.",
+          then the data, on local flash with power-loss protection, with the scheduler none or \
+          mq-deadline. Where the disk cannot change, let several transactions share a flush \
+          (commit_delay, binlog_group_commit_sync_delay).",
     sources: &[
         "kernel.org: block/stat, admin-guide/iostats; trace/events/block",
         "data sheets: Intel P4510 read 77 us, write 18 us; S4510 99.9 % within 0.2 to 2 ms",

@@ -9,21 +9,21 @@ use untax_core::{Diagnosis, Evidence, Severity, Window};
 pub const RULE: Rule = Rule {
     id: "duplicate-machine-id",
     summary: "two systems say that they are the same machine",
-    what: "/etc/machine-id is to be unlike every other. Clones of an image or of a machine that \
-           was started before keep it, and then share what is made of it: the address that DHCP \
-           gives them, names in logs and metrics, identities of agents. Two replicas of a \
-           database with one address lose connections in turns.",
-    method: "The machine id of each container with a database, compared with those of the \
-             others and the host; it has no tax.",
-    measured: "The id as the root of each container with a database shows it, against those of \
-               the other containers and the host's own. Only digests of ids are kept and shown, \
-               as machine-id(5) asks. Machines are compared by the digests in their results \
-               (host.machine_id and host.product_uuid of untax check --json): the same digest \
-               means the same id. It takes no time of the database by itself: the tax is \
-               unmeasured.",
-    fix: "Empty the file in the image or template (truncate -s 0 /etc/machine-id: an empty file, \
-          not a missing one), on a clone remove its content, run systemd-machine-id-setup, and \
-          restart it.",
+    what: "/etc/machine-id must be unique. Clones of an image, or of a machine that was started \
+           before, keep the id. Such clones share everything that is derived from the id: the \
+           address that DHCP gives them, names in logs and metrics, and identities of agents. Two \
+           replicas of a database with one address lose connections in turns.",
+    method: "The rule takes the machine id of each container that runs a database, and compares it \
+             with the ids of the other containers and the host. It has no tax.",
+    measured: "The rule reads the id in the root directory of each container with a database. The \
+               rule compares each id with the ids of the other containers and the host. Only \
+               digests of ids are kept and shown, as machine-id(5) asks. Compare machines by the \
+               digests in their results (host.machine_id and host.product_uuid of untax check \
+               --json): the same digest means the same id. A shared id takes no time of the \
+               database by itself, so the tax is unmeasured.",
+    fix: "Empty the file in the image or template: truncate -s 0 /etc/machine-id (an empty file, \
+          not a missing one). On a clone, remove its content, run systemd-machine-id-setup, and \
+          restart the clone.",
     sources: &["freedesktop.org: machine-id(5)", "freedesktop.org: systemd-machine-id-setup(1)"],
     privilege: "root, to see the root directories of other users' processes",
     minimum_kernel: "5.6 (openat2, to stay inside of a container's root)",
@@ -69,14 +69,15 @@ fn evaluate_one(window: &Window, pairs: &[Pair], pair: &Pair) -> Vec<Diagnosis> 
     let words = Words {
         severity,
         summary: format!("its container has the same machine-id as {}", sharing.join(" and ")),
-        fix: "empty /etc/machine-id in the image; systemd-machine-id-setup in the clone".to_owned(),
+        fix: "empty /etc/machine-id in the image; run systemd-machine-id-setup in the clone"
+            .to_owned(),
         evidence: vec![
             Evidence::new(&evidence::DIGEST, digest.as_str(), source),
             Evidence::new(&evidence::SHARED_WITH, sharing.join(", "), "the same file there"),
         ],
         gain: None,
         remedy: Some("machine-id"),
-        why: "an identity takes no time; what clashes because of it does",
+        why: "an identity takes no time; clashes because of it do",
     };
     without_tax::finding_and_gap(RULE.id, id, words)
 }

@@ -10,22 +10,24 @@ use untax_core::{Diagnosis, Evidence, Interval, Reading, Severity, Window, reaso
 pub const RULE: Rule = Rule {
     id: "far-clients",
     summary: "clients wait for the network between two requests",
-    what: "A client that waits for each answer spends a round trip on the network for each message that \
-           it sends. To the server that looks like a client that thinks: no faster server shortens it, \
-           and no tax holds it. The client is in another zone, behind a proxy, or asks in many small \
-           steps.",
-    method: "The round-trip time that the kernel keeps for each connection, times the requests; \
-             a modelled price in latency, without a tax.",
-    measured: "tcp_info of each connection of a client, by INET_DIAG in the database's network namespace, \
-               at both ends of the window. Round trips are the messages that went both ways: no more than \
-               segments with data, no fewer than those that cannot have been full. Each takes the shortest \
-               round-trip time of the last minutes (min_rtt), at most the smoothed one (rtt): a client that \
-               thinks answers a segment by its next request or after up to 40 ms, so that its own time may \
-               be in the latter. Modelled, and a price in latency: it is no part of the database's active \
-               time, so there is no tax. Found, for information, when it is a tenth of the clients' time or \
-               more, and not all of them are in the database's own network namespace.",
-    fix: "Move the clients nearer to the database; send fewer messages: batches, pipelines, procedures, \
-          multi-row statements.",
+    what: "A client that waits for each answer spends a network round trip on each message that it \
+           sends. To the server, such a client looks like a client that thinks: a faster server \
+           does not shorten this time, and no tax includes it. The client is in another zone, \
+           behind a proxy, or asks in many small steps.",
+    method: "The price in latency is modelled: the round-trip time that the kernel keeps for each \
+             connection, times the requests. The rule has no tax.",
+    measured: "The rule reads tcp_info of each client connection, by INET_DIAG in the database's \
+               network namespace, at both ends of the window. Round trips are messages that went \
+               both ways. There are no more of them than segments with data, and no fewer than \
+               segments that cannot have been full. Each round trip takes at least the shortest \
+               round-trip time of the last minutes (min_rtt), and at most the smoothed one (rtt). \
+               A client that thinks acknowledges a segment with its next request or after up to 40 \
+               ms. So the smoothed time may include the client's own time. The price is modelled, \
+               and is no part of the database's active time, so there is no tax. The finding is \
+               info. The finding needs round trips that take a tenth of the clients' time or more, \
+               and a client outside of the database's own network namespace.",
+    fix: "Move the clients nearer to the database. Send fewer messages: batches, pipelines, \
+          procedures, multi-row statements.",
     sources: &[
         "man7.org: sock_diag(7), tcp(7)",
         "kernel.org: networking/ip-sysctl, tcp_min_rtt_wlen",
@@ -77,7 +79,7 @@ fn finding_and_gap(
     let words = Words {
         severity: Severity::Info,
         summary: format!(
-            "the network has {:.0} % of the clients' time, in round trips (modelled)",
+            "network round trips take {:.0} % of the clients' time (modelled)",
             share.mid * 100.0
         ),
         fix: "move the clients nearer, or send fewer messages: batches, pipelines, procedures"

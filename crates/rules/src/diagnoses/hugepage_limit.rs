@@ -14,24 +14,24 @@ use untax_core::{
 pub const RULE: Rule = Rule {
     id: "hugepage-limit",
     summary: "a control group allows fewer huge pages than the database will touch",
-    what: "hugetlb.<size>.max of a control group is enforced when a page is first touched, long \
-           after the mapping succeeded: the process is then killed with SIGBUS (Bus error). A \
-           database that starts well dies under load, when it touches more of its buffers. A \
-           database that was started before the pool was made runs on small pages; it dies after \
-           its next restart. \
-           hugetlb.<size>.rsvd.max is enforced when the memory is mapped: the server does not \
-           start, or falls back to small pages.",
-    method: "The huge pages that the database needs, compared with the limits of its control \
-             group and of each group above it; it has no tax.",
-    measured: "The huge pages that the database needs (its own number, or the length of its \
-               mappings) against max and rsvd.max of its group and of every group above, with \
-               what others below the same limit use already. It is found before the Bus error, \
-               and costs no time until then: it has no tax. Where this host has no pool of that \
-               size, the limit keeps the database from nothing, and it is worth knowing and no \
-               more: every pod without a request has such a limit.",
-    fix: "Raise hugetlb.<size>.max of the named group above the need (in Kubernetes: request and \
-          limit hugepages-2Mi for the container), or set huge_pages = off, before the database is \
-          restarted.",
+    what: "The kernel enforces hugetlb.<size>.max of a control group when a page is first touched, \
+           long after the mapping succeeded. The kernel then kills the process with SIGBUS (Bus \
+           error). So a database starts well and dies under load, when it touches more of its \
+           buffers. A database that was started before the pool was made runs on small pages and \
+           dies after its next restart. The kernel enforces hugetlb.<size>.rsvd.max when the \
+           memory is mapped: the server does not start, or falls back to small pages.",
+    method: "The rule compares the huge pages that the database needs with the limits of its \
+             control group and of each group above it. It has no tax.",
+    measured: "The number of huge pages that a database needs is its own number, or follows from \
+               the length of its mappings. The rule compares the need with max and rsvd.max of the \
+               database's group and of every group above it. Huge pages that others below the same \
+               limit already use count too. The rule finds the limit before the Bus error. The \
+               limit takes no time until then, so it has no tax. Where this host has no pool of \
+               that page size, the limit keeps nothing from the database, and the finding is info. \
+               Every pod without a request has such a limit.",
+    fix: "Before you restart the database, raise hugetlb.<size>.max of the named group above the \
+          need, or set huge_pages = off. In Kubernetes, set request and limit of hugepages-2Mi for \
+          the container.",
     sources: &[
         "kernel.org: admin-guide/cgroup-v2, HugeTLB",
         "kubernetes/kubernetes#71233",
@@ -94,7 +94,7 @@ fn finding(database: &Database, need: &Need, broken: &Broken, harm: Harm) -> Fin
             (Severity::High, "at its next start it maps huge pages and is killed by a Bus error")
         }
         Harm::StaysSmall => (Severity::Medium, "it cannot use huge pages here"),
-        Harm::None => (Severity::Info, "of no matter while this host has no pool of them"),
+        Harm::None => (Severity::Info, "it does not matter while this host has no pool of them"),
     };
     Finding {
         evidence,

@@ -14,16 +14,19 @@ use untax_core::{
 pub const RULE: Rule = Rule {
     id: "hugepages-idle",
     summary: "memory is reserved for huge pages that nobody uses",
-    what: "Pages in a huge-page pool are taken out of the memory that everything else can use, \
-           whether somebody maps them or not: no page cache, no process, no reclaim ever gets \
-           them. A pool larger than the need, or one that no database asks for, is memory lost.",
-    method: "Free pages of each pool that no mapping was promised; it has no tax.",
-    measured: "Free pages of each pool that no mapping was promised (free - reserved), found from \
-               64 MiB and 1 % of the memory on. The tax is the page cache that this memory would \
-               have been; that is not measured.",
-    fix: "Let the database use them (huge_pages = on, then restart). Before you shrink a pool, find \
-          the program that it was made for: a database that is stopped, or that fell back to small pages, \
-          needs the pool at its next start. For that reason untax never plans to shrink a pool.",
+    what: "The rest of the machine cannot use the pages of a huge-page pool, whether they are \
+           mapped or not. No page cache, no process and no reclaim ever gets them. A pool that is \
+           larger than the need, or that no database asks for, wastes memory.",
+    method: "The rule counts the free pages of each pool that are not reserved for a mapping. It \
+             has no tax.",
+    measured: "The rule counts the free pages of each pool that are not reserved for a mapping \
+               (free - reserved). The rule reports free pages from 64 MiB and 1 % of the memory \
+               on. Idle pages cost the page cache that this memory could hold; untax does not \
+               measure this cost.",
+    fix: "Let the database use the huge pages: set huge_pages = on, then restart it. Before you \
+          shrink a pool, find the program that it was made for. A database that is stopped, or \
+          that fell back to small pages, needs the pool at its next start. For that reason untax \
+          never plans to shrink a pool.",
     sources: &["kernel.org: admin-guide/mm/hugetlbpage, HugePages_Free and HugePages_Rsvd"],
     privilege: "none",
     minimum_kernel: "2.6.27 (sysfs pools)",

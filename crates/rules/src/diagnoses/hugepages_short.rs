@@ -15,22 +15,23 @@ use untax_core::{
 pub const RULE: Rule = Rule {
     id: "hugepages-short",
     summary: "huge pages were asked for, but the pool is too small",
-    what: "A pool that is smaller than the need is worse than none: PostgreSQL with \
-           huge_pages = try and MySQL with large-pages fall back to small pages with at most a \
-           line in the log, while the reserved memory stays idle. The kernel also gives fewer \
-           pages than asked for when memory is fragmented, at boot and later, without an error. On \
-           its command line it ignores a hugepages= that no hugepagesz= of its own stands before.",
-    method: "The huge pages that the database asks for, compared with the free pages of the pool; it \
-             has no tax of its own.",
-    measured: "The pages that the database needs against the free and unpromised pages of the \
-               pool of that size, for a database that asks for huge pages and sits on small \
-               ones; and the numbers on the kernel's command line, as the kernel reads them, \
-               against the pool. One that a control group keeps from them is left to \
-               hugepage-limit: to restart it may kill it. One that tries \
-               by default while others use most of the pool is told so, and no more. What it costs \
-               is the tax of small-pages.",
-    fix: "Grow the pool to the need (vm.nr_hugepages; at boot when memory is fragmented), restart \
-          the database, and set huge_pages = on so that a shortage is an error, not a surprise.",
+    what: "A pool that is smaller than the need is worse than none. PostgreSQL with huge_pages = \
+           try and MySQL with large-pages fall back to small pages, with at most a line in the \
+           log. The reserved memory stays idle. When memory is fragmented, at boot or later, the \
+           kernel reserves fewer pages than you asked for, without an error. On its command line, \
+           the kernel ignores a hugepages= that does not follow a hugepagesz= of its own.",
+    method: "The rule compares the huge pages that the database asks for with the free pages of \
+             the pool. It has no tax of its own.",
+    measured: "The rule looks at each database that asks for huge pages but runs on small ones. \
+               The rule compares the pages that the database needs with the pool's free pages that \
+               are not reserved. The rule also compares the numbers on the kernel's command line, \
+               as the kernel reads them, with the pool. Where a control group keeps the pages from \
+               the database, only hugepage-limit reports it: a restart may kill the database. \
+               Where the database tries huge pages by default and others use most of the pool, the \
+               finding is info. The cost is the tax of small-pages.",
+    fix: "Grow the pool to the need with vm.nr_hugepages; when memory is fragmented, reserve it at \
+          boot. Set huge_pages = on, so that a shortage is an error and not a surprise. Then \
+          restart the database.",
     sources: &[
         "kernel.org: admin-guide/mm/hugetlbpage",
         "postgresql.org: huge_pages, shared_memory_size_in_huge_pages",
@@ -73,14 +74,16 @@ fn evaluate_one(window: &Window, pair: &Pair) -> Option<Diagnosis> {
     let (summary, fix) = if short > 0 {
         (
             format!(
-                "asked for {needed} pages of {size}, {free} are free and not promised: {short} too few"
+                "asked for {needed} pages of {size}; {free} are free and not reserved: {short} \
+                 too few"
             ),
             format!("grow the {size} pool by {short} pages, restart the database"),
         )
     } else {
         (
             format!(
-                "asked for huge pages and sits on small ones, though {free} are free and not promised now"
+                "asked for huge pages and is on small ones, though {free} are free and not \
+                 reserved now"
             ),
             why_small(database),
         )
@@ -171,7 +174,7 @@ fn ignored_finding(arguments: &Arguments) -> Option<Finding> {
             RULE.id,
             Severity::Medium,
             summary,
-            "put each hugepages= right behind the hugepagesz= that it counts, each size once",
+            "put each hugepages= right after the hugepagesz= that it counts, each size once",
         )
     })
 }

@@ -13,26 +13,30 @@ use untax_core::{Activity, Diagnosis, Evidence, Finding, Interval, Reading, Seve
 pub const RULE: Rule = Rule {
     id: "idle-wakeup",
     summary: "CPUs sleep between requests, and each request waits until one is awake",
-    what: "A thread that is woken on an idle CPU waits until that CPU is awake. A virtual CPU that \
-           halted needs an interrupt through the hypervisor, tens of microseconds; a processor in a \
-           deep C-state takes 100 to 200. The thread that wakes it pays for sending the interrupt. \
-           This hits databases that look unloaded: few clients, short requests, one after the other.",
-    method: "Traced: the time from a wake-up until the idle CPU ran the thread, over active \
-             time and these waits.",
-    measured: "The scheduler's events: how long threads waited from the moment at which they were woken \
-               to that at which the idle task left a CPU to them. What an awake CPU takes for that too \
-               is left out: 1.9 us each. Time on CPU that went into \
-               sending interrupts comes from samples of stacks: interrupts are off meanwhile, so these \
-               samples fall on the function that lets them in again, below one that wakes threads. They \
-               count as far as wake-ups were on CPUs that slept; the lower bound is without them. The gain \
-               is that of a closed loop, whose clients on this machine are woken as often as its \
-               server. It includes that threads compute longer after a virtual CPU had halted, twice as \
-               long as measured on one machine; the tax does not, and nor does the gain's lower bound. Loads that are not closed gain the same factor of latency at most, and no \
-               throughput. Where CPUs are busy anyway, nothing is gained, and the finding is info.",
-    fix: "In guests with the haltpoll governor: guest_halt_poll_ns = 200000. On hardware: forbid deep \
-          C-states on the database's CPUs (PM QoS). Elsewhere: halt polling by the hypervisor \
-          (kvm.halt_poll_ns). Each burns power or the host's CPU while nothing is to be done, and busy \
-          cores may lose turbo: do it for the database's CPUs only, and measure.",
+    what: "A thread that is woken on an idle CPU waits until that CPU is awake. A halted virtual \
+           CPU needs an interrupt through the hypervisor, which takes tens of microseconds. A \
+           processor in a deep C-state takes 100 to 200 microseconds. The thread that wakes the \
+           CPU pays for sending the interrupt. Sleeping CPUs affect databases that look unloaded: \
+           few clients send short requests, one after the other.",
+    method: "The tax is the traced time from a wake-up until the idle CPU ran the thread, over \
+             active time and these waits.",
+    measured: "The scheduler's events show how long a thread waited from its wake-up until the \
+               idle task left the CPU to it. An awake CPU also takes 1.9 us for each wake-up; this \
+               time is left out. Samples of stacks show the CPU time that threads spent to send \
+               interrupts. Interrupts are off meanwhile, so these samples fall on the function \
+               that enables interrupts again, below a function that wakes threads. Samples count \
+               for the part of wake-ups that met a sleeping CPU; the lower bound leaves the \
+               samples out. The gain assumes a closed loop: clients on this machine are woken as \
+               often as the server. After a virtual CPU halted, threads compute twice as long, as \
+               measured on one machine; the gain includes this too. The tax and the gain's lower \
+               bound leave this slowdown out. An open loop gains at most the same factor in \
+               latency, and no throughput. Where CPUs are busy anyway, nothing is gained, and the \
+               finding is info.",
+    fix: "In guests with the haltpoll governor, set guest_halt_poll_ns = 200000. On hardware, \
+          forbid deep C-states on the database's CPUs (PM QoS). Elsewhere, use halt polling by the \
+          hypervisor (kvm.halt_poll_ns). Each of these burns power or the host's CPU while there \
+          is no work, and busy cores may lose turbo. So change only the database's CPUs, and \
+          measure.",
     sources: &[
         "kernel.org: virt/guest-halt-polling",
         "kernel.org: admin-guide/pm/cpuidle, power/pm_qos_interface",
@@ -63,7 +67,8 @@ fn evaluate_one(window: &Window, pair: &Pair) -> Reading<Option<Says>> {
         let Some(stall) = stall else { return Reading::Present(None) };
         activity.and_then(|activity| {
             if activity.wake_ups.is_none() {
-                let why = "the version that made this capture did not tell CPUs that slept from busy ones";
+                let why = "the version that made this capture did not separate sleeping CPUs from \
+                           busy ones";
                 return Reading::Absent(why.to_owned());
             }
             let Some(seen) = Seen::of(activity) else { return Reading::Present(None) };
@@ -73,7 +78,8 @@ fn evaluate_one(window: &Window, pair: &Pair) -> Reading<Option<Says>> {
                 Interval::new(0.0, share.mid, share.high)
             });
             stall.with_share(waiting).with_cpu_share(sending).map(|stall| {
-                let stall = stall.with_clients_woken(waiting.mid).with_cheaper_work(seen.colder(window));
+                let stall =
+                    stall.with_clients_woken(waiting.mid).with_cheaper_work(seen.colder(window));
                 (stall.share.mid >= WORTH).then(|| finding(&stall, &seen, window))
             })
         })
@@ -118,7 +124,9 @@ fn finding(stall: &Stall, seen: &Seen, window: &Window) -> Says {
             percent(stall.share.mid),
             seen.mean_s * 1e6
         ),
-        fix: idle.map_or("keep idle CPUs awake, or ask for more at once", Idle::fix).to_owned(),
+        fix: idle
+            .map_or("keep idle CPUs awake, or send more requests at once", Idle::fix)
+            .to_owned(),
         evidence: evidence(seen, window, idle),
         method:
             "time from waking a thread to its first run on a CPU that slept, traced, and samples \

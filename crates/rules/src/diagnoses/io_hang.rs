@@ -13,23 +13,27 @@ use untax_core::{Activity, Diagnosis, Evidence, Io, Seconds, Severity, Window};
 pub const RULE: Rule = Rule {
     id: "io-hang",
     summary: "threads of the database hang inside the filesystem: its journal, a freeze, its locks",
-    what: "Whoever changes a file takes part in the filesystem's current transaction. While that \
-           commits, or while somebody holds it open, all others wait: a neighbour that its CPU or \
-           I/O limit holds back in the middle of it, a flood of pages that ordered mode writes \
-           first, a snapshot that froze the filesystem. The disk itself may be idle.",
-    method: "Traced: waits of 20 ms and more inside system calls on files that wait for no \
-             block device, over active time.",
-    measured: "Traced, over active time: time in uninterruptible waits inside system calls on \
-               files that are not waits for a block device, and behind a thread in such \
-               a wait, x the part of the former that was in waits of 20 ms and more. This is done \
-               slice by slice: what was seen in few slices has a wide interval. A hang of one second is never ignored. Any \
-               process that ends such a wait is traced from then on, through the journal's own thread: \
-               it is named, with what held it up while others waited for it. Where none was met, who \
-               may hold the journal follows from who wrote (/proc/PID/io) and which limits its \
-               group has; a freeze follows from a filesystem to which nothing at all is written \
-               meanwhile. Neither of these two is proof.",
-    fix: "A filesystem of its own for the database; no I/O or CPU limits on groups that write to \
-          the same one (limit them on another); XFS or ext4 with fast_commit; short freezes.",
+    what: "A thread that changes a file takes part in the filesystem's current transaction. While \
+           the transaction commits, or while another thread holds it open, all others wait. The \
+           holder may be a neighbour that its CPU or I/O limit holds back in the middle of it. The \
+           holder may also be a flood of pages that ordered mode writes first, or a snapshot that \
+           froze the filesystem. The disk itself may be idle.",
+    method: "The tax is the traced time that system calls on files wait for 20 ms or more, but not \
+             for a block device, as a share of active time.",
+    measured: "The rule traces time in uninterruptible waits inside system calls on files that are \
+               not waits for a block device, and time behind a thread in such a wait. The tax is \
+               this time, as a share of active time, x the part of these waits that were 20 ms or \
+               longer. The rule computes the tax for each slice of the window; a wait seen in few \
+               slices gets a wide interval. A hang of one second is never ignored. Any process \
+               that ends such a wait is traced from then on, through the journal's own thread. The \
+               finding names this process, and the cause that held it up while others waited for \
+               it. Where no such process was seen, the rule guesses the holder of the journal from \
+               the writers (/proc/PID/io) and the limits of their groups. The rule assumes a \
+               freeze where nothing at all is written to the filesystem meanwhile. Neither of \
+               these two is proof.",
+    fix: "Use a filesystem of its own for the database. Set no I/O or CPU limits on groups that \
+          write to the same filesystem; limit them on another one. Use XFS, or ext4 with \
+          fast_commit. Keep freezes short.",
     sources: &[
         "kernel.org: filesystems/journalling; filesystems/ext4/journal",
         "kernel source: fs/jbd2/transaction.c, wait_transaction_locked; fs/super.c, freeze_super",
@@ -196,12 +200,13 @@ impl Suspect<'_> {
                 format!("keep what {} writes on another filesystem, or lift its limit", writer.comm)
             }
             Self::Flood(writer) => {
-                format!("io.max for the group {}, or another filesystem for it", writer.cgroup)
+                format!("limit the group {} by io.max, or move it to another filesystem", writer.cgroup)
             }
             Self::Frozen(point) => {
-                format!("find who freezes {point} (a snapshot or a backup); fsfreeze -u thaws it")
+                format!("find the program that freezes {point} (a snapshot or a backup); fsfreeze \
+                         -u thaws it")
             }
-            Self::Nobody => "a filesystem of its own for the database".to_owned(),
+            Self::Nobody => "move the database to a filesystem of its own".to_owned(),
         }
     }
 }

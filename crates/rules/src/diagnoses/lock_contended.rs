@@ -16,25 +16,29 @@ use untax_core::{Activity, Diagnosis, Evidence, EvidenceKind, Interval, Window};
 pub const RULE: Rule = Rule {
     id: "lock-contended",
     summary: "threads of the database wait for locks that others of them hold",
-    what: "Rows that everyone updates, latches of hot pages, the kernel's own lock on a shared \
-           address space: while one holds it, the others sleep, and more connections only make \
-           the queue longer. Single-node databases stop scaling at 32 to 64 cores for this.",
-    method: "Traced: the time that threads waited for a lock of the database, over active time.",
-    measured: "Traced: time asleep in a futex or semaphore, in a page fault that reads nothing, \
-               and, where processes serve clients, in waits that end by a signal of another \
-               process of the same database (row locks of PostgreSQL), over active time: while the \
-               thread that ended the wait computed, or waited for its own client. What is behind a \
-               thread that waited for a disk, for a CPU or for memory goes to that. A leader \
-               of a parallel query waits for its workers in the same way, and a commit for a \
-               synchronous standby: where PostgreSQL starts one or more workers a second, or a process \
-               is met that waits for a standby or asynchronous reading, what its processes wait for at \
-               both ends of the window tells the parts, roughly. What \
-               clients wait for between their requests is no lock, nor what a thread sleeps whose \
-               client has gone (thread_cache_size). The server says which locks: what processes of PostgreSQL \
-               wait for at both ends of the window, for how long InnoDB waited for rows. Threads of a program of unknown model (--pid) wait in \
-               futexes for locks or for work: these waits are not judged. How it scales, by the universal scalability \
-               law: requests at once against requests done, window after window; only when the \
-               windows of untax watch differ enough.",
+    what: "Many threads need the same lock: on a row that everyone updates, a latch of a hot page, \
+           or the kernel's own lock on a shared address space. While one thread holds the lock, \
+           the others sleep, and more connections only make the queue longer. For this reason \
+           single-node databases stop scaling at 32 to 64 cores.",
+    method: "The tax is the traced time that threads waited for a lock of the database, as a share \
+             of active time.",
+    measured: "The tax is a traced share of active time. The rule counts time asleep in a futex or \
+               semaphore, and in a page fault that reads nothing. Where processes serve clients, \
+               the rule also counts waits that end by a signal of another process of the same \
+               database (row locks of PostgreSQL). A wait counts only if the thread that ended it \
+               computed meanwhile, or waited for its own client. A wait behind a thread that \
+               waited for a disk, a CPU or memory counts as that thread's wait. The leader of a \
+               parallel query waits for its workers in the same way, and a commit waits for a \
+               synchronous standby. So PostgreSQL's own wait events at both ends of the window \
+               split these waits, roughly. The rule uses wait events where PostgreSQL starts one \
+               or more workers a second, or a process waits for a standby or an asynchronous read. \
+               The wait between two requests of a client is no lock. Nor is the sleep of a thread \
+               whose client has gone (thread_cache_size). The server shows which locks these are: \
+               by the wait events of PostgreSQL's processes at both ends of the window, or by the \
+               time that InnoDB waited for rows. Threads of a program of unknown model (--pid) \
+               wait in futexes for locks or for work, so their waits are not judged. The universal \
+               scalability law shows how the database scales: concurrent requests against requests \
+               done, window after window. The law needs windows of untax watch that differ enough.",
     fix: "Spread the hot rows or pages, shorten the transactions that hold them, and limit how \
           many connections work at once (a pooler).",
     sources: &[

@@ -18,24 +18,25 @@ pub const RULE: Rule = Rule {
     summary: "queries spill temporary tables and sorts to files",
     what: "A temporary table that outgrows tmp_table_size, or a sort that outgrows \
            sort_buffer_size, goes to files in tmpdir through the page cache. The writes come in \
-           bursts, evict what others read, and flood the disk that the log needs.",
-    method: "Temporary tables on disk that the server counted, and the waits for requests to \
-             these files.",
-    measured: "Created_tmp_disk_tables over the window; pages read and written by Aria, which \
-               holds MariaDB's temporary tables (Aria_pagecache_*), where the server ever made \
-               such a table, for one query may work longer than a window; and block requests for \
-               files in tmpdir or with InnoDB's temporary names. The tax has two parts: waiting \
-               for disks times the temporary files' part of the database's device time; and time \
-               on CPU in system calls that read and write files (up to 997 samples a second and \
-               CPU) times the part that Aria's pages are of all (Innodb_data_*). What the server \
-               itself computes for a table in a file cannot be told apart: it is taken to be as \
-               long again (1.3 times as long in the lab). The upper bound is all of its time on \
-               CPU and waiting for one. The lower bound is nothing: pages need not cost the same, \
-               and some of Aria's tables may be your own. The CPU that MySQL's own temporary \
-               tables cost is not charged.",
-    fix: "Find the queries (sys.statements_with_temp_tables); raise tmp_table_size and \
-          max_heap_table_size (MariaDB) or temptable_max_ram (MySQL 8); an index instead of a \
-          sort; tmpdir on a disk of its own.",
+           bursts, evict pages that others read, and flood the disk that the log needs.",
+    method: "The rule takes the server's count of temporary tables on disk, and traces the waits \
+             for requests to these files.",
+    measured: "The rule reads Created_tmp_disk_tables over the window. The rule reads the pages \
+               that Aria, which holds MariaDB's temporary tables, read and wrote \
+               (Aria_pagecache_*). The pages of Aria count only on a server that ever made such a \
+               table, because one query may work longer than a window. The rule also traces block \
+               requests for files in tmpdir or with InnoDB's temporary names. The tax has two \
+               parts. The first part is waiting for disks, times the temporary files' part of the \
+               database's device time. The second part is time on CPU in system calls that read \
+               and write files (up to 997 samples a second and CPU), times Aria's part of all \
+               pages (Innodb_data_*). The server's own computing for a table in a file cannot be \
+               separated. The rule assumes that it takes as much time again (1.3 times as long in \
+               the lab). The upper bound is all of the database's time on CPU and waiting for one. \
+               The lower bound is zero: pages need not cost the same, and some of Aria's tables \
+               may be your own. The CPU that MySQL's own temporary tables cost is not charged.",
+    fix: "Find the queries (sys.statements_with_temp_tables). Raise tmp_table_size and \
+          max_heap_table_size (MariaDB) or temptable_max_ram (MySQL 8). Use an index instead of a \
+          sort, or put tmpdir on a disk of its own.",
     sources: &[
         "dev.mysql.com: 10.4.4 Internal Temporary Table Use in MySQL",
         "mariadb.com: Server Status Variables, Created_tmp_disk_tables",
@@ -199,7 +200,7 @@ fn finding(window: &Window, pair: &Pair, seen: &Seen) -> Says {
         evidence.extend(setting.map(shown));
     }
     let amount = seen.summary();
-    let fix = "raise tmp_table_size, or give the queries an index; tmpdir on another disk";
+    let fix = "raise tmp_table_size, give the queries an index, or move tmpdir to another disk";
     match charged_stall(window, pair) {
         Some(stall) => {
             let words = Words {

@@ -23,31 +23,34 @@ pub const RULE: Rule = Rule {
            from its own limit. A neighbour can also have too small a limit for the files that it \
            reads: it then reads the same pages again and again, and keeps the disk and the CPUs \
            busy.",
-    method: "Traced: the time that threads freed memory or waited for it, times the part of \
-             that memory that other groups took.",
-    measured: "The time that the database's threads spend in reclaim, or waiting for what was \
-               evicted too early (as in reclaim-stall), when the limit in the way was that of a \
-               group that it shares (memory.events.local high and max, or memory.failcnt, grew) \
-               or, with no limit in the way, the machine's own memory (allocstall of /proc/vmstat \
-               grew). Charged here is the part that other groups took of all memory taken below \
-               that limit; the rest is reclaim-stall. A page that others take evicts one at most: as \
-               many as they took, the database did not take anew when it read them again. Memory taken is pages reclaimed and held \
-               (cgroup v2), or pgpgin, which counts pieces of memory, times their mean size (v1). The \
-               gain is that of the neighbours' end: what they compute, which cpu-contended is \
-               charged with, ends too. \
-               Of a neighbour whose own limit was in the way and that read again what had been \
-               evicted (workingset_refault_file of its group) two parts are charged here. First, of what \
-               others cost the database on its disks (as in shared-filesystem), the part that is read \
-               again: their reads' part of the disk, times what is read again of all that others read. \
-               Second, of what neighbours cost it on its CPUs (as in cpu-contended), their time in the \
-               kernel (utime and stime of their processes), as much as pages read again are of the pages \
-               that they took. What it waits for locks of the kernel is not known. Where nothing is traced, \
-               a shared limit that was met is found, and its severity follows from the part of the window \
-               in which all tasks of its group that had work waited for memory (PSI, full); its tax and \
-               neighbours that thrash are unmeasured.",
-    fix: "Give the named group a limit of its own (memory.high, MemoryHigh=, limits.memory), or \
-          protect the database (memory.low, MemoryLow=, memory request with memory QoS). Raise the \
-          limit of a group that thrashes inside it.",
+    method: "The tax is the traced time that threads freed memory or waited for it, times the part \
+             of that memory that other groups took.",
+    measured: "The rule charges time that the database's threads spend in reclaim, or waiting for \
+               what was evicted too early (as in reclaim-stall). The rule charges this time when a \
+               group that the database shares met its limit (memory.events.local high and max, or \
+               memory.failcnt, grew). The rule also charges this time when no limit was met, but \
+               the machine's own memory was short (allocstall of /proc/vmstat grew). The rule \
+               charges the part that other groups took of all memory taken below that limit; \
+               reclaim-stall charges the rest. A page that others take evicts at most one page of \
+               the database. So pages that the database reads again do not count as taken by it, \
+               up to the number that others took. Memory taken is pages reclaimed and held (cgroup \
+               v2), or pgpgin, which counts pieces of memory, times their mean size (v1). The gain \
+               assumes that the neighbours are gone; their CPU time, which cpu-contended charges, \
+               then ends too. A neighbour may meet its own limit and read again what that limit \
+               evicted (workingset_refault_file of its group). Two parts of its cost are charged \
+               here. One part is taken from what others cost the database on its disks (as in \
+               shared-filesystem). This part is the share of reads in the disk cost, times the \
+               pages read again over all pages that others read. The other part is taken from what \
+               neighbours cost the database on its CPUs (as in cpu-contended): their time in the \
+               kernel (utime and stime of their processes). The kernel time counts in proportion \
+               to pages read again over the pages that the neighbours took. Waits for locks of the \
+               kernel are not known. Without tracing, the rule finds a shared limit that was met; \
+               the tax, and neighbours that thrash, are unmeasured. Without tracing, the severity \
+               follows from PSI (full): the part of the window in which all tasks of the group \
+               that had work waited for memory.",
+    fix: "Give the named group a limit of its own (memory.high, MemoryHigh=, limits.memory). As an \
+          alternative, protect the database (memory.low, MemoryLow=, memory request with memory \
+          QoS). Raise the limit of a group that thrashes inside its own limit.",
     sources: &[
         "kernel.org: admin-guide/cgroup-v2, memory.events.local, memory.low",
         "kernel.org: admin-guide/cgroup-v1/memory, failcnt",
@@ -168,8 +171,8 @@ fn first<'a>(neighbours: &Neighbours<'a>) -> &'a str {
 fn place(neighbours: &Neighbours) -> String {
     let first = first(neighbours);
     match neighbours.limited {
-        Some(group) => format!("below the limit of {group} that {first} takes"),
-        None => format!("of the machine's that {first} takes"),
+        Some(group) => format!("that {first} takes (limit of {group})"),
+        None => format!("that {first} takes (memory of the machine)"),
     }
 }
 
@@ -277,7 +280,7 @@ mod tests {
             mib("/podlike", 0, 9000),
         ];
         let findings = found(evaluate(&window(groups.clone(), 0)));
-        assert!(findings[0].summary.contains("below the limit of /pod that /pod/backup takes"));
+        assert!(findings[0].summary.contains("that /pod/backup takes (limit of /pod)"));
         let (others, own) = charged(groups, 0);
         assert!((others.unwrap() - 0.3).abs() < 1e-9, "three quarters of 0.4");
         assert!((own.unwrap() - 0.1).abs() < 1e-9);

@@ -9,18 +9,20 @@ use untax_core::{Diagnosis, Evidence, Reading, Severity, Window};
 pub const RULE: Rule = Rule {
     id: "numa-churn",
     summary: "NUMA balancing keeps moving pages between nodes",
-    what: "With kernel.numa_balancing the kernel takes pages away from the page tables now and \
-           then, to see from the faults that follow who touches them, and moves those that \
-           another node touches more. Threads that settle gain by it. Memory that threads of all \
-           nodes share, as a buffer pool is, has no right place: it is faulted and copied for \
-           ever.",
-    method: "Pages that NUMA balancing moved in the window; no tax is measured.",
-    measured: "numa_hint_faults and numa_pages_migrated of a control group of the database's own \
-               (memory.stat, since 6.13), otherwise of the whole machine (/proc/vmstat), which \
-               then is found of the host. Found from 250 pages moved or 1000 such faults each \
-               second. What they take of the database's time is not counted by the kernel, and \
-               the calibration knows faults that fill a page, not these: the tax is unmeasured. \
-               Tasks that a sched_ext scheduler runs are not scanned, and count nothing here.",
+    what: "With kernel.numa_balancing, the kernel removes pages from the page tables now and then. \
+           The faults that follow show which node touches each page. The kernel moves pages that \
+           another node touches more. Threads that stay on one node gain by this. Memory that \
+           threads of all nodes share, such as a buffer pool, has no right place: it is faulted \
+           and copied for ever.",
+    method: "The rule counts the pages that NUMA balancing moved in the window; no tax is \
+             measured.",
+    measured: "The rule reads numa_hint_faults and numa_pages_migrated of the database's own \
+               control group (memory.stat, since 6.13). Otherwise the rule reads the counters of \
+               the whole machine (/proc/vmstat), and the finding is about the host. The rule finds \
+               250 or more pages moved, or 1000 or more such faults, each second. The kernel does \
+               not count the time that these take from the database. The calibration covers faults \
+               that fill a page, not these faults, so the tax is unmeasured. Tasks that a \
+               sched_ext scheduler runs are not scanned and do not count here.",
     fix: "Bind the database to one node, or interleave its memory, and switch the balancing off: \
           sysctl kernel.numa_balancing=0.",
     sources: &[

@@ -13,25 +13,27 @@ use untax_core::{Bytes, Diagnosis, Evidence, EvidenceKind, Reading, Severity, Wi
 pub const RULE: Rule = Rule {
     id: "numa-remote",
     summary: "the database's memory is on another NUMA node than the threads that read it",
-    what: "On a machine with several sockets each has memory of its own. What lies at another one \
-           is reached over the link between them: later, and through a link that all share. A \
-           page stays on the node whose CPU touched it first, so a server that was started, \
-           filled or restored on one node and runs on another reads everything from afar; and \
-           one whose memory is all on one node has the bandwidth of that one only.",
-    method: "The share of its memory on nodes other than those of its threads; no tax is \
-             measured.",
-    measured: "Where the memory is: numa_maps of the process that used the CPUs most, when that \
-               takes less than 50 ms, otherwise memory.numa_stat of a control group of its own. \
-               Where the threads are: the CPUs they are allowed, or those they were on at both \
-               ends of the window, weighted by the time they ran. Found when a fifth or more of \
-               evenly spread accesses would go to another node, and threads or memory are on one \
-               node; where both are spread over all nodes nothing is said, as a large database \
-               has no other way. What a remote access costs would need hardware counters or a \
-               calibration on several nodes: the tax is unmeasured.",
-    fix: "Keep a database that fits into one node there, CPUs and memory alike (cpuset, numactl \
-          --cpunodebind --membind, NUMAPolicy= and CPUAffinity=, the kubelet's topology \
-          manager), from its start; spread a larger one (numactl --interleave=all, \
-          innodb_numa_interleave).",
+    what: "On a machine with several sockets, each socket has its own memory. A CPU reaches the \
+           memory of another socket over a link: this takes longer, and all CPUs share the link. A \
+           page stays on the node whose CPU touched it first. So a server that was started, filled \
+           or restored on one node and runs on another reads everything over the link. A server \
+           whose memory is all on one node has the bandwidth of that node only.",
+    method: "The rule measures the share of the database's memory on nodes other than those of its \
+             threads; no tax is measured.",
+    measured: "The rule takes the places of memory from numa_maps of the process that used the \
+               CPUs most, when reading takes less than 50 ms. Otherwise it takes them from \
+               memory.numa_stat, if the database has a control group of its own. The rule takes \
+               the places of threads from the CPUs that they may use, or were on at both ends of \
+               the window. Each thread is weighted by the time it ran. The rule finds a database \
+               when a fifth or more of evenly spread accesses would go to another node, and \
+               threads or memory are on one node. The rule finds nothing where both are spread \
+               over all nodes, because a large database has no other way. The cost of a remote \
+               access would need hardware counters or a calibration on several nodes, so the tax \
+               is unmeasured.",
+    fix: "Keep a database that fits into one node on that node from its start, with CPUs and \
+          memory. Use cpuset, numactl --cpunodebind --membind, NUMAPolicy= and CPUAffinity=, or \
+          the kubelet's topology manager. Spread a larger database over all nodes (numactl \
+          --interleave=all, innodb_numa_interleave).",
     sources: &[
         "kernel.org: admin-guide/mm/numa_memory_policy",
         "man7.org: numa(7), /proc/PID/numa_maps",
@@ -120,8 +122,8 @@ fn evaluate_one(nodes: &[NumaNode], pair: &Pair) -> Vec<Diagnosis> {
         evidence: evidence(placement, &cpus, &memory, remote),
         gain: None,
         remedy: Some("numa-bind"),
-        why: "what an access to another node costs here needs hardware counters or a calibration \
-              on several nodes",
+        why: "the cost of an access to another node needs hardware counters or a calibration on \
+              several nodes",
     };
     without_tax::finding_and_gap(RULE.id, id, words)
 }

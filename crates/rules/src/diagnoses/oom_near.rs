@@ -12,24 +12,26 @@ use untax_core::{Bytes, Diagnosis, Evidence, Finding, Reading, Severity, Window}
 pub const RULE: Rule = Rule {
     id: "oom-near",
     summary: "memory that cannot be freed comes close to the limit of the control group",
-    what: "Page cache can be dropped, a buffer pool or a heap cannot. Once only such memory is \
-           left under a limit, every allocation goes through reclaim that finds nothing; clients \
-           time out long before the kernel kills the database. Better to refuse work early.",
-    method: "The growth of memory in the window, against the room that is left below the limit; \
-             it has no tax.",
-    measured: "Processes of its group that the kernel killed in the window (oom_kill of memory.events, or \
-               of memory.oom_control in v1) are of high severity, earlier ones worth knowing. Before \
-               that: memory.current less the page cache of files and, in v2, slab_reclaimable (memory.stat), \
-               against memory.max, of each group up to the root, which others may be in too: the \
-               worst is told; the time left follows from how fast it grew in the \
-               window. Found when less than 5 % is left, or when it lasts less than 15 minutes \
-               at that speed. With a quarter and more left, growth by less than 2 % of the limit in \
-               the window may be one query's, and is of low severity; so is growth that may end by itself, \
-               where shared memory fills (PostgreSQL) and fits in. It takes memory, and no time until \
-               the limit is met, so its tax is unmeasured: what reclaim takes from then on is the \
-               tax of reclaim-stall.",
+    what: "The kernel can drop page cache, but not a buffer pool or a heap. Once only such memory \
+           is left under a limit, every allocation goes through reclaim that finds nothing. \
+           Clients time out long before the kernel kills the database. It is better to refuse work \
+           early.",
+    method: "The rule compares the growth of memory in the window with the room that is left below \
+             the limit. It has no tax.",
+    measured: "Processes of the database's group that the kernel killed in the window make a \
+               finding of high severity (oom_kill of memory.events, or of memory.oom_control in \
+               v1). Earlier kills are info. Without kills, the rule compares memory.current with \
+               memory.max of each group up to the root. The rule subtracts the page cache of files \
+               and, in v2, slab_reclaimable (memory.stat). Other programs may be in these groups \
+               too; the worst group is reported. The growth in the window gives the time that is \
+               left. The rule finds a group with less than 5 % left, or with less than 15 minutes \
+               left at this speed. With a quarter or more left, growth by less than 2 % of the \
+               limit in the window may come from one query; its severity is low. The severity is \
+               also low where shared memory fills (PostgreSQL) and fits in: this growth may end by \
+               itself. Until the limit is met, this takes memory and no time, so the tax is \
+               unmeasured. After that, reclaim-stall charges the time that reclaim takes.",
     fix: "Raise the limit, or give the database less: maxmemory, shared_buffers, work_mem, fewer \
-          connections; let the application fail fast meanwhile.",
+          connections. Let the application fail fast meanwhile.",
     sources: &[
         "kernel.org: admin-guide/cgroup-v2, memory.stat, memory.events",
         "kernel.org: admin-guide/cgroup-v1/memory",
@@ -163,7 +165,7 @@ fn group_finding(pair: &Pair, group: &MemoryGroup, above: bool) -> Option<Findin
         format!("{} from {limit_of}", Bytes(left as u64))
     };
     let of = if above {
-        format!("in {}, which it is in,", group.cgroup)
+        format!("in its parent group {}", group.cgroup)
     } else {
         "of its memory".to_owned()
     };
@@ -209,7 +211,7 @@ const FIX_OF_MACHINE: &str =
     "the machine ran out of memory: give the databases less, or move one to another host";
 
 const FIX_ABOVE: &str =
-    "find what else is in that group and grows, or raise its limit; refuse work early";
+    "find the other program that grows in that group, or raise its limit; refuse work early";
 
 /// What the shared memory of its processes may still grow by until it is as full as it was made, where
 /// that is most of what grows; huge pages are no memory of the group.
@@ -364,7 +366,7 @@ mod tests {
         }
         let of_pods = found(evaluate(&window)).remove(0);
         assert_eq!((of_pods.severity, of_pods.remedy.as_deref()), (Severity::High, None));
-        assert!(of_pods.summary.contains("in /pods, which it is in,"), "{}", of_pods.summary);
+        assert!(of_pods.summary.contains("in its parent group /pods"), "{}", of_pods.summary);
         let Reading::Present(cgroup) = &mut window.end.databases[0].cgroup else { unreachable!() };
         let Reading::Present(groups) = &mut cgroup.memory else { unreachable!() };
         groups[0].usage_bytes = Reading::Present(Bytes::from_mib(598));

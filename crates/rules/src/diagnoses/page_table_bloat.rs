@@ -11,17 +11,17 @@ use untax_core::{Bytes, Database, Diagnosis, Evidence, Finding, Severity, Unmeas
 pub const RULE: Rule = Rule {
     id: "page-table-bloat",
     summary: "the page tables of many server processes take a noticeable part of the memory",
-    what: "Each server process has page tables of its own: 8 bytes for every base page of the \
-           shared memory it has touched, 2 MiB for every GiB. Hundreds of connections multiply \
-           that into GiB of memory which holds no data, cannot be swapped, and is counted against \
-           no setting of the database.",
-    method: "The sum of the page tables of all its processes (VmPTE), from 64 MiB and 1 % of \
-             the shared memory on; it has no tax.",
-    measured: "The sum of VmPTE over all processes of the database, found from 64 MiB on and 1 % of \
-               the shared memory. The time to fill these tables is the minor-fault part of \
-               small-pages and is not counted again here.",
-    fix: "Huge pages (one entry maps 2 MiB, and page tables of 2 MiB mappings are tiny), or fewer \
-          server processes through a connection pooler such as PgBouncer.",
+    what: "Each server process has its own page tables: 8 bytes for every base page of shared \
+           memory that it has touched, or 2 MiB for every GiB. With hundreds of connections the \
+           page tables grow to GiB. Page tables hold no data and cannot be swapped, and no setting \
+           of the database covers them.",
+    method: "The rule adds up the page tables of all server processes (VmPTE) and reports them \
+             from 64 MiB and 1 % of the shared memory on. It has no tax.",
+    measured: "The rule adds up VmPTE over all processes of the database. The rule reports a sum \
+               of at least 64 MiB and 1 % of the shared memory. The time to fill these tables is \
+               the minor-fault part of small-pages and is not counted again here.",
+    fix: "Use huge pages: one entry maps 2 MiB, and page tables of 2 MiB mappings are tiny. As an \
+          alternative, run fewer server processes behind a connection pooler such as PgBouncer.",
     sources: &[
         "kernel.org: filesystems/proc, VmPTE",
         "postgresql.org: 19.4.5 Linux Huge Pages",
@@ -85,9 +85,9 @@ fn evaluate_one(window: &Window, pair: &Pair) -> Option<Diagnosis> {
         _ => Severity::Low,
     };
     let fix = if base {
-        "huge pages, which need almost no page tables; or fewer connections through a pooler"
+        "use huge pages, which need almost no page tables, or fewer connections through a pooler"
     } else {
-        "fewer connections through a pooler: the data is on huge pages already"
+        "use fewer connections through a pooler: the data is on huge pages already"
     };
     says(Says::Found(Finding {
         evidence,

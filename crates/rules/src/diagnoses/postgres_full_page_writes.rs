@@ -17,25 +17,27 @@ use untax_core::{Diagnosis, Evidence, Finding, Reading, Severity, Window};
 pub const RULE: Rule = Rule {
     id: "postgres-full-page-writes",
     summary: "most of the write-ahead log is images of whole pages",
-    what: "After each checkpoint, the first change of a page puts all 8 KiB of it into the log, so \
-           that a torn page can be mended. Checkpoints that follow each other closely make nearly \
-           every change such an image: the log grows tenfold, and commits wait for it.",
-    method: "The share of the log that is whole pages, as the server counts it, times the waits \
-             for the log.",
-    measured: "wal_fpi x 8 KiB over wal_bytes (pg_stat_wal, PostgreSQL 14 and newer), checkpoints \
-               of the window, and the settings. Tax: waiting for disks, times the log's part of \
-               the database's device time, times the images' part of what is written to the log (a \
-               flush writes its last page again), times the part of the waiting in which bytes were \
-               moved (at the pace of the log's busiest quarter of a second), or the part above 0.5 ms \
-               for a request where that is less. It lies between none of this, as the log is flushed \
-               as often without images, and all of it. Of images that are compressed only the most \
-               that they can be is known, and nothing is charged for them. \
-               Where a control group's limit on bytes was reached to four fifths, as much of all \
-               waiting for disks counts as images are of the bytes, and the pages that the next \
-               checkpoint writes with them; the gain is then what is written, over what is left.",
-    fix: "wal_compression = lz4 (or on), max_wal_size and checkpoint_timeout large enough for a \
-          checkpoint every 30 minutes; full_page_writes = off only on a filesystem that cannot \
-          tear pages (ZFS).",
+    what: "After each checkpoint, the first change of a page writes all 8 KiB of it into the log, \
+           so that a torn page can be repaired. When checkpoints follow each other closely, nearly \
+           every change writes such an image. The log grows tenfold, and commits wait for it.",
+    method: "The tax is the share of the log that is whole pages, as the server counts it, times \
+             the waits for the log.",
+    measured: "The rule reads wal_fpi x 8 KiB over wal_bytes (pg_stat_wal, PostgreSQL 14 and \
+               newer), checkpoints of the window, and the settings. The tax is the waiting for \
+               disks times three parts. The first part is the log's share of the database's device \
+               time. The second part is the images' share of what is written to the log (a flush \
+               writes its last page again). The third part is the share of the waiting in which \
+               bytes were moved (at the pace of the log's busiest quarter of a second). Where the \
+               part above 0.5 ms for a request is less, this smaller part counts instead. The \
+               lower bound is zero, because the log would be flushed as often without images; the \
+               upper bound is all of this. For compressed images only their maximum size is known, \
+               so nothing is charged for them. Where the database reached four fifths of a control \
+               group's limit on bytes, the charge is the images' part of the bytes, applied to all \
+               waiting for disks. Pages that the next checkpoint writes with them count too; the \
+               gain is then the bytes written, divided by the bytes that are left.",
+    fix: "Set wal_compression = lz4 (or on). Make max_wal_size and checkpoint_timeout large enough \
+          for a checkpoint every 30 minutes. Set full_page_writes = off only on a filesystem that \
+          cannot tear pages (ZFS).",
     sources: &[
         "postgresql.org: 20.5.1 full_page_writes, wal_compression; 30.5 WAL configuration",
         "postgresql.org: 28.2.25 pg_stat_wal",
@@ -87,12 +89,12 @@ fn finding(window: &Window, pair: &Pair, images: f64, rate: f64) -> Says {
     let mut evidence = evidence(window, pair);
     evidence.insert(0, Evidence::new(&evidence::LOG_RATE, rate, "pg_stat_wal.wal_bytes"));
     evidence.insert(0, Evidence::new(&evidence::LOG_IMAGES, images, "pg_stat_wal.wal_fpi"));
-    let fix = "a larger max_wal_size and checkpoint_timeout";
+    let fix = "raise max_wal_size and checkpoint_timeout";
     let what = format!("{} of the log is images of whole pages", percent(images));
     let (what, fix) = if full_page_images::are_compressed(pair) {
         (format!("at most {what}, which are compressed"), fix.to_owned())
     } else {
-        (what, format!("wal_compression = lz4; {fix}"))
+        (what, format!("set wal_compression = lz4; {fix}"))
     };
     match disk_charges::charged_stall(window, pair, |charged| charged.images) {
         Some(stall) => {

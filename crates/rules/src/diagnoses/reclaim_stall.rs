@@ -15,30 +15,35 @@ use untax_core::{Diagnosis, Evidence, EvidenceKind, Finding, Reading, Severity, 
 pub const RULE: Rule = Rule {
     id: "reclaim-stall",
     summary: "threads of the database free memory themselves, or wait until there is some",
-    what: "When a control group is at its memory limit, or the machine is out of free pages, \
-           whoever allocates has to free pages first: its own query stops for that. Pages that \
+    what: "When a control group is at its memory limit, or the machine is out of free pages, a \
+           thread that allocates has to free pages first. Its own query stops for that. Pages that \
            are evicted too early must be read again, and memory.high puts threads to sleep on \
-           purpose. It goes on long before anything is killed, and nothing but latency shows it.",
-    method: "Traced: the time that threads freed memory or waited for it, over active time.",
-    measured: "Traced, over active time: time on CPU inside direct reclaim (vmscan tracepoints), \
-               with its part of waiting for a CPU; time asleep while the kernel had marked the \
-               thread as stalled on memory (the mark that memory pressure, PSI, is made from); and \
-               waiting for a lock while a thread that may hold it did either. \
-               Where a limit was met, three more parts count. First, reading again what had been \
-               evicted shortly before: that part of what was read (workingset_refault_file of its \
-               group), of the time waiting for disks to read and of the time on CPU getting file \
-               pages that are not in the page cache (up to 997 samples a second and CPU; any part of it \
-               where those were too few to tell), or interrupted as its requests are done. Second, \
-               waits inside file calls behind threads that reclaim with the file's lock. Third, \
-               waiting for CPUs that workers of the kernel (kworker, ksoftirqd) had meanwhile to \
-               move these pages: of all that they took, the part that pages read again, and as \
-               many pages written to make room, are of what the database's devices moved. What \
-               other control groups made it free or read again is left to neighbour-reclaim. Where \
-               nothing is traced it is found when a limit was met, and its severity follows from the \
-               part of the window in which all tasks of its group that had work waited for memory \
-               (PSI, full), but its tax is unmeasured.",
-    fix: "Raise the memory limit, or ask for less: shared_buffers, innodb_buffer_pool_size, \
-          maxmemory, work_mem; keep large readers of files in another group.",
+           purpose. A shortage of memory goes on long before anything is killed, and only latency \
+           shows it.",
+    method: "The tax is the traced time that threads freed memory or waited for it, as a share of \
+             active time.",
+    measured: "The tax is a traced share of active time. It has three basic parts. The first part \
+               is time on CPU inside direct reclaim (vmscan tracepoints), with its part of waiting \
+               for a CPU. The second part is time asleep while the kernel had marked the thread as \
+               stalled on memory (memory pressure, PSI, uses the same mark). The third part is \
+               waiting for a lock while a thread that may hold it was in reclaim or stalled. Where \
+               a limit was met, three more parts count. First, the database read again what had \
+               been evicted shortly before (workingset_refault_file of its group, as a part of \
+               what was read). The part read again applies to the time waiting for disks to read. \
+               The part also applies to time on CPU that gets file pages not in the page cache, or \
+               that is interrupted as requests are done. Stacks are sampled for this, up to 997 a \
+               second and CPU. Where there were too few samples, the interval allows any part. \
+               Second, threads waited inside file calls behind threads that reclaim with the \
+               file's lock. Third, threads waited for CPUs that kernel workers (kworker, \
+               ksoftirqd) had meanwhile to move these pages. The workers' time counts in \
+               proportion: pages read again, and as many pages written to make room, over all \
+               pages that the database's devices moved. Memory that other control groups made the \
+               database free or read again is charged by neighbour-reclaim. Without tracing, the \
+               rule finds a limit that was met, and its tax is unmeasured. Without tracing, the \
+               severity follows from PSI (full): the part of the window in which all tasks of the \
+               group that had work waited for memory.",
+    fix: "Raise the memory limit, or lower the need: shared_buffers, innodb_buffer_pool_size, \
+          maxmemory, work_mem. Keep large readers of files in another group.",
     sources: &[
         "kernel.org: admin-guide/cgroup-v2, memory.high, memory.max",
         "kernel.org: accounting/psi",
@@ -103,7 +108,7 @@ impl Place {
         let limiting = memory_limits::limiting_group(window, pair).into_value();
         let (name, fix, remedy) = match limiting {
             Some(Some(group)) => {
-                let fix = "raise its memory limit, or give the database less to fill it with";
+                let fix = "raise its memory limit, or give the database less memory";
                 let cgroup = pair.end.cgroup.value();
                 let tightest = cgroup.and_then(Cgroup::tightest_memory);
                 // It raises the lowest limit.
@@ -141,9 +146,9 @@ fn finding(window: &Window, stall: &Stall, pair: &Pair) -> Says {
     )
 }
 
-const FIX_OF_MACHINE: &str = "give the machine more memory, or what runs on it less";
+const FIX_OF_MACHINE: &str = "give the machine more memory, or its programs less";
 
-const FIX_OF_ANY: &str = "raise the limit that is in the way, or give the database less memory";
+const FIX_OF_ANY: &str = "raise the limit that was met, or give the database less memory";
 
 fn evidence(group: &MemoryGroup) -> Vec<Evidence> {
     let mut evidence = Vec::new();

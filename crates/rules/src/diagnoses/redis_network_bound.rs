@@ -16,21 +16,23 @@ use untax_core::{Diagnosis, Evidence, Finding, Interval, Reading, Severity, Tax,
 pub const RULE: Rule = Rule {
     id: "redis-network-bound",
     summary: "the one thread that runs commands spends most of its time reading and writing sockets",
-    what: "Redis runs commands on one thread, and by default that thread also reads every request \
-           from its socket and writes every answer to it. With small requests one by one, two \
-           thirds of its time go into the kernel's network stack while other CPUs idle.",
-    method: "The time of the database in the kernel, over its time on a CPU, where it keeps a \
-             CPU busy.",
-    measured: "Time in the kernel (stime of /proc/PID/stat) over time on CPU, less what \
-               short-connections charges, found when the database keeps a CPU busy for 80 % of the \
-               window and half of that is in the kernel. The tax is that share, and of its own \
-               program's time what reading takes: 1.2 of a command for each read (none to 2.4; \
-               total_reads_processed, Redis 6.0 and later; before, each command is taken to be read \
-               alone). One that has io-threads is told nothing: who spends its time then cannot be told \
-               apart; nor can that of one whose process that saves is busy meanwhile. The gain \
-               supposes 16 requests at a time, or io-threads where CPUs are idle for more than that; \
-               its lower bound is none, its upper bound leaves nothing of the tax.",
-    fix: "Pipeline requests in the client; io-threads 2 to 4 when CPUs are idle; several shards.",
+    what: "Redis runs commands on one thread. By default that thread also reads every request from \
+           its socket and writes every answer to it. With small requests one by one, the thread \
+           spends two thirds of its time in the kernel's network stack while other CPUs idle.",
+    method: "The tax is the database's time in the kernel as a share of its time on a CPU, where \
+             it keeps a CPU busy.",
+    measured: "The rule takes time in the kernel (stime of /proc/PID/stat) over time on CPU, less \
+               what short-connections charges. The rule finds a database that keeps a CPU busy for \
+               80 % of the window and spends half of that in the kernel. The tax is that share, \
+               plus the time that its own program takes to read: 1.2 of a command for each read \
+               (none to 2.4). Redis 6.0 and later counts reads (total_reads_processed); before, \
+               each command is assumed to be read alone. The rule says nothing about a server with \
+               io-threads, because nothing shows which thread spends the time. The rule also says \
+               nothing while another process of the server saves and is busy. The gain assumes 16 \
+               requests at a time, or io-threads where idle CPUs allow more than that. The lower \
+               bound is no gain; the upper bound assumes that all of the tax ends.",
+    fix: "Pipeline requests in the client. Set io-threads to 2 to 4 when CPUs are idle. Or use \
+          several shards.",
     sources: &["redis.io: redis.conf, io-threads", "redis.io: pipelining"],
     privilege: "none",
     minimum_kernel: "2.6",
@@ -94,8 +96,8 @@ fn saving_s(pair: &Pair) -> f64 {
     pair.activity.value().map_or(0.0, |activity| activity.sum(saves).0)
 }
 
-const SAVES: &str = "a process of it that saves, or its background threads, used CPUs too: time in the \
-                     kernel is counted for all together";
+const SAVES: &str = "its saving process or background threads used CPUs too: time in the kernel \
+                     is counted for all together";
 
 /// This part of its time on CPU blurs nothing.
 const LITTLE: f64 = 0.05;
@@ -169,7 +171,7 @@ fn fix(batches: f64, threads: f64) -> String {
         (true, false) => "pipeline requests; no CPU is idle that io-threads could use".to_owned(),
         (false, true) => format!("set io-threads: {idle}"),
         (false, false) => {
-            "several shards; requests come in batches already, and no CPU is idle".to_owned()
+            "use several shards: requests come in batches already, and no CPU is idle".to_owned()
         }
     }
 }
@@ -288,6 +290,6 @@ mod tests {
         assert!((one.gain.unwrap().factor - 1.0 / (1.0 - share * 15.0 / 16.0)).abs() < 1e-9);
         let many = told(1000);
         assert!((many.gain.unwrap().factor - 1.0).abs() < 1e-9);
-        assert!(many.fix.starts_with("several shards"), "{}", many.fix);
+        assert!(many.fix.starts_with("use several shards"), "{}", many.fix);
     }
 }

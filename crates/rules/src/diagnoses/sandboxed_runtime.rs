@@ -15,29 +15,31 @@ use untax_core::{Diagnosis, Evidence, Finding, Interval, Severity, Snapshot, Tax
 pub const RULE: Rule = Rule {
     id: "sandboxed-runtime",
     summary: "the database runs in a sandbox with a kernel of its own: gVisor or Kata Containers",
-    what: "gVisor answers system calls in a program of its own, and has a network stack and a \
-           filesystem of its own; Kata Containers starts a small virtual machine for each pod. \
-           A database makes system calls for each request, so it feels this more than most. \
-           Published, on one desktop: Redis pipelined 2.21 M GET/s in runc, 0.083 in gVisor with \
-           ptrace, 0.89 with KVM, 2.18 in Kata; SQLite inserts 501, 1149 and 586 s; a system call \
-           239 ns natively, some 1000 ns with gVisor's newer systrap; on shared files Kata made \
-           3,600 operations a second with virtiofs where runc made 45,000.",
-    method: "What the kernel that the database sees says of itself, and for gVisor the time of \
-             its sandbox process.",
-    measured: "From inside: what /proc/version says of the kernel, and what the guest was told to \
-               start. From the host: the process that is the sandbox. Tax of gVisor, from the \
-               host: the time on CPU of its processes, less that of the database's own program \
-               (user time of the processes below the sandbox), less what a kernel would take for \
-               it. The kernel's part is supposed to be as long as the program's, and twice as long \
-               for the lower bound (a Redis that answers requests one by one), but no more than a \
-               tenth of what the sandbox takes, and a quarter for the lower bound. The upper bound is \
-               all of the time: threads of gVisor that wait for their next call spin as if they \
-               were the program. Otherwise the tax is unmeasured: only the same load outside of \
-               the sandbox would show it. What runs in a sandbox cannot be seen from the host as a \
-               database: run untax inside of it.",
-    fix: "Give the database a runtime class without a sandbox (runc, crun) on nodes of its own, if \
-          what it runs is trusted; else gVisor with the systrap or KVM platform and files on a \
-          local disk, or Kata with block devices rather than shared directories.",
+    what: "gVisor answers system calls in its own program, with its own network stack and \
+           filesystem. Kata Containers starts a small virtual machine for each pod. A database \
+           makes system calls for each request, so a sandbox costs it more than most programs. \
+           Published figures are from one desktop. Redis pipelined made 2.21 M GET/s in runc, \
+           0.083 in gVisor with ptrace, 0.89 with KVM, 2.18 in Kata. SQLite inserts took 501, 1149 \
+           and 586 s. A system call took 239 ns natively, and some 1000 ns with gVisor's newer \
+           systrap. On shared files Kata made 3,600 operations a second with virtiofs where runc \
+           made 45,000.",
+    method: "The rule reads which kernel the database sees. For gVisor it measures the CPU time of \
+             the sandbox process.",
+    measured: "From inside, the rule reads the kernel's name in /proc/version and the boot options \
+               of the guest. From the host, the rule looks for the process of the sandbox. For \
+               gVisor, seen from the host, the tax is the time on CPU of its processes, less two \
+               parts. One part is the time of the database's own program (user time of the \
+               processes below the sandbox). The other part is the time that a kernel would take. \
+               The kernel's part is assumed to be as long as the program's, and twice as long for \
+               the lower bound (a Redis that answers requests one by one). The kernel's part is at \
+               most a tenth of the sandbox's time, and a quarter for the lower bound. The upper \
+               bound is all of the time: threads of gVisor that wait for their next call spin as \
+               if they were the program. Otherwise the tax is unmeasured: only the same load \
+               outside of the sandbox would show it. From the host, a program in a sandbox cannot \
+               be recognised as a database: run untax inside of the sandbox.",
+    fix: "If you trust the program, give the database a runtime class without a sandbox (runc, \
+          crun) on nodes of its own. Otherwise use gVisor with the systrap or KVM platform and \
+          files on a local disk, or Kata with block devices rather than shared directories.",
     sources: &[
         "gvisor.dev: Performance Guide, Platforms",
         "katacontainers.io: architecture, storage",
@@ -100,7 +102,7 @@ fn tax_parts(window: &Window, pair: &Pair) -> Option<(Interval, f64, f64)> {
 }
 
 fn diagnose(window: &Window, pair: &Pair, runtime: &str, source: &str) -> Vec<Diagnosis> {
-    let fix = "a runtime without a sandbox for a database that is trusted; see untax explain";
+    let fix = "use a runtime without a sandbox if you trust the database; see untax explain";
     let sandbox = Evidence::new(&evidence::SANDBOX, runtime, source);
     if let Some((taken, own, had)) = tax_parts(window, pair) {
         let own = Evidence::new(&evidence::OWN_PROGRAM, own, "/proc/PID/stat");
@@ -160,10 +162,11 @@ fn unchecked_sandboxes(window: &Window) -> Option<Diagnosis> {
                 RULE.id,
                 Severity::Info,
                 format!(
-                    "{} sandboxes with kernels of their own: what runs in them cannot be seen from here",
+                    "{} sandboxes with kernels of their own: their programs cannot be seen from \
+                     here",
                     unseen.len()
                 ),
-                "for a database in one of them: run untax inside of it",
+                "if a database runs in one of them, run untax inside of it",
             )
         }),
     })

@@ -20,25 +20,26 @@ use untax_core::{Diagnosis, Evidence, Finding, Interval, Io, Reading, Severity, 
 pub const RULE: Rule = Rule {
     id: "shared-filesystem",
     summary: "the database shares its filesystem or disk with others that keep it busy",
-    what: "A filesystem has one journal and a disk one queue. When another database, a backup or \
-           a batch job writes there, the log waits behind their requests, and a commit of the \
-           journal carries everybody's metadata.",
-    method: "Traced: the time that threads waited for a device, times the part that requests of \
-             neighbours took.",
-    measured: "Directories and their filesystems, and who made the block requests. Tax: the part \
-               of the waiting for disks, and for the filesystem in waits of less than 20 ms, above \
-               0.1 ms for a request (for a commit: with what it waits in the filesystem), as an \
-               ordinary flash disk that nobody else uses takes, times how \
-               busy the device was, times the others' part of what occupied it: of the time of reads, \
-               and of writes, their part by requests and bytes, as the kernel's I/O cost controller \
-               weighs them. What filesystems write of their own, such as a journal, is \
-               written for all and counts for nobody. What they read again because their own memory limits \
-               evict it is left to neighbour-reclaim. Longer waits for the filesystem are the tax of \
-               io-hang, and the CPUs of those that write much and are no databases that of \
-               cpu-contended: as far as these end with the neighbours the gain has them too. \
-               Several databases on one filesystem that cost each other nothing are \
-               worth knowing and no more, and have no tax.",
-    fix: "A filesystem on a disk of its own for the log, and one for each database; limit the \
+    what: "A filesystem has one journal, and a disk has one queue. When another database, a backup \
+           or a batch job writes there, the log waits behind its requests. A commit of the journal \
+           also carries everybody's metadata.",
+    method: "The tax is the traced time that threads waited for a device, times the part that \
+             requests of neighbours took.",
+    measured: "The rule reads the directories, their filesystems and the owner of each block \
+               request. The tax begins with the waiting for disks, and for the filesystem in waits \
+               of less than 20 ms. Of this it takes the part above 0.1 ms for a request; an \
+               ordinary flash disk that nobody else uses takes that long. A commit includes its \
+               wait in the filesystem. The part above 0.1 ms is multiplied by the busy share of \
+               the device, and by the others' part of the device. For reads, the others' part goes \
+               by time. For writes, the others' part goes by requests and bytes, as the kernel's \
+               I/O cost controller weighs them. Writes of the filesystem itself, such as a \
+               journal, serve all databases and are charged to nobody. Pages that neighbours read \
+               again because of their own memory limits are charged by neighbour-reclaim. Longer \
+               waits for the filesystem are charged by io-hang. CPU time of neighbours that write \
+               much, databases excepted, is charged by cpu-contended. The gain includes both as \
+               far as they end with the neighbours. Several databases may share one filesystem and \
+               cost each other nothing: such a finding is info and has no tax.",
+    fix: "Use a filesystem on a disk of its own for the log, and one for each database. Limit the \
           neighbour's I/O (io.max, io.latency).",
     sources: &[
         "kernel.org: filesystems/journalling; admin-guide/cgroup-v2, IO",
@@ -151,7 +152,7 @@ fn costly_finding(stall: &Stall, io: &Io, pair: &Pair) -> Says {
             percent(stall.share.mid),
             names.join(" and ")
         ),
-        fix: format!("a disk of its own for the log; limit {}", neighbours_names(io, &pair.end.id)),
+        fix: format!("put the log on a disk of its own; limit {}", neighbours_names(io, &pair.end.id)),
         evidence: evidence(io, pair).into_iter().chain(flood).collect(),
         method: "time waiting for block devices and the journal, traced, x part above 0.1 ms for each of its \
                  requests x chance to meet the device busy with others, over active time"
@@ -168,8 +169,8 @@ fn shared_finding(io: &Io, pair: &Pair, shared: &BTreeSet<&str>) -> Says {
         ..Finding::new(
             RULE.id,
             Severity::Info,
-            format!("one filesystem for this and {}", with.join(", ")),
-            "nothing now; a filesystem for each keeps their bad moments apart",
+            format!("this database shares one filesystem with {}", with.join(", ")),
+            "nothing now; with a filesystem for each, one cannot slow the others",
         )
     })
 }

@@ -15,35 +15,38 @@ use untax_core::{Diagnosis, Evidence, Finding, Reading, Severity, Window};
 
 pub const RULE: Rule = Rule {
     id: "short-connections",
-    summary: "clients connect anew for a few requests, and connecting costs more than these",
-    what: "A connection is dear: a new server process or thread, authentication, caches that are \
-           filled again, page tables that are built and torn down. A client that connects for \
+    summary: "clients connect anew for a few requests, and a connection costs more than these \
+              requests",
+    what: "A connection is expensive: it takes a new server process or thread, authentication, \
+           caches to fill again, and page tables to build and free. A client that connects for \
            every request pays all of it each time, and the database does little else.",
-    method: "Traced: the time of processes or threads before their first request and after \
-             their last one, over active time.",
-    measured: "Traced, over active time: the time on a CPU of processes started in the window, or of \
-               threads that began to serve a client in it, until they waited for their first \
-               request and after their last one, and of the main process while it started them; \
-               and as large a part of all waiting for a CPU as this is of all time on one. \
-               Requests are told by what processes and threads send and receive (kernel 6.3 and \
-               later; of processes once more than twenty start a second): one that is there already \
-               is not waited for. Older kernels leave the tax unmeasured where a thread serves \
-               several on a connection, and its upper bound is all of the time where processes serve \
-               clients. A PostgreSQL that counts its sessions (14 or later) starts processes for \
-               parallel queries too: these are left out in proportion. The first three requests of \
-               a thread's new client count for three tenths (colder caches, MariaDB in the lab), \
-               and the lower bound leaves these out. The first of a new process fill its caches \
-               too: of PostgreSQL's first four requests the part counts that accesses to catalogs \
-               are of their accesses to blocks, as if later ones made none, when one database has \
-               nearly all; the lower bound leaves it out, and where that is not known the upper one \
-               takes all. Clients on this machine are taken to connect for as large a part of their \
-               time on CPU. For engines that serve all clients in one thread: their own counts of \
-               connections and requests; the time on CPU in system calls that begin, set up and end \
-               connections; and, of calls that read from clients and wait for them, the part that \
-               beginnings and ends of connections are of all that is read and waited for (up to 997 \
-               samples a second and CPU); and of their own program's time as much for each \
-               connection as four commands take (none to seven: nothing tells it apart). Of clients \
-               on this machine the system calls alone are taken to end then.",
+    method: "The tax is the traced time of processes or threads before their first request and \
+             after their last one, as a share of active time.",
+    measured: "The tax is a traced share of active time. The rule counts the time on a CPU of \
+               processes that started in the window, or of threads that began to serve a client in \
+               it. The time counts until these waited for their first request, and after their \
+               last one. The rule also counts the time of the main process while it started them, \
+               plus the same share of all waiting for a CPU. The data that processes and threads \
+               send and receive shows their requests (kernel 6.3 and later; of processes once more \
+               than twenty start a second). A thread does not wait for a request that has already \
+               arrived. On older kernels, the tax is unmeasured where a thread serves several \
+               requests on a connection; where processes serve clients, the upper bound is all of \
+               the time. A PostgreSQL that counts its sessions (14 or later) starts processes for \
+               parallel queries too; these are left out in proportion. The first three requests of \
+               a thread's new client count for three tenths, because caches are colder (MariaDB in \
+               the lab). The lower bound leaves them out. A new process also fills its caches. Of \
+               PostgreSQL's first four requests, a part counts: accesses to catalogs over all \
+               accesses to blocks, as if later requests made none. This part is known where one \
+               database has nearly all accesses; elsewhere the upper bound takes all four \
+               requests. The lower bound leaves the part out. Clients on this machine are assumed \
+               to spend the same share of their CPU time on connecting. For engines that serve all \
+               clients in one thread, the rule uses their own counts of connections and requests. \
+               The rule counts time on CPU in system calls that begin, set up and end connections. \
+               Of calls that read from clients and wait for them, the rule counts the part for \
+               beginnings and ends of connections (up to 997 samples a second and CPU). The rule \
+               also counts, for each connection, as much of the engine's own time as four commands \
+               take. This number is an assumption, from none to seven, because nothing measures \
+               it. For clients on this machine, only the system calls are assumed to end then.",
     fix: "Keep connections open: a pool in the application, or a pooler beside the database \
           (PgBouncer, ProxySQL).",
     sources: &[

@@ -15,34 +15,35 @@ use untax_core::{Bytes, Diagnosis, Evidence, Finding, Severity, Tax, Unmeasured,
 pub const RULE: Rule = Rule {
     id: "small-pages",
     summary: "the database's memory is mapped with base pages instead of huge pages",
-    what: "Every access to memory goes through the TLB, a small cache of page addresses. With \
-           4 KiB pages its reach is a few MiB, so random reads of a buffer pool miss it and the \
-           processor walks the page tables; with 2 MiB pages the same entries reach GiB. And every \
-           new server process faults the shared memory into its own page tables again, one fault \
-           for 64 KiB at best.",
-    method: "Time in page faults on shared memory, plus counted random touches of memory times \
-             the calibrated cost of a page walk, over active time.",
-    measured: "Found when the mapping that holds the data is on base pages and is larger than the \
-               TLB reaches. Tax = time in page faults on shared memory + touches at random x penalty \
-               of a touch on small pages. The time in faults comes from stacks sampled on each CPU. \
-               Without samples it is minor faults x the penalty of one, calibrated on this host: \
-               faults from /proc/PID/stat, ended connections included; the part that shared memory \
-               caused, from RssShmem and the kernel's 64 KiB fault-around. A process that stays pays \
-               for each page once: of its first touches the tax holds what goes on for the next hour, \
-               by the memory that is left to touch and the pace late in the window; the rest is a \
-               warm-up and is told as one. Unmapping by connections that ended is added. Touches at \
-               random are rows found by a key, by the engine's own counter, x blocks x pages of a \
-               block; accesses beside them, of rows that are written or read in sequence, count in \
-               the upper bound alone. The penalty of a touch is calibrated on this host, for one \
-               process or for many that take turns on a CPU, with page tables as large as theirs \
-               together. Waiting for a CPU is charged in proportion. \
-               Where one part cannot be measured, the tax is a lower bound and says so. No \
-               hardware counters are used.",
-    fix: "Reserve a pool of huge pages for the whole shared memory (PostgreSQL: SHOW \
-          shared_memory_size_in_huge_pages; vm.nr_hugepages is about pages of the default size, \
-          Hugepagesize in /proc/meminfo), set huge_pages = on (PostgreSQL) or large-pages (MySQL, \
-          MariaDB), restart the database. Without a pool, PostgreSQL takes transparent huge pages \
-          where shmem_enabled is always: untax plan --page thp.",
+    what: "Every access to memory goes through the TLB, a small cache of page addresses. With 4 \
+           KiB pages the TLB covers a few MiB. So random reads of a buffer pool miss it, and the \
+           processor walks the page tables. With 2 MiB pages the same entries cover GiB. Each new \
+           server process also faults the shared memory into its own page tables again, at best 64 \
+           KiB for each fault.",
+    method: "The tax is the time in page faults on shared memory, plus random accesses times the \
+             calibrated cost of a page walk, as a share of active time.",
+    measured: "The rule finds a database whose data is on base pages and is larger than the TLB \
+               reaches. Tax = time in page faults on shared memory + random accesses x penalty of \
+               an access on small pages. Stacks sampled on each CPU give the time in faults. \
+               Without samples, this time is minor faults x the penalty of one fault, calibrated \
+               on this host. /proc/PID/stat counts the faults, ended connections included. \
+               RssShmem and the kernel's 64 KiB fault-around give the part that shared memory \
+               caused. A process that stays pays for each page once. Of its first touches, the tax \
+               holds only those that go on for the next hour. The rule estimates them from the \
+               memory left to touch and the pace late in the window; the rest is reported as a \
+               warm-up. The time in which ended connections unmapped memory is added. Random \
+               accesses are rows found by a key (counted by the engine) x blocks x pages of a \
+               block. Rows that are written or read in sequence count in the upper bound only. The \
+               penalty of an access is calibrated on this host, for one process or for many that \
+               take turns on a CPU. The calibration uses page tables as large as those of the \
+               database's processes together. Waiting for a CPU is charged in proportion. Where \
+               one part cannot be measured, the tax is a lower bound and says so. No hardware \
+               counters are used.",
+    fix: "Reserve a pool of huge pages for the whole shared memory. In PostgreSQL, SHOW \
+          shared_memory_size_in_huge_pages gives its size; vm.nr_hugepages sets the pool of the \
+          default page size (Hugepagesize in /proc/meminfo). Then set huge_pages = on (PostgreSQL) \
+          or large-pages (MySQL, MariaDB), and restart the database. Without a pool, PostgreSQL \
+          uses transparent huge pages where shmem_enabled is always: untax plan --page thp.",
     sources: &[
         "kernel.org: admin-guide/mm/hugetlbpage",
         "postgresql.org: 19.4.5 Linux Huge Pages",

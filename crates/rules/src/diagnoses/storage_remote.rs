@@ -15,19 +15,20 @@ use untax_core::{Diagnosis, Evidence, Finding, Io, Severity, Window};
 pub const RULE: Rule = Rule {
     id: "storage-remote",
     summary: "the database's data or log is on storage behind a network",
-    what: "Each commit and each page that is not cached crosses a network to another machine. \
-           That adds a fraction of a millisecond to several milliseconds to every wait, and shares \
-           the network's limits and bad moments with everyone who uses it.",
-    method: "The filesystem and the device below each directory; it has no tax of its own.",
-    measured: "The filesystem and the device below each directory of the database: NFS, Ceph, \
-               Gluster and other network filesystems; nbd, rbd, DRBD, iSCSI, Fibre Channel, NVMe \
-               over a fabric; disks whose model is that of a cloud's network storage (AWS, Azure, \
-               Google). A \
-               hypervisor may hide one: then it is not seen. Tax: as disk-slow, the part of the \
-               waiting above what a local flash disk takes. Filesystems without a block device \
-               make no block requests, and their tax is unmeasured.",
-    fix: "Use local storage where the database replicates by itself; else a faster class of \
-          network storage for the log alone, and enough memory for the data.",
+    what: "Each commit, and each page that is not cached, crosses a network to another machine. \
+           The network adds a fraction of a millisecond to several milliseconds to every wait. All \
+           users of the network share its limits and its slow moments.",
+    method: "The rule reads the filesystem and the device below each directory. It has no tax of \
+             its own.",
+    measured: "The rule reads the filesystem and the device below each directory of the database. \
+               The rule recognises NFS, Ceph, Gluster and other network filesystems; nbd, rbd, \
+               DRBD, iSCSI, Fibre Channel and NVMe over a fabric; and disk models of cloud network \
+               storage (AWS, Azure, Google). A hypervisor may hide such storage; the rule then \
+               does not see it. The tax is the part of the waiting above what a local flash disk \
+               takes, as in disk-slow. Filesystems without a block device make no block requests, \
+               and their tax is unmeasured.",
+    fix: "Use local storage where the database replicates by itself. Otherwise use a faster class \
+          of network storage for the log alone, and enough memory for the data.",
     sources: &[
         "kernel.org: admin-guide/nfs, nvme transports in sysfs",
         "aws.amazon.com: NVMe EBS volumes, model number in sysfs",
@@ -92,7 +93,7 @@ fn finding(window: &Window, pair: &Pair, far: &[&Place]) -> Says {
     evidence.extend(
         window.io.value().map(|io| disk_requests::evidence(io, &pair.end.id)).unwrap_or_default(),
     );
-    let fix = "local storage for the log, or a faster class of network storage".to_owned();
+    let fix = "use local storage for the log, or a faster class of network storage".to_owned();
     let stall = disk_requests::disk_stall(window, pair).into_value().flatten();
     let charged = Charged::of(window, pair).into_value().filter(|_| !is_blockless(far));
     let (Some(mut stall), Some(charged)) = (stall, charged) else {

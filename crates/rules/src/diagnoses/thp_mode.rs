@@ -11,22 +11,24 @@ pub const RULE: Rule = Rule {
     id: "thp-mode",
     summary: "transparent huge pages are set against what the engine wants",
     what: "With THP always, the kernel backs private memory with 2 MiB pages on its own. Redis \
-           forks to save: every first write to a page then copies 2 MiB instead of 4 KiB, some \
-           0.25 ms each, and the memory doubles fast. MongoDB up to 7 suffers from sparse memory; \
-           MongoDB 8 was rebuilt to want THP always. Oracle asks for it to be off. Others are \
-           best served by madvise: who wants huge pages asks for them.",
-    method: "The modes in /sys/kernel/mm/transparent_hugepage, compared with a table of engines \
-             and versions; it has no tax.",
-    measured: "The mode in /sys/kernel/mm/transparent_hugepage, of each size where one has its own, against \
-               a table of engines and versions; for MongoDB 8 defrag and khugepaged's max_ptes_none \
-               too. A profile of tuned or of the Node Tuning Operator that sets the mode is named; a process that switched THP off for itself (THP_enabled in \
-               /proc/PID/status, Redis's disable-thp) is not affected. The tax arises in bursts, \
-               while a child saves, and is not measured.",
-    fix: "In most cases: echo madvise > /sys/kernel/mm/transparent_hugepage/enabled. For MongoDB \
-          up to 7 and Oracle write never instead; for MongoDB 8 write always, with defrag \
-          defer+madvise and khugepaged/max_ptes_none 0. For Redis 6.2 and newer set disable-thp yes. \
-          Where tuned sets the mode, change its profile: it writes it again at the next boot. Engines that want opposite modes belong on \
-          different hosts.",
+           forks to save. Every first write to a page then copies 2 MiB instead of 4 KiB, some \
+           0.25 ms each, and memory use doubles fast. MongoDB up to 7 suffers from sparse memory; \
+           MongoDB 8 was rebuilt to want THP always. Oracle wants THP to be off. The mode madvise \
+           suits other engines best: a program that wants huge pages asks for them.",
+    method: "The rule compares the modes in /sys/kernel/mm/transparent_hugepage with a table of \
+             engines and versions. It has no tax.",
+    measured: "The rule compares the mode in /sys/kernel/mm/transparent_hugepage with a table of \
+               engines and versions. Where a page size has its own mode, the rule compares that \
+               one. For MongoDB 8 it also compares defrag and khugepaged's max_ptes_none. The rule \
+               names a profile of tuned or of the Node Tuning Operator that sets the mode. A \
+               process that switched THP off for itself is not affected (THP_enabled in \
+               /proc/PID/status, Redis's disable-thp). THP costs time in bursts, while a child \
+               process saves; this time is not measured.",
+    fix: "In most cases, run: echo madvise > /sys/kernel/mm/transparent_hugepage/enabled. For \
+          MongoDB up to 7 and Oracle, write never instead. For MongoDB 8, write always, with \
+          defrag defer+madvise and khugepaged/max_ptes_none 0. For Redis 6.2 and newer, set \
+          disable-thp yes. Where tuned sets the mode, change its profile, because tuned writes the \
+          mode again at the next boot. Run engines that want opposite modes on different hosts.",
     sources: &[
         "redis.io: Diagnosing latency issues, transparent huge pages; redis#7381",
         "mongodb.com: production notes, transparent huge pages; tcmalloc performance",

@@ -21,28 +21,31 @@ use untax_core::{
 pub const RULE: Rule = Rule {
     id: "too-many-connections",
     summary: "many more connections are at work than there are CPUs",
-    what: "A CPU runs one at a time; the rest wait in its queue, holding snapshots, locks and \
-           memory meanwhile, or their clients do. Latency grows with the queue, and when a process \
-           has its turn again, its memory is in no cache: short requests take two to four times as \
-           long on a CPU. A pool of a few connections for each CPU does the same work with a short \
-           queue.",
-    method: "Traced: how many threads want a CPU at once, against the CPUs; for PostgreSQL the \
-             cost of cold caches is timed.",
-    measured: "How many threads that serve clients were asked anything, and how many were on a CPU \
-               or waiting for one on average (traced), against the CPUs. Found where at least 16 \
-               for each CPU take turns, and either as many want a CPU at once or cold caches cost \
-               something. For PostgreSQL the tax is what cold caches cost. After the window, for \
-               0.6 s (up to 6 s, until it has answered nine times), such a server is asked the \
-               same small prepared statement three times in one go, after 10 ms in which others \
-               had the CPU. Its own clock says how much longer the first takes than the third. \
-               Charged is that part of its time on CPU outside of the kernel, or so much for each \
-               transaction if that is less; what small-pages charges is not charged again. Other \
-               statements use more or less memory: the lower bound is nothing, the upper one that \
-               part of all its time on CPU. A pool takes turns too: the gain is that of 85 % of the \
-               tax. For other engines, and in untax watch, the tax is \
-               unmeasured. The queue itself is latency, not time of its own.",
-    fix: "A pooler (PgBouncer in transaction mode, thread_handling=pool-of-threads, ProxySQL) of \
-          two to four connections for each CPU.",
+    what: "A CPU runs one thread at a time; the others wait in its run queue. Meanwhile they or \
+           their clients hold snapshots, locks and memory. Latency grows with the queue. When a \
+           process has its turn again, its memory is in no cache: short requests take two to four \
+           times as long on a CPU. A pool of a few connections for each CPU does the same work \
+           with a short queue.",
+    method: "The rule traces how many threads want a CPU at once and compares that with the CPUs. \
+             For PostgreSQL the rule times the cost of cold caches.",
+    measured: "The rule traces how many threads that serve clients got a request, and how many \
+               were on a CPU or waiting for one on average. It compares both with the CPUs. The \
+               rule finds a database where at least 16 threads for each CPU take turns. In \
+               addition, as many threads must want a CPU at once, or cold caches must cost \
+               something. For PostgreSQL the tax is the cost of cold caches. After the window, \
+               untax sends such a server the same small prepared statement three times in a row. \
+               Before that, others had the CPU for 10 ms. The server gets these statements for 0.6 \
+               s (up to 6 s, until the server has answered nine times). The server's own clock \
+               shows how much longer the first statement takes than the third. The tax is that \
+               part of the database's time on CPU outside of the kernel. If the same time for each \
+               transaction gives less, the tax is that smaller time. The charge of small-pages is \
+               not counted again. Other statements use more or less memory: the lower bound is \
+               zero, and the upper bound takes the same part of all the database's time on CPU. A \
+               pool takes turns too, so the gain comes from 85 % of the tax. For other engines, \
+               and in untax watch, the tax is unmeasured. The queue itself is latency and takes no \
+               time of the database.",
+    fix: "Use a pooler (PgBouncer in transaction mode, thread_handling=pool-of-threads, ProxySQL) \
+          of two to four connections for each CPU.",
     sources: &[
         "pgbouncer.org: config, pool_mode and default_pool_size",
         "mariadb.com: thread pool",
@@ -119,7 +122,7 @@ fn finding(window: &Window, pair: &Pair, activity: &Activity, cpus: f64) -> Opti
             format!(
                 "{at_work:.0} connections take turns on {cpus:.0} CPUs, {at_once:.0} want one at any moment"
             ),
-            format!("a pooler with {:.0} to {:.0} connections", 2.0 * cpus, 4.0 * cpus),
+            format!("use a pooler with {:.0} to {:.0} connections", 2.0 * cpus, 4.0 * cpus),
         )
     }))
 }

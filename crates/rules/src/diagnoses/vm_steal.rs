@@ -13,19 +13,19 @@ use untax_core::{Diagnosis, Evidence, Finding, Interval, Reading, Tax, Window};
 pub const RULE: Rule = Rule {
     id: "vm-steal",
     summary: "the hypervisor takes CPUs away from this machine while it wants to run",
-    what: "A virtual CPU that is ready to run waits while the hypervisor runs other guests on \
-           the physical one. From inside, everything only looks slower: the time of a query on \
-           CPU grows, and so does every wait behind it.",
-    method: "The steal time of /proc/stat, applied to the time of the database on a CPU, over \
-             active time.",
-    measured: "steal of /proc/stat over busy and stolen time of all CPUs, applied to the \
-               database's time on CPU; waiting for a CPU is charged in proportion. Other rules leave it \
-               out of what they charge of time on CPU. The gain has \
-               this share back, as those that it shares CPUs with, its clients too, get their part; \
-               its lower bound is that of CPUs which are idle else. Hypervisors that do not tell \
-               their guests show none.",
-    fix: "Dedicated CPUs or a less crowded host; on your own hypervisor, fewer virtual CPUs for \
-          each physical one, or pinning.",
+    what: "A virtual CPU that is ready to run waits while the hypervisor runs other guests on the \
+           physical one. From inside, everything only looks slower: a query takes more time on \
+           CPU, and every wait behind it grows.",
+    method: "The tax is the stolen part of all CPU time (/proc/stat), applied to the time of the \
+             database on a CPU, as a share of active time.",
+    measured: "The stolen part is steal of /proc/stat over busy and stolen time of all CPUs. The \
+               rule applies it to the database's time on CPU; waiting for a CPU is charged in \
+               proportion. Other rules leave stolen time out of the CPU time that they charge. The \
+               gain assumes that all processes on these CPUs, clients included, get their part \
+               back. The gain's lower bound assumes that these CPUs are otherwise idle. Some \
+               hypervisors do not report steal to their guests: the rule then finds nothing.",
+    fix: "Use dedicated CPUs or a less crowded host. On your own hypervisor, use fewer virtual \
+          CPUs for each physical one, or pin them.",
     sources: &[
         "kernel.org: filesystems/proc, 1.8 /proc/stat, steal",
         "kernel.org: virt/kvm/x86/msr",
@@ -84,7 +84,7 @@ fn evaluate_one(window: &Window, pair: &Pair) -> Reading<Option<Says>> {
                     RULE.id,
                     stall::severity(share),
                     format!("the hypervisor took {} of the CPU time wanted", percent(stolen)),
-                    "dedicated CPUs, or a less crowded host",
+                    "use dedicated CPUs, or a less crowded host",
                 )
             }))
         })

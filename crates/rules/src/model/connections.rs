@@ -128,8 +128,7 @@ pub fn charged_to_loop(window: &Window, pair: &Pair) -> Reading<Option<Interval>
     Reading::Present(charged.and(calls))
 }
 
-const TOO_FEW: &str =
-    "what its connections take was sampled too seldom to tell; use a longer --window";
+const TOO_FEW: &str = "its connections were sampled too seldom; use a longer --window";
 
 /// Whether system calls were sampled, however seldom.
 fn has_samples(pair: &Pair) -> bool {

@@ -67,7 +67,7 @@ impl<'a> Idle<'a> {
                 "forbid deep sleep on the database's CPUs (PM QoS, cpu_dma_latency), if power allows"
             }
             Self::Polls | Self::Dozes => {
-                "put clients and database on the same CPUs, or ask for more at once"
+                "put clients and database on the same CPUs, or send more requests at once"
             }
             Self::Halts => {
                 "ask the host's owner for halt polling (kvm.halt_poll_ns), or load cpuidle_haltpoll"

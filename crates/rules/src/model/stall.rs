@@ -83,7 +83,7 @@ impl Stall {
         counts: impl Fn(&Spent) -> bool,
     ) -> Reading<Option<Self>> {
         if is_sandbox(pair) {
-            let why = "the threads that are seen are its sandbox's, and so is what they wait for";
+            let why = "the threads that are seen are its sandbox's, and so are their waits";
             return Reading::Absent(why.to_owned());
         }
         let demand = Demand::of(window, pair);

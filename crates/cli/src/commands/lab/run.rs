@@ -18,8 +18,8 @@ use untax_scenes::{Release, Turn};
 /// Arguments of `untax lab run`.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Exit codes: 0 found as expected, 1 not found (or something found for none), \
-                  2 could not do it, 3 bad usage.\n\n\
+    after_help = "Exit codes: 0 found as expected, 1 not found (or something found for none), 2 \
+                  failed, 3 bad usage.\n\n\
                   Examples:\n  untax lab run cpu-throttled --engine postgres\n  \
                   untax lab run none --engine redis             nothing is to be found\n  \
                   untax lab run lock-contended --engine mysql --window 10s --pairs 7 --json"
@@ -41,11 +41,11 @@ pub struct Args {
     /// How many pairs of trials, with and without the cause
     #[arg(long, value_name = "N", default_value_t = 5)]
     pairs: u32,
-    /// Put it under clients that decide themselves how much they ask: thirty that think for 20 ms, or eight that ask
-    /// 400 times a second together
+    /// Use clients that limit their own load: thirty that think for 20 ms, or eight that ask 400
+    /// times a second together
     #[arg(long, value_parser = load(), value_name = "LOAD")]
     load: Option<OtherLoad>,
-    /// Have another cause there all the time, with this one and without it
+    /// Keep another cause present all the time, with this one and without it
     #[arg(long, value_parser = cause, value_name = "CAUSE")]
     beside: Option<&'static Cause>,
     /// Also write what the checks with the cause saw, and what the trials measured, to judge predictions by

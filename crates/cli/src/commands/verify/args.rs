@@ -8,16 +8,17 @@ use std::time::Duration;
 /// Arguments of `untax verify`.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "The rate of a workload is what pgbench, sysbench or redis-benchmark print, or a \
-                  number on its last line; else how often it could run in a second.\n\n\
-                  With --restart the database is restarted whenever the plan is applied or undone: \
-                  about 20 times for 15 pairs (at most 24), 10 times if the first 8 pairs agree. \
+    after_help = "The rate of a workload is the rate that pgbench, sysbench or redis-benchmark \
+                  prints, or a number on its last line. Otherwise, the rate is how often the \
+                  workload could run in a second.\n\n\
+                  With --restart, untax restarts the database each time it applies or undoes the \
+                  plan. For 15 pairs these are about 20 restarts (at most 24), or 10 if the first \
+                  8 pairs agree. \
                   A pair is two trials, each with its warm-up: 15 pairs of a workload of 10s take \
                   10 minutes, plus the restarts. A workload that is known by name keeps the \
-                  server busy; pgbench and sysbench create a database of 256 MiB there and drop \
-                  it. Run this on a replica, or in a maintenance window.\n\n\
-                  Exit codes: 0 proven, 1 disproven or inconclusive, 2 could not do it, \
-                  3 bad usage.\n\n\
+                  server busy. The workloads pgbench and sysbench create a database of 256 MiB on \
+                  the server, and drop it afterwards. Run this on a replica, or in a maintenance window.\n\n\
+                  Exit codes: 0 proven, 1 disproven or inconclusive, 2 failed, 3 bad usage.\n\n\
                   Examples:\n  \
                   untax verify fix/ --workload 'pgbench -S -c 16 -T 20 bench' \\\n    \
                   --restart 'systemctl restart postgresql'\n  \
@@ -34,7 +35,7 @@ pub struct Args {
     /// have it run on the database of the plan, on data of its own
     #[arg(long, value_name = "CMD")]
     pub workload: Option<String>,
-    /// The shell command for trials with the plan, where it is another one: through a pooler, say
+    /// The shell command for trials with the plan, if it differs, for example through a pooler
     #[arg(long, value_name = "CMD", requires = "workload")]
     pub workload_applied: Option<String>,
     /// Length of a trial of a workload that is known by name
@@ -44,21 +45,22 @@ pub struct Args {
     /// that keeps CPUs awake between requests]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub clients: Option<u32>,
-    /// Run no workload: in each trial, measure for this long what the databases of the plan serve
-    /// anyway, in accesses to cached data a second; tells something only where the database is
+    /// Run no workload. In each trial, measure the present load of the plan's databases for this
+    /// long, in accesses to cached data a second. The result is useful only where the database is
     /// saturated. The plan is applied and undone alternately all the same
     #[arg(long, value_name = "TIME", conflicts_with = "workload", value_parser = duration)]
     pub passive: Option<Duration>,
-    /// Try what untax steer does instead of the plan's steps: no affinity, hard partitions and soft
-    /// affinity of every database here, on proposed CPUs. A plan without steps that hands over soft
+    /// Instead of the plan's steps, try no affinity, hard partitions and soft affinity (untax
+    /// steer) for every database here, on proposed CPUs. A plan without steps that hands over soft
     /// affinity is tried so anyway
     #[arg(long, conflicts_with_all = ["workload_applied", "restart"])]
     pub steer: bool,
     /// A database and the CPUs that it prefers, as for untax steer; once for each
     #[arg(long = "instance", value_name = "NAME=CPUS", conflicts_with_all = ["workload_applied", "restart"])]
     pub instances: Vec<String>,
-    /// The shell command that restarts the database, for plans that need it; it must not
-    /// return before the database serves. About 20 restarts for 15 pairs, 10 if the first 8 agree
+    /// The shell command that restarts the database, for plans that need a restart. The command
+    /// must not return before the database serves. About 20 restarts for 15 pairs, 10 if the first
+    /// 8 agree
     #[arg(long, value_name = "CMD")]
     pub restart: Option<String>,
     /// Runs of the workload after each change that are not counted

@@ -29,12 +29,12 @@ use std::path::PathBuf;
 pub struct Args {
     #[command(flatten)]
     watching: Watching,
-    /// Draw nothing; print the result of each window as JSON on a line of its own, until
-    /// interrupted. Results are not saved; the status is 1 when any of them has findings
+    /// Draw nothing, and print the result of each window as one line of JSON, until interrupted.
+    /// Results are not saved; the exit code is 1 when any result has findings
     #[arg(long)]
     json: bool,
-    /// Also record the windows in this file, for untax timeline; without a terminal nothing else is done. A
-    /// recording that is there goes on
+    /// Also record the windows in this file, for untax timeline; without a terminal, only record.
+    /// An existing recording is continued
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
     /// The most that a recording may take, MiB, the file before it (FILE.1) included
