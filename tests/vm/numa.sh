@@ -1,6 +1,6 @@
 #!/bin/bash
-# In a guest with two NUMA nodes: memory on the other node than the threads is found, and pages that
-# the kernel keeps moving.
+# In a guest with two NUMA nodes: memory on the other node than the threads is found, memory that was
+# moved between two windows, and pages that the kernel keeps moving.
 #
 #   tests/vm/numa.sh UNTAX     UNTAX is the program to test
 #
@@ -29,6 +29,21 @@ check finds numa-remote "its CPUs are on node 0, its memory on node 1" \
 empty_group
 start --cpunodebind=0 --membind=0
 check "does not find" numa-remote "its CPUs and its memory are on node 0"
+empty_group
+
+# Memory that is moved near while windows are recorded: the timeline tells that, whatever it brought.
+start --cpunodebind=0 --membind=1
+touch "$work/lines"
+"$untax" --state-dir "$work/state" watch --json --record "$work/moved.untax" --pid "$pid" --window 2s --count 8 >"$work/lines" &
+recorder=$!
+until [ "$(wc -l <"$work/lines")" -ge 3 ]; do
+    kill -0 "$recorder" || fail "the recorder ended"
+    sleep 0.5
+done
+migratepages "$pid" 1 0
+wait "$recorder" || [ $? -eq 1 ] || fail "untax watch failed"
+"$untax" timeline "$work/moved.untax" >"$work/told"
+grep "memory moved between nodes" "$work/told" || fail "untax timeline does not tell that memory moved: $(<"$work/told")"
 empty_group
 
 # Moves the process between the nodes, so that its memory is always on the wrong one. Scans come

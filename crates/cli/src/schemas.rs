@@ -5,7 +5,7 @@ use crate::json_schema::of;
 use schemars::{JsonSchema, Schema};
 use untax_core::receipt::{Header, Record};
 use untax_core::{advice, check, compare, lab, node_classes, plan, receipt, timeline, verdict};
-use untax_experiments::schemas::{AffinityBench, PagesBench, PlatformBench};
+use untax_experiments::schemas::{AffinityBench, LocalityBench, PagesBench, PlatformBench};
 
 /// A format.
 pub struct Format {
@@ -74,6 +74,11 @@ pub const FORMATS: &[Format] = &[
         id: "untax.bench.affinity/1",
         summary: "untax bench affinity",
         schema: of::<AffinityBench>,
+    },
+    Format {
+        id: "untax.bench.locality/1",
+        summary: "untax bench locality",
+        schema: of::<LocalityBench>,
     },
     Format { id: lab::SCHEMA, summary: "untax lab run", schema: of::<lab::LabRun> },
     Format { id: lab::MATRIX_SCHEMA, summary: "untax lab matrix", schema: of::<lab::LabMatrix> },

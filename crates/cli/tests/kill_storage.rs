@@ -1,5 +1,5 @@
-//! SIGKILL at random moments of `untax bench storage`: soon after, no mount, loop device, control group,
-//! process or file of it is left.
+//! SIGKILL at random moments of `untax bench storage` and of `untax bench locality`, in turn: soon after, no mount,
+//! loop device, control group, process or file of them is left.
 //!
 //! `cargo test -p untax --test kill_storage -- TIMES [SEED]` as root. Without TIMES it says how to run it and
 //! does nothing: it mounts filesystems.
@@ -14,6 +14,7 @@
 mod kills;
 
 use kills::{Kill, Outcome, gone, start};
+use std::cell::RefCell;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -23,30 +24,47 @@ use untax_scenes::Turn;
 /// How soon everything must be gone: a server gets a minute to end in good order.
 const WITHIN: Duration = Duration::from_secs(90);
 
-/// Making the volumes and a first block take about as long as the latest kill.
-const LATEST_MS: u64 = 15_000;
+/// The benches, and the latest kill of each: making the volumes and a first block take about as long, and making
+/// the disks, a server with its tables and a first level.
+const BENCHES: [(&[&str], u64); 2] = [
+    // Volumes whose files take long come first, and servers and neighbours soon after.
+    (
+        &[
+            "storage",
+            "--size",
+            "64",
+            "--trial",
+            "200ms",
+            "--workloads",
+            "flood-limited,log-limited,postgres,checkpoint",
+        ],
+        15_000,
+    ),
+    (&["locality", "--quick"], 45_000),
+];
 
 fn main() -> ExitCode {
+    let benches = RefCell::new(BENCHES.iter().cycle());
     kills::main(
         "kill_storage",
         || Ok(Turn::wait()?),
-        |_turn, rng| kill_once(Duration::from_millis(rng.u64(..LATEST_MS))),
+        |_turn, rng| {
+            let (words, latest_ms) = benches.borrow_mut().next().ok_or("no bench")?;
+            kill_once(words, Duration::from_millis(rng.u64(..*latest_ms)))
+        },
     )
 }
 
-fn kill_once(after: Duration) -> Outcome<Kill> {
+fn kill_once(words: &[&str], after: Duration) -> Outcome<Kill> {
     let folder = tempfile::tempdir()?;
-    // Volumes whose files take long come first, and servers and neighbours soon after.
-    let mut words = vec!["bench", "storage", "--beside", "--size", "64", "--trial", "200ms"];
-    words.extend(["--workloads", "flood-limited,log-limited,postgres,checkpoint"]);
-    let mut bench = start(folder.path(), &words)?;
+    let mut bench = start(folder.path(), &[&["bench"], words, &["--beside"]].concat())?;
     std::thread::sleep(after);
     let there = things(bench.id()).len();
     bench.kill()?;
     let killed = Instant::now();
     bench.wait()?;
     let left = gone(killed, WITHIN, || things(bench.id()));
-    Ok(Kill { what: format!("killed after {after:.1?}"), there, left })
+    Ok(Kill { what: format!("{} killed after {after:.1?}", words[0]), there, left })
 }
 
 fn is_ours(text: &str) -> bool {

@@ -38,7 +38,7 @@ pub struct Timeline {
 /// Something to be known of the windows.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Note {
-    /// Which kind: `gap`, `clock-step`, `reboot`, `torn-end`, `damaged`, `restarted`.
+    /// Which kind: `gap`, `clock-step`, `reboot`, `torn-end`, `damaged`, `restarted`, `version`, `role`, `placement`.
     pub id: String,
     /// When; `None` where that is not known.
     pub at: Option<Timestamp>,

@@ -12,6 +12,7 @@ mod cluster;
 mod experiment;
 mod hidden;
 mod list;
+mod locality;
 mod machine;
 mod memory;
 pub mod network;

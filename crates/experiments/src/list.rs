@@ -1,7 +1,7 @@
 //! The list of experiments: `untax bench`, its help and its documents are made from it.
 
 use crate::experiment::Experiment;
-use crate::{affinity, network, pages, runtime, storage};
+use crate::{affinity, locality, network, pages, runtime, storage};
 
 /// All experiments, in the order in which help names them.
 pub static EXPERIMENTS: &[Experiment] = &[
@@ -10,6 +10,7 @@ pub static EXPERIMENTS: &[Experiment] = &[
     network::EXPERIMENT,
     storage::EXPERIMENT,
     affinity::EXPERIMENT,
+    locality::EXPERIMENT,
 ];
 
 impl Experiment {

@@ -35,7 +35,7 @@
 
 mod arguments;
 mod arm;
-mod beside;
+pub(crate) mod beside;
 mod budget;
 mod cell;
 pub mod entry;

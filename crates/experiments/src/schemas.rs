@@ -1,5 +1,6 @@
 //! What benches print, for the list of formats.
 
+pub use crate::locality::schema::LocalityBench;
 pub use crate::pages::schema::PagesBench;
 pub use crate::platform::PlatformBench;
 

@@ -1,5 +1,6 @@
 //! The figure of a timeline: throughput with its changes marked, below it the time of a request part by part, and
-//! the disks. One axis of time for all.
+//! the disks. One axis of time for all. A page has it twice, for wide and for narrow windows, and its style sheet shows
+//! one: letters that shrink with the window could not be read on a telephone.
 
 use crate::format;
 use crate::svg::{from_zero, ticks};
@@ -9,9 +10,22 @@ use maud::{Markup, PreEscaped, html};
 use untax_core::timeline::{Change, Database, Kind, Line, part_in_words};
 use untax_core::{Bytes, Seconds};
 
-const WIDTH: f64 = 860.0;
-const LEFT: f64 = 74.0;
-const RIGHT: f64 = WIDTH - 14.0;
+/// How wide a figure is.
+struct Width {
+    class: &'static str,
+    whole: f64,
+    /// Where the plots begin, and end.
+    left: f64,
+    right: f64,
+    /// Times that have room below the axis.
+    most_times: f64,
+}
+
+const WIDE: Width =
+    Width { class: "timeline wide", whole: 860.0, left: 74.0, right: 846.0, most_times: 8.0 };
+const NARROW: Width =
+    Width { class: "timeline narrow", whole: 368.0, left: 62.0, right: 358.0, most_times: 4.0 };
+
 const ABOVE: f64 = 26.0;
 
 /// Heights of the plots.
@@ -25,7 +39,11 @@ const MOST_FLOWS: usize = 4;
 
 /// A figure that stands in a page, whose style sheet colours it.
 pub fn figure(database: &Database) -> Markup {
-    let Some(axis) = Axis::of(database) else { return html! {} };
+    html! { (drawn(database, &WIDE)) (drawn(database, &NARROW)) }
+}
+
+fn drawn(database: &Database, width: &Width) -> Markup {
+    let Some(axis) = Axis::of(database, width) else { return html! {} };
     let disks = busiest(&database.series.disk_bytes_per_s);
     let has_parts = !database.series.parts.is_empty();
     let mut plots = vec![throughput(database, &axis, ABOVE)];
@@ -40,8 +58,8 @@ pub fn figure(database: &Database) -> Markup {
     }
     let said = format!("Throughput of {} over time, and what it was made of", database.name);
     html! {
-        svg.timeline viewBox={ "0 0 " (WIDTH) " " (bottom + 30.0) } role="img" aria-label=(said)
-            xmlns="http://www.w3.org/2000/svg" {
+        svg class=(width.class) viewBox={ "0 0 " (width.whole) " " (bottom + 30.0) } role="img"
+            aria-label=(said) xmlns="http://www.w3.org/2000/svg" {
             @for plot in &plots { (plot) }
             (marks(database, &axis, ABOVE - 12.0, bottom))
             (axis.labels(bottom))
@@ -55,10 +73,10 @@ pub fn file(database: &Database) -> String {
         include_str!("html/style.css"),
         "\nsvg { background: var(--paper); font: 12px sans-serif; }\n"
     );
-    let svg = figure(database).into_string();
+    let svg = drawn(database, &WIDE).into_string();
     let Some((head, rest)) = svg.split_once('>') else { return svg };
     let style = html! { style { (PreEscaped(style)) } }.into_string();
-    let text = format!("{head} width=\"{WIDTH}\">{style}{rest}\n");
+    let text = format!("{head} width=\"{}\">{style}{rest}\n", WIDE.whole);
     // Line breaks are the figure's own; any other control character came with somebody's name.
     text.split('\n').map(format::clean).collect::<Vec<_>>().join("\n")
 }
@@ -74,6 +92,7 @@ fn busiest(all: &[Line]) -> Vec<&Line> {
 
 /// The axis of time.
 struct Axis<'a> {
+    width: &'a Width,
     points: &'a [f64],
     from_s: f64,
     to_s: f64,
@@ -81,15 +100,15 @@ struct Axis<'a> {
 
 impl<'a> Axis<'a> {
     /// `None` where there is no time to draw.
-    fn of(database: &'a Database) -> Option<Self> {
+    fn of(database: &'a Database, width: &'a Width) -> Option<Self> {
         let at_s = &database.series.at_s[..];
         let (from_s, to_s) = (*at_s.first()?, *at_s.last()?);
-        (to_s > from_s).then_some(Self { points: at_s, from_s, to_s })
+        (to_s > from_s).then_some(Self { width, points: at_s, from_s, to_s })
     }
 
     fn x(&self, at_s: f64) -> f64 {
         let share = ((at_s - self.from_s) / (self.to_s - self.from_s)).clamp(0.0, 1.0);
-        LEFT + share * (RIGHT - LEFT)
+        self.width.left + share * (self.width.right - self.width.left)
     }
 
     fn x_of(&self, at: Timestamp) -> f64 {
@@ -112,7 +131,10 @@ impl<'a> Axis<'a> {
             43_200.0, 86_400.0,
         ];
         let span = self.to_s - self.from_s;
-        let step = STEPS_S.into_iter().find(|step| span / step <= 8.0).unwrap_or(span / 6.0);
+        let step = STEPS_S
+            .into_iter()
+            .find(|step| span / step <= self.width.most_times)
+            .unwrap_or(span / 6.0);
         let form = match step {
             s if s < 60.0 => "%H:%M:%S",
             s if s < 43_200.0 => "%H:%M",
@@ -145,14 +167,15 @@ impl Plot {
     }
 
     /// The frame, with what stands above it.
-    fn frame(&self, title: &str, write: impl Fn(f64) -> String) -> Markup {
+    fn frame(&self, width: &Width, title: &str, write: impl Fn(f64) -> String) -> Markup {
+        let (left, right) = (n(width.left), n(width.right));
         html! {
-            text.title x=(n(LEFT)) y=(n(self.top - 8.0)) { (title) }
+            text.title x=(left) y=(n(self.top - 8.0)) { (title) }
             @for tick in ticks((0.0, self.most)) {
-                line.grid x1=(n(LEFT)) x2=(n(RIGHT)) y1=(n(self.y(tick))) y2=(n(self.y(tick))) {}
-                text.end x=(n(LEFT - 7.0)) y=(n(self.y(tick) + 4.0)) { (write(tick)) }
+                line.grid x1=(left) x2=(right) y1=(n(self.y(tick))) y2=(n(self.y(tick))) {}
+                text.end x=(n(width.left - 7.0)) y=(n(self.y(tick) + 4.0)) { (write(tick)) }
             }
-            line.base x1=(n(LEFT)) x2=(n(RIGHT)) y1=(n(self.bottom)) y2=(n(self.bottom)) {}
+            line.base x1=(left) x2=(right) y1=(n(self.bottom)) y2=(n(self.bottom)) {}
         }
     }
 }
@@ -186,7 +209,7 @@ fn throughput(database: &Database, axis: &Axis, top: f64) -> Markup {
     let values = &database.series.per_s;
     let plot = Plot::new(top, THROUGHPUT, highest(values.iter()));
     html! {
-        (plot.frame("Requests a second", format::number))
+        (plot.frame(axis.width, "Requests a second", format::number))
         @for run in runs(axis, values, |value| plot.y(value)) {
             polyline.throughput points=(points(&run)) {}
         }
@@ -211,7 +234,7 @@ fn parts(database: &Database, axis: &Axis, top: f64) -> Markup {
     }
     let plot = Plot::new(top, TIME, highest(sums.iter().flatten()));
     html! {
-        (plot.frame("Time of a request, by what it is spent on", |s| format::seconds(Seconds(s))))
+        (plot.frame(axis.width, "Time of a request, by what it is spent on", |s| format::seconds(Seconds(s))))
         @for (part, edge) in all.iter().zip(&sums).rev() {
             @for run in runs(axis, edge, |value| plot.y(value)) {
                 polygon class={ "time-part " (part.id) } points=(area(&run, plot.bottom)) {
@@ -231,7 +254,7 @@ fn area(run: &[(f64, f64)], bottom: f64) -> String {
 fn lines(disks: &[&Line], axis: &Axis, top: f64) -> Markup {
     let plot = Plot::new(top, DISKS, highest(disks.iter().flat_map(|line| &line.values)));
     html! {
-        (plot.frame("Disks, bytes a second", |value| format::bytes(Bytes(value as u64))))
+        (plot.frame(axis.width, "Disks, bytes a second", |value| format::bytes(Bytes(value as u64))))
         @for (kind, line) in disks.iter().enumerate() {
             g class={ "series s" (kind) } {
                 @for run in runs(axis, &line.values, |value| plot.y(value)) {

@@ -89,9 +89,16 @@ fn the_page_draws_changes_with_their_causes() {
     let page = html::timeline(&timeline("4 CPUs"));
     assert!(page.contains("15\u{202f}000 → 20\u{202f}000 requests/s"), "{page}");
     assert!(page.contains("the CPU limit changed: from 2 CPUs to 4 CPUs"));
-    assert_eq!(page.matches("<polyline class=\"throughput\"").count(), 2, "a gap parts the line");
-    assert_eq!(page.matches("<polygon class=\"time-part ").count(), 2);
-    assert_eq!(page.matches("class=\"change gained\"").count(), 1);
+    // One for wide windows and one for narrow ones.
+    let figures: Vec<&str> = page.split("<svg class=\"timeline ").skip(1).collect();
+    assert!(figures[0].starts_with("wide\"") && figures[1].starts_with("narrow\""));
+    assert_eq!(figures.len(), 2);
+    for figure in figures {
+        let lines = figure.matches("<polyline class=\"throughput\"").count();
+        assert_eq!(lines, 2, "a gap parts the line");
+        assert_eq!(figure.matches("<polygon class=\"time-part ").count(), 2);
+        assert_eq!(figure.matches("class=\"change gained\"").count(), 1);
+    }
     assert!(page.contains("nothing was recorded"));
     let figure = timeline_figure::file(&timeline("4 CPUs").databases[0]);
     assert!(

@@ -92,13 +92,6 @@ impl Disk {
         self.guard.first_line.split(' ').nth(1).unwrap_or_default()
     }
 
-    /// Its device's number, such as `7:0`.
-    fn number(&self) -> Result<String, SceneError> {
-        let name = self.device().rsplit('/').next().unwrap_or_default();
-        program::host_text(&format!("/sys/class/block/{name}/dev"))
-            .map(|text| text.trim().to_owned())
-    }
-
     /// Limits how many operations or bytes a second it does in one direction for a server's group,
     /// and with control groups of version 1 for the kernel, which does the rest of the server's
     /// writing: there it is in the root group, whose limits do not hold for those below.
@@ -108,7 +101,7 @@ impl Disk {
         limit: Limit,
         a_second: u64,
     ) -> Result<Vec<Setting>, SceneError> {
-        let number = self.number()?;
+        let number = number(self.device())?;
         let value = a_second.to_string();
         match group.directory("blkio", "io")? {
             (Version::V1, directory) => {
@@ -156,6 +149,12 @@ impl Disk {
         let arguments = [path, frozen_s.to_string(), free_s.to_string()];
         Ok(FreezeLoop { _guard: Shell::guard(FREEZE, UNFREEZE, &arguments)? })
     }
+}
+
+/// The number of a device such as `/dev/loop0`: `7:0`.
+pub(crate) fn number(device: &str) -> Result<String, SceneError> {
+    let name = device.rsplit('/').next().unwrap_or_default();
+    program::host_text(&format!("/sys/class/block/{name}/dev")).map(|text| text.trim().to_owned())
 }
 
 /// A limit of a disk.

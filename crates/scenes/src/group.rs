@@ -3,7 +3,7 @@
 use crate::SceneError;
 use crate::program::host_text;
 use crate::program::words;
-use crate::setting::Setting;
+use crate::setting::{Override, Setting};
 use crate::shell::Shell;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -203,17 +203,32 @@ impl Group {
 
     /// Limits its processor time to so many CPUs.
     pub fn limit_cpus(&self, cpus: f64) -> Result<Setting, SceneError> {
-        const PERIOD_US: u32 = 100_000;
-        let quota = (f64::from(PERIOD_US) * cpus) as u64;
-        match self.directory("cpu", "cpu")? {
-            (Version::V1, directory) => {
-                Setting::set(&format!("{directory}/cpu.cfs_quota_us"), "-1", &quota.to_string())
-            }
-            (Version::V2, directory) => {
-                let (none, limit) = (format!("max {PERIOD_US}"), format!("{quota} {PERIOD_US}"));
-                Setting::set(&format!("{directory}/cpu.max"), &none, &limit)
-            }
-        }
+        let (version, directory) = self.directory("cpu", "cpu")?;
+        let (file, none) = match version {
+            Version::V1 => ("cpu.cfs_quota_us", "-1".to_owned()),
+            Version::V2 => ("cpu.max", format!("max {PERIOD_US}")),
+        };
+        Setting::set(&format!("{directory}/{file}"), &none, &quota(version, cpus))
+    }
+
+    /// Gives its limit of processor time another value, until that is dropped.
+    pub fn change_cpus(&self, limit: &Setting, cpus: f64) -> Result<Override, SceneError> {
+        let (version, _) = self.directory("cpu", "cpu")?;
+        limit.replace_value(|_| quota(version, cpus))
+    }
+
+    /// Processor time that it has used, seconds.
+    pub fn cpu_s(&self) -> Result<f64, SceneError> {
+        let (version, directory) = self.directory("cpuacct", "cpu")?;
+        let (file, name, units_per_s) = match version {
+            Version::V1 => ("cpuacct.usage", "", 1e9),
+            Version::V2 => ("cpu.stat", "usage_usec ", 1e6),
+        };
+        let text = host_text(&format!("{directory}/{file}"))?;
+        let value =
+            text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<f64>().ok());
+        let why = || format!("{directory}/{file} has no processor time");
+        value.map(|value| value / units_per_s).ok_or_else(|| SceneError::Host { why: why() })
     }
 
     /// Limits its memory, page cache included.
@@ -262,6 +277,18 @@ impl Group {
         };
         let evictable: u64 = evictable.iter().filter_map(|name| counter(name)).sum();
         Ok(self.charged_bytes()?.saturating_sub(evictable))
+    }
+}
+
+/// The period of a limit of processor time, the kernel's default.
+const PERIOD_US: u32 = 100_000;
+
+/// A limit of so many CPUs, as the kernel takes it.
+fn quota(version: Version, cpus: f64) -> String {
+    let quota_us = (f64::from(PERIOD_US) * cpus) as u64;
+    match version {
+        Version::V1 => quota_us.to_string(),
+        Version::V2 => format!("{quota_us} {PERIOD_US}"),
     }
 }
 

@@ -1,5 +1,6 @@
 //! A scratch PostgreSQL cluster.
 
+use crate::error::at;
 use crate::load::{Load, PGBENCH, Pgbench, SYSBENCH, Sysbench};
 use crate::program::words;
 use crate::release::POSTGRES;
@@ -205,6 +206,17 @@ impl Postgres {
         let file = self.keep("script.sql", script)?;
         let options = words(["-XAtq", "-v", "ON_ERROR_STOP=1", "-f", &file]);
         self.server.scratch.run(&self.client("psql", options)?).map(drop)
+    }
+
+    /// Makes a tablespace in a directory of its name below this one.
+    pub fn make_tablespace(&self, name: &str, below: &Path) -> Result<(), SceneError> {
+        let (directory, account) = (below.join(name), &self.server.account);
+        let owned = std::fs::create_dir(&directory).and_then(|()| {
+            std::os::unix::fs::chown(&directory, Some(account.uid), Some(account.gid))
+        });
+        owned.map_err(at(&directory))?;
+        let place = directory.to_string_lossy().replace('\'', "''");
+        self.sql(&format!("CREATE TABLESPACE {name} LOCATION '{place}'")).map(drop)
     }
 
     /// Makes the tables of pgbench: 100,000 rows for each `scale`, packed to `fillfactor` percent

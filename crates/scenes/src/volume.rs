@@ -186,6 +186,11 @@ impl Volume {
     pub fn device(&self) -> &str {
         &self.device
     }
+
+    /// Its loop device's number, such as `7:0`.
+    pub fn number(&self) -> Result<String, SceneError> {
+        crate::disk::number(&self.device)
+    }
 }
 
 /// Limits what a group may do on a device, by its number, `major:minor`. With control groups of version 1

@@ -8,6 +8,7 @@ mod causes;
 mod changed;
 mod explain;
 mod history;
+mod memory_moves;
 mod moment;
 mod observed;
 mod prometheus;

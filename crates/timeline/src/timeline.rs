@@ -3,6 +3,7 @@
 use crate::changed::{facts, near};
 use crate::explain::explain;
 use crate::history::{History, Track};
+use crate::memory_moves;
 use crate::scene::{Scene, account};
 use crate::series::series;
 use crate::storage::storage;
@@ -274,6 +275,7 @@ fn notes(track: &Track, times: &Times) -> Vec<Note> {
             notes.push(Note { id: id.to_owned(), at, text });
         }
     }
+    notes.extend(memory_moves::notes(track, times));
     notes.sort_by_key(|note| note.at);
     notes
 }

@@ -215,6 +215,23 @@ fn a_gap_a_restart_and_an_upgrade_are_said_and_not_guessed() {
 }
 
 #[test]
+fn memory_that_moves_between_nodes_is_said_without_a_claim_about_throughput() {
+    let result = told(halves(13, |number, factor| {
+        let mut values = database(&[("cpu", 0.000_2), ("disk", 0.000_1)], factor);
+        let near = if number >= 60 { 0.96 } else { 0.03 };
+        values.number("memory-on-node.0_bytes", 1e9 * near);
+        values.number("memory-on-node.1_bytes", 1e9 * (1.0 - near));
+        moment(number as u64, values)
+    }));
+    let database = &result.databases[0];
+    assert!(database.changes.is_empty(), "{:?}", database.changes);
+    let [note] = &database.notes[..] else { panic!("{:?}", database.notes) };
+    assert_eq!(note.id, "placement");
+    assert_eq!(note.text, "memory moved between nodes: 3 % → 96 % of it is on node 0");
+    assert_eq!(note.at.unwrap().as_second() - result.from.as_second(), 600);
+}
+
+#[test]
 fn a_load_that_is_steady_has_no_change() {
     let result = told(halves(11, |number, factor| {
         moment(number as u64, database(&[("cpu", 0.000_2), ("disk", 0.000_1)], factor))

@@ -151,7 +151,7 @@ pub const GUESTS: &[Guest] = &[
     },
     Guest {
         script: "numa",
-        what: "memory on another NUMA node than its threads",
+        what: "memory on another NUMA node than its threads, and memory that moves between nodes",
         kernels: TRACED,
         ..PLAIN
     },
@@ -251,7 +251,12 @@ const KILLS: &[Kills] = &[
         short: 5,
         long: 20,
     },
-    Kills { program: "kill_storage", what: "kills of `untax bench storage`", short: 2, long: 10 },
+    Kills {
+        program: "kill_storage",
+        what: "kills of `untax bench storage` and `untax bench locality`",
+        short: 2,
+        long: 10,
+    },
     Kills { program: "kill_lab", what: "kills of `untax lab run`", short: 1, long: 50 },
     Kills {
         program: "exact_counts",

@@ -99,7 +99,7 @@ pub fn run(bench: &Bench, state: &State) -> anyhow::Result<Outcome> {
         Ending::Clean => Ok(Outcome::Clean),
         Ending::GuardFailed => Ok(Outcome::Findings),
         Ending::Interrupted => {
-            bail!("interrupted; the trials done so far are saved as {}", path.display())
+            bail!("interrupted; what was done so far is saved as {}", path.display())
         }
     }
 }
@@ -143,7 +143,7 @@ impl Listener for Screen<'_> {
         if self.bar.is_hidden() {
             if self.last_line.elapsed() >= LINE_EVERY {
                 self.last_line = Instant::now();
-                say(&format!("{done}/{total} trials, about {left} left: {doing}"));
+                say(&format!("{done} of {total}, about {left} left: {doing}"));
             }
             return;
         }

@@ -57,33 +57,47 @@ mod tests {
         changes.iter().map(|change| change.shape).collect()
     }
 
+    /// Whether the article is told as one step and one ramp, where and as large as they are.
+    fn is_told(seed: u64) -> bool {
+        let all = changes(&article(seed), 0.05);
+        let [step, ramp] = all[..] else { return false };
+        shapes(&all) == [Shape::Step, Shape::Ramp]
+            && step.from.abs_diff(60) <= 2
+            && ramp.from.abs_diff(150) <= 12
+            && ramp.to.abs_diff(210) <= 12
+            && (step.before / 15e3 - 1.0).abs() < 0.02
+            && (step.after / 20e3 - 1.0).abs() < 0.02
+            && (ramp.after / 30e3 - 1.0).abs() < 0.03
+    }
+
+    /// The same without the level between both.
+    fn is_told_at_once(seed: u64) -> bool {
+        let mut series = article(seed);
+        series.drain(60..150);
+        let all = changes(&series, 0.05);
+        shapes(&all) == [Shape::Step, Shape::Ramp] && all[0].from.abs_diff(60) <= 2
+    }
+
     #[test]
     fn the_article_is_a_step_and_a_ramp() {
-        let is_told = |seed: &u64| {
-            let all = changes(&article(*seed), 0.05);
-            let [step, ramp] = all[..] else { return false };
-            shapes(&all) == [Shape::Step, Shape::Ramp]
-                && step.from.abs_diff(60) <= 2
-                && ramp.from.abs_diff(150) <= 12
-                && ramp.to.abs_diff(210) <= 12
-                && (step.before / 15e3 - 1.0).abs() < 0.02
-                && (step.after / 20e3 - 1.0).abs() < 0.02
-                && (ramp.after / 30e3 - 1.0).abs() < 0.03
-        };
-        let told = (0..20).filter(is_told).count();
+        let told = (0..20).filter(|seed| is_told(*seed)).count();
         assert!(told >= 18, "{told} of 20");
     }
 
     #[test]
     fn a_ramp_that_begins_with_a_step_is_both() {
-        let told = (0..20).filter(|seed| {
-            let mut series = article(*seed);
-            series.drain(60..150);
-            let all = changes(&series, 0.05);
-            shapes(&all) == [Shape::Step, Shape::Ramp] && all[0].from.abs_diff(60) <= 2
-        });
-        let told = told.count();
+        let told = (0..20).filter(|seed| is_told_at_once(*seed)).count();
         assert!(told >= 18, "{told} of 20");
+    }
+
+    /// Seeds that no constant was chosen by.
+    #[test]
+    fn of_seeds_that_were_never_used_four_in_five_are_told() {
+        const FRESH: std::ops::Range<u64> = 500_000..500_200;
+        let count = |is_told: fn(u64) -> bool| FRESH.filter(|seed| is_told(*seed)).count();
+        let told = [count(is_told), count(is_told_at_once)];
+        // 166 and 188 when this was written.
+        assert!(told[0] >= 155 && told[1] >= 178, "{told:?} of 200");
     }
 
     #[test]

@@ -14,7 +14,7 @@ const LOOK: Duration = Duration::from_millis(500);
 const BUSY_CPUS: f64 = 0.05;
 
 /// The busy databases, in words.
-pub(super) fn busy(host: &Host, interrupt: &Interrupt) -> Result<Vec<String>, Interrupted> {
+pub(crate) fn busy(host: &Host, interrupt: &Interrupt) -> Result<Vec<String>, Interrupted> {
     let before = running(host);
     if before.value().is_none_or(Vec::is_empty) {
         return Ok(Vec::new());

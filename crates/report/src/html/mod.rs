@@ -9,7 +9,7 @@ mod verification;
 
 pub use check::check;
 pub use lab_matrix::lab;
-pub use timeline::timeline;
+pub use timeline::{sections as timeline_sections, timeline};
 pub use verification::verification;
 
 use maud::html;

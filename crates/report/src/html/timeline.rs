@@ -30,10 +30,17 @@ pub(super) fn part(result: &Timeline) -> Part {
     ];
     let body = html! {
         (head("untax timeline", &title, &conditions))
-        (notes(&result.notes))
-        @for database in &result.databases { (section(database)) }
+        (sections(result))
     };
     Part::new(title, body, result)
+}
+
+/// What is to be known of the windows, and each database.
+pub fn sections(result: &Timeline) -> Markup {
+    html! {
+        (notes(&result.notes))
+        @for database in &result.databases { (section(database)) }
+    }
 }
 
 /// The largest change, in a sentence.
