@@ -17,7 +17,7 @@ pub struct Format {
     pub schema: fn() -> Schema,
 }
 
-/// A receipt is a file of lines: the first is the header, each other a record.
+/// A receipt is a file of lines: the first line is the header, and every other line is a record.
 #[derive(JsonSchema)]
 #[serde(untagged)]
 #[expect(dead_code, reason = "stands for both kinds of line in the schema")]

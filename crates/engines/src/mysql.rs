@@ -19,8 +19,8 @@ use untax_core::database::{HugePageUse, Model, PoolUse, ProcessRole, Segment, Th
 use untax_core::io::Role as FileRole;
 use untax_core::{Bytes, Interval};
 
-/// What the names of InnoDB's own threads begin with (MySQL 8.0.27 and later): they flush the log and read ahead for
-/// those that serve clients.
+/// Prefix of the names of InnoDB's own threads (MySQL 8.0.27 and later). These threads flush the log and read ahead
+/// for the threads that serve clients.
 const OF_INNODB: &str = "ib_";
 
 /// The entry for MySQL and its relatives.

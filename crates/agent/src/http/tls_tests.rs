@@ -117,6 +117,7 @@ fn a_certificate_that_is_not_trusted_says_which_file_or_name_is_missing() {
 }
 
 #[test]
+#[expect(clippy::disallowed_methods, reason = "a file of the test's own")]
 fn files_that_are_replaced_are_read_again_and_wrong_ones_are_not_used() {
     let mut files = Files::of(&["127.0.0.1"]);
     let tls = files.tls();

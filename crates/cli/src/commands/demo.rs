@@ -25,8 +25,8 @@ const METHOD: Method = Method {
 /// Arguments of `untax demo`.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Exit codes: 0 the cause was found, and gone or smaller without the limit; 1 it \
-                  was not; 2 failed; 3 bad usage.\n\n\
+    after_help = "Exit codes: 0 the cause was found, and it was gone or smaller once the limit was \
+                  removed; 1 it was not found, or stayed; 2 the demo failed; 3 bad usage.\n\n\
                   Examples:\n  untax demo\n  \
                   untax lab run disk-slow --engine mysql     the same with another cause"
 )]

@@ -29,8 +29,8 @@ pub const RULE: Rule = Rule {
                network. The price in latency is modelled by the round trips of a request, as in \
                far-clients; the path is a part of them. Where `untax bench network` ran on this \
                host, the most similar path gives the extra time of a round trip over that of a \
-               bare virtual wire. The number of service rules, times the slope measured here, \
-               gives the time that they add to a new connection.",
+               bare virtual wire. The number of service rules, multiplied by the slope measured \
+               here, gives the time that they add to a new connection.",
     fix: "If latency of small requests matters, use the host's network (hostNetwork, --network \
           host), a CNI with eBPF host routing, or a macvlan, ipvlan or SR-IOV link. Replace an \
           overlay by native routing.",

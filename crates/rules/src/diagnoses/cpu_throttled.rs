@@ -21,13 +21,13 @@ pub const RULE: Rule = Rule {
     method: "The tax is the traced time that threads were ready to run while a CPU limit stopped \
              them, as a share of active time.",
     measured: "The scheduler's events show how long each thread was ready to run while its run \
-               queue was throttled. The tax is this time over the active time of the database; \
-               waiting for a CPU that others had is kept apart. The interval comes from the slices \
-               of the window. Both run_delay of schedstat and CPU pressure (PSI) mix the two kinds \
-               of waiting; throttled_time of cpu.stat counts CPUs, not threads. Without tracing, \
-               the rule goes by the throttled periods that cpu.stat counts. The tax is then \
-               unmeasured. The severity then follows from PSI (full): the part of the window in \
-               which all tasks of the group that had work were stalled.",
+               queue was throttled. The tax is this time divided by the active time of the \
+               database; waiting for a CPU that others had is kept apart. The interval comes from \
+               the slices of the window. Both run_delay of schedstat and CPU pressure (PSI) mix \
+               the two kinds of waiting; throttled_time of cpu.stat counts CPUs, not threads. \
+               Without tracing, the rule goes by the throttled periods that cpu.stat counts. The \
+               tax is then unmeasured. The severity then follows from PSI (full): the share of the \
+               window in which every task of the group with work to do was stalled.",
     fix: "Raise or remove the limit (cpu.max, CPUQuota=, limits.cpu of the pod). Also raise limits \
           of the groups above that are lower than the new one, the outermost first. Keep the \
           request or weight, which shares CPUs without stopping anyone. Or give the pod whole CPUs \
@@ -95,9 +95,10 @@ fn finding(window: &Window, stall: Stall, pair: &Pair) -> Says {
             summary: format!("{} of its time stopped by {named}", percent(stall.share.mid)),
             fix: fix(&limits),
             evidence: limits.iter().flat_map(|limit| evidence(pair, limit)).collect(),
-            method: "time that threads were ready to run on a throttled run queue, traced, over \
-                     active time"
-                .to_owned(),
+            method:
+                "time that threads were ready to run on a throttled run queue, traced, divided \
+                     by active time"
+                    .to_owned(),
             remedy: Some("cpu-limit"),
         },
     )

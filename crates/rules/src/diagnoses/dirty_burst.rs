@@ -105,7 +105,8 @@ fn costly_finding(window: &Window, stall: Stall, pair: &Pair, io: Option<&Io>) -
         evidence: io
             .map(|io| evidence(io).into_iter().chain(flood::evidence(io)).collect())
             .unwrap_or_default(),
-        method: "time asleep in the kernel's balancing of dirty pages, traced, over active time"
+        method: "time asleep in the kernel's balancing of dirty pages, traced, divided by active \
+                 time"
             .to_owned(),
         remedy,
     };

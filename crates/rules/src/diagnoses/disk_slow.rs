@@ -128,7 +128,7 @@ fn words(io: &Io, pair: &Pair, waited: f64, charged: &Charged) -> Words {
             .to_owned(),
         evidence,
         method: "time waiting for block devices, traced, x part above 0.5 ms for each of its \
-                 requests, over active time"
+                 requests, divided by active time"
             .to_owned(),
         remedy: None,
     }

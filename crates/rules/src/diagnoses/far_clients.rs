@@ -15,7 +15,7 @@ pub const RULE: Rule = Rule {
            does not shorten this time, and no tax includes it. The client is in another zone, \
            behind a proxy, or asks in many small steps.",
     method: "The price in latency is modelled: the round-trip time that the kernel keeps for each \
-             connection, times the requests. The rule has no tax.",
+             connection, multiplied by the requests. The rule has no tax.",
     measured: "The rule reads tcp_info of each client connection, by INET_DIAG in the database's \
                network namespace, at both ends of the window. Round trips are messages that went \
                both ways. There are no more of them than segments with data, and no fewer than \

@@ -18,8 +18,8 @@ pub const RULE: Rule = Rule {
            processor in a deep C-state takes 100 to 200 microseconds. The thread that wakes the \
            CPU pays for sending the interrupt. Sleeping CPUs affect databases that look unloaded: \
            few clients send short requests, one after the other.",
-    method: "The tax is the traced time from a wake-up until the idle CPU ran the thread, over \
-             active time and these waits.",
+    method: "The tax is the traced time from a wake-up until an idle CPU runs the thread, divided \
+             by the sum of active time and these waits.",
     measured: "The scheduler's events show how long a thread waited from its wake-up until the \
                idle task left the CPU to it. An awake CPU also takes 1.9 us for each wake-up; this \
                time is left out. Samples of stacks show the CPU time that threads spent to send \

@@ -20,17 +20,17 @@ pub const RULE: Rule = Rule {
            froze the filesystem. The disk itself may be idle.",
     method: "The tax is the traced time that system calls on files wait for 20 ms or more, but not \
              for a block device, as a share of active time.",
-    measured: "The rule traces time in uninterruptible waits inside system calls on files that are \
-               not waits for a block device, and time behind a thread in such a wait. The tax is \
-               this time, as a share of active time, x the part of these waits that were 20 ms or \
-               longer. The rule computes the tax for each slice of the window; a wait seen in few \
-               slices gets a wide interval. A hang of one second is never ignored. Any process \
-               that ends such a wait is traced from then on, through the journal's own thread. The \
-               finding names this process, and the cause that held it up while others waited for \
-               it. Where no such process was seen, the rule guesses the holder of the journal from \
-               the writers (/proc/PID/io) and the limits of their groups. The rule assumes a \
-               freeze where nothing at all is written to the filesystem meanwhile. Neither of \
-               these two is proof.",
+    measured: "The rule traces two kinds of time: uninterruptible waits inside system calls on \
+               files, without waits for a block device; and waits for a thread in such a wait. The \
+               tax is this time, as a share of active time, x the part of these waits that were 20 \
+               ms or longer. The rule computes the tax for each slice of the window; a wait seen \
+               in few slices gets a wide interval. A hang of one second is never ignored. Any \
+               process that ends such a wait is traced from then on, through the journal's own \
+               thread. The finding names this process, and the cause that held it up while others \
+               waited for it. Where no such process was seen, the rule guesses the holder of the \
+               journal from the writers (/proc/PID/io) and the limits of their groups. The rule \
+               assumes a freeze where nothing at all is written to the filesystem meanwhile. \
+               Neither of these two is proof.",
     fix: "Use a filesystem of its own for the database. Set no I/O or CPU limits on groups that \
           write to the same filesystem; limit them on another one. Use XFS, or ext4 with \
           fast_commit. Keep freezes short.",
@@ -92,7 +92,7 @@ fn words(stall: &Stall, longest_s: f64, pair: &Pair, io: Option<&Io>) -> Words {
             .chain(io.map(|io| evidence(io, pair)).unwrap_or_default())
             .collect(),
         method: "time in uninterruptible waits inside file calls and behind them, block devices \
-                 left out, traced, over active time"
+                 left out, traced, divided by active time"
             .to_owned(),
         remedy: None,
     }

@@ -55,34 +55,35 @@ pub const RULE: Rule = Rule {
 };
 
 fn evaluate(window: &Window) -> Vec<Diagnosis> {
-    let found = stall::per_database(window, RULE.id, |pair| {
-        Stall::of(window, pair, |spent| stall::is_lock_wait(spent, pair)).map(|stall| {
-            let stall = stall.map(|stall| without_others(stall, pair));
-            let stall = stall.filter(|stall| stall.share.mid >= WORTH)?;
-            let stall = without_the_queue(stall, pair);
-            let mut evidence =
-                pair.activity.value().map(|a| lock_evidence(a, pair)).unwrap_or_default();
-            evidence
-                .extend(lock_part(pair).map(|part| {
+    let found =
+        stall::per_database(window, RULE.id, |pair| {
+            Stall::of(window, pair, |spent| stall::is_lock_wait(spent, pair)).map(|stall| {
+                let stall = stall.map(|stall| without_others(stall, pair));
+                let stall = stall.filter(|stall| stall.share.mid >= WORTH)?;
+                let stall = without_the_queue(stall, pair);
+                let mut evidence =
+                    pair.activity.value().map(|a| lock_evidence(a, pair)).unwrap_or_default();
+                evidence.extend(lock_part(pair).map(|part| {
                     Evidence::new(&evidence::PEER_LOCKS, part.mid, "pg_stat_activity")
                 }));
-            evidence.extend(scaling(window, pair).iter().flat_map(law_evidence));
-            let waited_s = pair.activity.value().map_or(0.0, |a| {
-                a.sum(|spent| stall::is_lock_wait(spent, pair)).0
-            });
-            let kind = LockKind::of(pair, waited_s);
-            let share = percent(stall.share.mid);
-            Some(stall::finding(RULE.id, &stall, Words {
+                evidence.extend(scaling(window, pair).iter().flat_map(law_evidence));
+                let waited_s = pair
+                    .activity
+                    .value()
+                    .map_or(0.0, |a| a.sum(|spent| stall::is_lock_wait(spent, pair)).0);
+                let kind = LockKind::of(pair, waited_s);
+                let share = percent(stall.share.mid);
+                Some(stall::finding(RULE.id, &stall, Words {
                 summary: kind.summary(&share),
                 fix: kind.fix().to_owned(),
                 evidence,
-                method: "time asleep in futexes, faults and waits for peers while these computed or \
-                         waited for their clients, traced, over active time"
+                method: "time asleep in futexes, faults and waits for peers while these computed \
+                         or waited for their clients, traced, divided by active time"
                     .to_owned(),
                 remedy: None,
             }))
-        })
-    });
+            })
+        });
     let gaps = fit_gaps(window, &found);
     let unjudged = window.databases().filter_map(|pair| unjudged_gap(&pair)).flatten();
     found.into_iter().chain(gaps).chain(unjudged).collect()

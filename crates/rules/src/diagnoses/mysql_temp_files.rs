@@ -26,14 +26,15 @@ pub const RULE: Rule = Rule {
                (Aria_pagecache_*). The pages of Aria count only on a server that ever made such a \
                table, because one query may work longer than a window. The rule also traces block \
                requests for files in tmpdir or with InnoDB's temporary names. The tax has two \
-               parts. The first part is waiting for disks, times the temporary files' part of the \
-               database's device time. The second part is time on CPU in system calls that read \
-               and write files (up to 997 samples a second and CPU), times Aria's part of all \
-               pages (Innodb_data_*). The server's own computing for a table in a file cannot be \
-               separated. The rule assumes that it takes as much time again (1.3 times as long in \
-               the lab). The upper bound is all of the database's time on CPU and waiting for one. \
-               The lower bound is zero: pages need not cost the same, and some of Aria's tables \
-               may be your own. The CPU that MySQL's own temporary tables cost is not charged.",
+               parts. The first part is waiting for disks, multiplied by the temporary files' part \
+               of the database's device time. The second part is time on CPU in system calls that \
+               read and write files (at most 997 samples per second on each CPU), multiplied by \
+               Aria's part of all pages (Innodb_data_*). The server's own computing for a table in \
+               a file cannot be separated. The rule assumes that this computing takes as long as \
+               the charged time on CPU; in the lab it took 1.3 times as long. The upper bound is \
+               all of the database's time on CPU and waiting for one. The lower bound is zero: \
+               pages need not cost the same, and some of Aria's tables may be your own. The CPU \
+               that MySQL's own temporary tables cost is not charged.",
     fix: "Find the queries (sys.statements_with_temp_tables). Raise tmp_table_size and \
           max_heap_table_size (MariaDB) or temptable_max_ram (MySQL 8). Use an index instead of a \
           sort, or put tmpdir on a disk of its own.",
@@ -208,8 +209,8 @@ fn finding(window: &Window, pair: &Pair, seen: &Seen) -> Says {
                 fix: fix.to_owned(),
                 evidence,
                 method: "time waiting for block devices, traced, x temporary files' part of its \
-                         device time, and twice the time on CPU in system calls on files, \
-                         sampled, x Aria's part of its pages, over active time"
+                         device time, and twice the time on CPU in system calls on files, sampled, \
+                         x Aria's part of its pages, divided by active time"
                     .to_owned(),
                 remedy: None,
             };

@@ -23,8 +23,8 @@ pub const RULE: Rule = Rule {
            from its own limit. A neighbour can also have too small a limit for the files that it \
            reads: it then reads the same pages again and again, and keeps the disk and the CPUs \
            busy.",
-    method: "The tax is the traced time that threads freed memory or waited for it, times the part \
-             of that memory that other groups took.",
+    method: "The tax is the traced time that threads spent freeing memory or waiting for it, \
+             multiplied by the part of that memory that other groups took.",
     measured: "The rule charges time that the database's threads spend in reclaim, or waiting for \
                what was evicted too early (as in reclaim-stall). The rule charges this time when a \
                group that the database shares met its limit (memory.events.local high and max, or \
@@ -34,20 +34,20 @@ pub const RULE: Rule = Rule {
                reclaim-stall charges the rest. A page that others take evicts at most one page of \
                the database. So pages that the database reads again do not count as taken by it, \
                up to the number that others took. Memory taken is pages reclaimed and held (cgroup \
-               v2), or pgpgin, which counts pieces of memory, times their mean size (v1). The gain \
-               assumes that the neighbours are gone; their CPU time, which cpu-contended charges, \
-               then ends too. A neighbour may meet its own limit and read again what that limit \
-               evicted (workingset_refault_file of its group). Two parts of its cost are charged \
-               here. One part is taken from what others cost the database on its disks (as in \
-               shared-filesystem). This part is the share of reads in the disk cost, times the \
-               pages read again over all pages that others read. The other part is taken from what \
-               neighbours cost the database on its CPUs (as in cpu-contended): their time in the \
-               kernel (utime and stime of their processes). The kernel time counts in proportion \
-               to pages read again over the pages that the neighbours took. Waits for locks of the \
-               kernel are not known. Without tracing, the rule finds a shared limit that was met; \
-               the tax, and neighbours that thrash, are unmeasured. Without tracing, the severity \
-               follows from PSI (full): the part of the window in which all tasks of the group \
-               that had work waited for memory.",
+               v2), or pgpgin, which counts pieces of memory, multiplied by their mean size (v1). \
+               The gain assumes that the neighbours are gone; their CPU time, which cpu-contended \
+               charges, then ends too. A neighbour may meet its own limit and read again what that \
+               limit evicted (workingset_refault_file of its group). Two parts of its cost are \
+               charged here. One part is taken from what others cost the database on its disks (as \
+               in shared-filesystem). This part is the share of reads in the disk cost, multiplied \
+               by the pages read again over all pages that others read. The other part is taken \
+               from what neighbours cost the database on its CPUs (as in cpu-contended): their \
+               time in the kernel (utime and stime of their processes). The kernel time counts in \
+               proportion to pages read again over the pages that the neighbours took. Waits for \
+               locks of the kernel are not known. Without tracing, the rule finds a shared limit \
+               that was met; the tax, and neighbours that thrash, are unmeasured. Without tracing, \
+               the severity follows from PSI (full): the share of the window in which every task \
+               of the group with work to do waited for memory.",
     fix: "Give the named group a limit of its own (memory.high, MemoryHigh=, limits.memory). As an \
           alternative, protect the database (memory.low, MemoryLow=, memory request with memory \
           QoS). Raise the limit of a group that thrashes inside its own limit.",
@@ -213,8 +213,8 @@ fn finding(stall: &Stall, neighbours: &Neighbours, pair: &Pair) -> Says {
             fix: fix(neighbours),
             evidence: taken(neighbours, pair),
             method: "time in direct reclaim, asleep on memory and waiting for disks to read again \
-                     what was evicted, traced, and on CPU for that, sampled, over active time, x \
-                     what other groups took of the memory taken below the shared limit"
+                     what was evicted, traced, and on CPU for that, sampled, divided by active \
+                     time, x what other groups took of the memory taken below the shared limit"
                 .to_owned(),
             remedy: Some("memory-protection"),
         },

@@ -20,8 +20,8 @@ pub const RULE: Rule = Rule {
     what: "After each checkpoint, the first change of a page writes all 8 KiB of it into the log, \
            so that a torn page can be repaired. When checkpoints follow each other closely, nearly \
            every change writes such an image. The log grows tenfold, and commits wait for it.",
-    method: "The tax is the share of the log that is whole pages, as the server counts it, times \
-             the waits for the log.",
+    method: "The tax is the share of the log that is whole pages, as the server counts it, \
+             multiplied by the waits for the log.",
     measured: "The rule reads wal_fpi x 8 KiB over wal_bytes (pg_stat_wal, PostgreSQL 14 and \
                newer), checkpoints of the window, and the settings. The tax is the waiting for \
                disks times three parts. The first part is the log's share of the database's device \
@@ -112,7 +112,7 @@ fn finding(window: &Window, pair: &Pair, images: f64, rate: f64) -> Says {
                 evidence,
                 method: "time waiting for block devices, traced, x the log's part of its device \
                          time x the images' part of what is written to it x the part spent moving \
-                         bytes, over active time"
+                         bytes, divided by active time"
                     .to_owned(),
                 remedy: None,
             };

@@ -20,8 +20,8 @@ pub const RULE: Rule = Rule {
            are evicted too early must be read again, and memory.high puts threads to sleep on \
            purpose. A shortage of memory goes on long before anything is killed, and only latency \
            shows it.",
-    method: "The tax is the traced time that threads freed memory or waited for it, as a share of \
-             active time.",
+    method: "The tax is the traced time that threads spent freeing memory or waiting for it, as a \
+             share of active time.",
     measured: "The tax is a traced share of active time. It has three basic parts. The first part \
                is time on CPU inside direct reclaim (vmscan tracepoints), with its part of waiting \
                for a CPU. The second part is time asleep while the kernel had marked the thread as \
@@ -40,8 +40,8 @@ pub const RULE: Rule = Rule {
                pages that the database's devices moved. Memory that other control groups made the \
                database free or read again is charged by neighbour-reclaim. Without tracing, the \
                rule finds a limit that was met, and its tax is unmeasured. Without tracing, the \
-               severity follows from PSI (full): the part of the window in which all tasks of the \
-               group that had work waited for memory.",
+               severity follows from PSI (full): the share of the window in which every task of \
+               the group with work to do waited for memory.",
     fix: "Raise the memory limit, or lower the need: shared_buffers, innodb_buffer_pool_size, \
           maxmemory, work_mem. Keep large readers of files in another group.",
     sources: &[
@@ -139,7 +139,8 @@ fn finding(window: &Window, stall: &Stall, pair: &Pair) -> Says {
             fix: fix.to_owned(),
             evidence,
             method: "time in direct reclaim, asleep on memory and waiting for disks to read again \
-                     what was evicted, traced, and on CPU for that, sampled, over active time"
+                     what was evicted, traced, and on CPU for that, sampled, divided by active \
+                     time"
                 .to_owned(),
             remedy,
         },

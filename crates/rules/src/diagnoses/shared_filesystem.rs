@@ -23,8 +23,8 @@ pub const RULE: Rule = Rule {
     what: "A filesystem has one journal, and a disk has one queue. When another database, a backup \
            or a batch job writes there, the log waits behind its requests. A commit of the journal \
            also carries everybody's metadata.",
-    method: "The tax is the traced time that threads waited for a device, times the part that \
-             requests of neighbours took.",
+    method: "The tax is the traced time that threads waited for a device, multiplied by the part \
+             that requests of neighbours took.",
     measured: "The rule reads the directories, their filesystems and the owner of each block \
                request. The tax begins with the waiting for disks, and for the filesystem in waits \
                of less than 20 ms. Of this it takes the part above 0.1 ms for a request; an \
@@ -36,9 +36,9 @@ pub const RULE: Rule = Rule {
                journal, serve all databases and are charged to nobody. Pages that neighbours read \
                again because of their own memory limits are charged by neighbour-reclaim. Longer \
                waits for the filesystem are charged by io-hang. CPU time of neighbours that write \
-               much, databases excepted, is charged by cpu-contended. The gain includes both as \
-               far as they end with the neighbours. Several databases may share one filesystem and \
-               cost each other nothing: such a finding is info and has no tax.",
+               much, databases excepted, is charged by cpu-contended. The gain includes the part \
+               of both that ends with the neighbours. Several databases may share one filesystem \
+               and cost each other nothing: such a finding is info and has no tax.",
     fix: "Use a filesystem on a disk of its own for the log, and one for each database. Limit the \
           neighbour's I/O (io.max, io.latency).",
     sources: &[
@@ -152,10 +152,14 @@ fn costly_finding(stall: &Stall, io: &Io, pair: &Pair) -> Says {
             percent(stall.share.mid),
             names.join(" and ")
         ),
-        fix: format!("put the log on a disk of its own; limit {}", neighbours_names(io, &pair.end.id)),
+        fix: format!(
+            "put the log on a disk of its own; limit {}",
+            neighbours_names(io, &pair.end.id)
+        ),
         evidence: evidence(io, pair).into_iter().chain(flood).collect(),
-        method: "time waiting for block devices and the journal, traced, x part above 0.1 ms for each of its \
-                 requests x chance to meet the device busy with others, over active time"
+        method: "time waiting for block devices and the journal, traced, x part above 0.1 ms for \
+                 each of its requests x chance to meet the device busy with others, divided by \
+                 active time"
             .to_owned(),
         remedy,
     };

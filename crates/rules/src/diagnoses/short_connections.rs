@@ -43,10 +43,11 @@ pub const RULE: Rule = Rule {
                clients in one thread, the rule uses their own counts of connections and requests. \
                The rule counts time on CPU in system calls that begin, set up and end connections. \
                Of calls that read from clients and wait for them, the rule counts the part for \
-               beginnings and ends of connections (up to 997 samples a second and CPU). The rule \
-               also counts, for each connection, as much of the engine's own time as four commands \
-               take. This number is an assumption, from none to seven, because nothing measures \
-               it. For clients on this machine, only the system calls are assumed to end then.",
+               beginnings and ends of connections (at most 997 samples per second on each CPU). \
+               The rule also counts, for each connection, as much of the engine's own time as four \
+               commands take. This number is an assumption, from none to seven, because nothing \
+               measures it. For clients on this machine, only the system calls are assumed to end \
+               then.",
     fix: "Keep connections open: a pool in the application, or a pooler beside the database \
           (PgBouncer, ProxySQL).",
     sources: &[

@@ -20,24 +20,24 @@ pub const RULE: Rule = Rule {
            end of a request or an answer nothing follows, so TCP waits for a time-out of at least \
            200 ms. A transaction of one millisecond then takes two hundred milliseconds. The \
            causes are overrun queues, policers, bad links and full conntrack tables.",
-    method: "The tax is the number of TCP time-outs times the least that each takes, over active \
-             time plus these waits.",
+    method: "The tax is the number of TCP time-outs times the least that each takes, divided by \
+             active time plus these waits.",
     measured: "Segments sent again, segments sent and time-outs (RetransSegs, OutSegs, TCPTimeouts \
                of /proc/PID/net/snmp and netstat) count for a whole network namespace. The \
                kernel's tracepoint shows which segments sent again belong to ports that the \
                database listens on. The database is charged with the same part of the time-outs. \
                Without the tracepoint, the database is charged with all time-outs. Each time-out \
                counts as the least that it can take: 200 ms, or less where a route sets less. The \
-               tax is these waits, over active time and the waits together. The lower bound counts \
-               the time-outs that no other program of the namespace can have had. The upper bound \
-               counts twice those that the database can have had. A proxy in the namespace also \
-               loses segments on the way to its clients. Such losses are shown without a tax, \
-               since the server waits for none of them. The gain assumes that the waits end. The \
-               gain is higher where no other program loses much, and the window has five moments \
-               of at least 50 ms in which no client stands still. The gain is then the rate of \
-               these moments over the mean rate. The higher gain is bounded by waits of twice the \
-               length, since the link may allow no more and each client starts slowly after a \
-               wait.",
+               tax is these waits, divided by the sum of active time and the waits. The lower \
+               bound counts the time-outs that no other program of the namespace can have had. The \
+               upper bound counts twice those that the database can have had. A proxy in the \
+               namespace also loses segments on the way to its clients. Such losses are shown \
+               without a tax, since the server waits for none of them. The gain assumes that the \
+               waits end. The gain is higher where no other program loses much, and the window has \
+               five moments of at least 50 ms in which no client stands still. The gain is then \
+               the rate of these moments over the mean rate. The higher gain is bounded by waits \
+               of twice the length, since the link may allow no more and each client starts slowly \
+               after a wait.",
     fix: "Find the link or queue that drops (ethtool -S, tc -s qdisc, nstat). Raise the limit on \
           the rate, or shape instead of policing. Check conntrack and MTU.",
     sources: &[

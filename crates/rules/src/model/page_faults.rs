@@ -104,8 +104,8 @@ fn fault_evidence(pair: &Pair, faults: f64, shared: f64) -> Vec<Evidence> {
     ]
 }
 
-/// The share of a database's minor faults that mapping the shared memory caused, over all samples
-/// of its processes: those inside the window saw clients that came and went.
+/// The share of a database's minor faults that mapping the shared memory caused. All samples of its processes
+/// count, because the samples inside the window also hold clients that came and went.
 fn shared_share(window: &Window, pair: &Pair) -> Reading<Interval> {
     let database = pair.end;
     let at_end = || {
