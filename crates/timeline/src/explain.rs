@@ -29,12 +29,17 @@ pub(crate) fn explain(scene: &Scene, gained_per_s: f64) -> Explained {
     };
     let (mut causes, mut also) = (Vec::new(), scene.facts.clone());
     for listed in CAUSES {
-        let Some(Sign { text, facts }) = (listed.look)(scene) else { continue };
+        let Some(Sign { text, facts, shortens }) = (listed.look)(scene) else { continue };
         let acts_on = |part: &&str| match listed.parts {
             Parts::All => true,
             Parts::These(these) => these.contains(part),
         };
-        let parts: Vec<&str> = free.iter().copied().filter(acts_on).collect();
+        // What makes requests slower explains none that got faster.
+        let agrees = |part: &&str| match (shortens, compared) {
+            (Some(shortens), Some(compared)) => (gained(compared, &[part]) > 0.0) == shortens,
+            _ => true,
+        };
+        let parts: Vec<&str> = free.iter().copied().filter(acts_on).filter(agrees).collect();
         let brought = compared.map(|compared| gained(compared, &parts));
         let matters = match brought {
             Some(brought) => brought * gained_per_s.signum() >= LEAST_SHARE * gained_per_s.abs(),

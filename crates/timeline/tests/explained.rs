@@ -162,17 +162,30 @@ fn a_live_migration_is_told_by_the_clock_and_what_the_other_host_has() {
     assert_eq!(notes, ["clock-step"]);
 }
 
-#[test]
-fn a_neighbour_that_comes_is_named() {
-    let result = told(halves(8, |number, factor| {
-        let queue = if number >= 60 { 0.000_2 } else { 0.000_01 };
+/// A neighbour comes, and threads wait so long for CPUs before and after.
+fn neighbour_comes([before, after]: [f64; 2]) -> Timeline {
+    told(halves(8, |number, factor| {
+        let queue = if number >= 60 { after } else { before };
         let parts = [("cpu", 0.000_2), ("run-queue", queue)];
         let mut moment = moment(number as u64, database(&parts, factor));
         if number >= 60 {
             moment.host.number("neighbour.backup.cpu_s", 9.0);
         }
         moment
-    }));
+    }))
+}
+
+#[test]
+fn what_makes_requests_slower_explains_none_that_got_faster() {
+    let result = neighbour_comes([0.000_2, 0.000_01]);
+    let change = only(&result);
+    assert!(change.gained_per_s() > 0.0);
+    assert_eq!(causes(change), [""; 0], "{change:#?}");
+}
+
+#[test]
+fn a_neighbour_that_comes_is_named() {
+    let result = neighbour_comes([0.000_01, 0.000_2]);
     let change = only(&result);
     assert_eq!(causes(change), ["neighbour"]);
     assert!(change.gained_per_s() < 0.0);

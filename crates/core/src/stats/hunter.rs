@@ -29,15 +29,20 @@ pub(super) fn sides(all: &[usize], point: usize, end: usize) -> (usize, usize) {
     (left, all.get(at + 1).copied().unwrap_or(end))
 }
 
-/// The change points, ascending.
-pub(super) fn points(values: &[f64], noises: &Noises) -> Vec<usize> {
-    let level = FALSE_ALARMS / values.len().max(1) as f64;
+/// How unlikely a change must be of a series of so many values.
+fn level(count: usize) -> f64 {
+    FALSE_ALARMS / count.max(1) as f64
+}
+
+/// Where the series may change, ascending.
+pub(super) fn candidates(values: &[f64], noises: &Noises) -> Vec<usize> {
+    let level = level(values.len()) * FIRST_PASS;
     let mut points = Vec::new();
     for length in STRETCHES {
         let mut start = 0;
         loop {
             let end = (start + length).min(values.len());
-            split(values, noises, start..end, level * FIRST_PASS, &mut points);
+            split(values, noises, start..end, (level, DEEPEST), &mut points);
             if end == values.len() {
                 break;
             }
@@ -49,28 +54,37 @@ pub(super) fn points(values: &[f64], noises: &Noises) -> Vec<usize> {
     }
     points.sort_unstable();
     points.dedup();
-    merge(values, noises, points, level)
+    points
 }
 
-/// Adds the points of a stretch, the strongest first.
+/// A stretch is split so often, one part within the other: into 64 parts.
+const DEEPEST: u32 = 5;
+
+/// Adds the points of a stretch. Two sides cannot be told apart while they have changes of their own, which look like
+/// their noise. So a point with others on its sides is a candidate whatever the test says of it.
 fn split(
     values: &[f64],
     noises: &Noises,
     stretch: Range<usize>,
-    level: f64,
+    (level, depth): (f64, u32),
     points: &mut Vec<usize>,
 ) {
     let Range { start, end } = stretch;
     let Some(point) = farthest_apart(&values[start..end]).map(|at| start + at) else { return };
-    if chance(values, noises, start, point, end) < level {
+    let before = points.len();
+    if let Some(depth) = depth.checked_sub(1) {
+        split(values, noises, start..point, (level, depth), points);
+        split(values, noises, point..end, (level, depth), points);
+    }
+    if points.len() > before || chance(values, noises, start, point, end) < level {
         points.push(point);
-        split(values, noises, start..point, level, points);
-        split(values, noises, point..end, level, points);
     }
 }
 
-/// Removes the weakest point until all are strong, and moves each to where both sides are farthest apart.
-fn merge(values: &[f64], noises: &Noises, mut points: Vec<usize>, level: f64) -> Vec<usize> {
+/// The strong ones of some points: removes the weakest until all are strong, and moves each to where both sides are
+/// farthest apart.
+pub(super) fn strong(values: &[f64], noises: &Noises, mut points: Vec<usize>) -> Vec<usize> {
+    let level = level(values.len());
     loop {
         let chance_of = |at: usize| {
             let (left, right) = sides(&points, points[at], values.len());

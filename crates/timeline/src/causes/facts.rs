@@ -66,7 +66,7 @@ pub(super) const RESTART: Kind = Kind {
     look: |scene| {
         let facts = scene.facts_of(&["instance", "container", "pod"]);
         let text = "the server was started again".to_owned();
-        (!facts.is_empty()).then_some(Sign { text, facts })
+        (!facts.is_empty()).then_some(Sign { text, facts, shortens: None })
     },
 };
 
@@ -77,7 +77,7 @@ fn sign(scene: &Scene, ids: &[&str], what: &str) -> Option<Sign> {
         0 => String::new(),
         more => format!(", and {more} more"),
     };
-    Some(Sign { text: format!("{what} changed: {}{also}", changed(first)), facts })
+    Some(Sign { text: format!("{what} changed: {}{also}", changed(first)), facts, shortens: None })
 }
 
 /// A fact in words: without its name where that is what the sentence is about.

@@ -30,4 +30,13 @@ pub(crate) struct Sign {
     pub text: String,
     /// The facts, and measures, that changed.
     pub facts: Vec<FactChange>,
+    /// Whether it can only shorten the parts that it acts on, or only lengthen them; `None`: either.
+    pub shortens: Option<bool>,
+}
+
+impl Sign {
+    /// The same of what can only shorten parts, or only lengthen them.
+    pub fn that_shortens(self, shortens: bool) -> Self {
+        Self { shortens: Some(shortens), ..self }
+    }
 }

@@ -106,7 +106,7 @@ fn said(text: &str, facts: Vec<FactChange>) -> Sign {
             format!("{} {} → {}", fact.id, value(&fact.before), value(&fact.after))
         })
         .collect();
-    Sign { text: format!("{text}: {}", parts.join(", ")), facts }
+    Sign { text: format!("{text}: {}", parts.join(", ")), facts, shortens: None }
 }
 
 fn steal_share(scene: &Scene) -> Option<[f64; 2]> {
@@ -142,7 +142,8 @@ fn moved_host(scene: &Scene) -> Option<Sign> {
 
 fn steal(scene: &Scene) -> Option<Sign> {
     let both = steal_share(scene).filter(|[a, b]| (a - b).abs() >= SAME_SHARE)?;
-    Some(said("other guests of the hypervisor", vec![measure("steal", both, percent)]))
+    let sign = said("other guests of the hypervisor", vec![measure("steal", both, percent)]);
+    Some(sign.that_shortens(both[1] < both[0]))
 }
 
 /// What programs beside the database took of the CPUs, other databases too.
@@ -171,7 +172,7 @@ fn neighbour(scene: &Scene) -> Option<Sign> {
     let most = |both: &[f64; 2]| (both[1] - both[0]) * way;
     let (name, both) = each.iter().max_by(|a, b| most(&a.1).total_cmp(&most(&b.1)))?;
     let text = if way > 0.0 { "a neighbour came" } else { "a neighbour left" };
-    Some(said(text, vec![measure(name, *both, cpus)]))
+    Some(said(text, vec![measure(name, *both, cpus)]).that_shortens(way < 0.0))
 }
 
 /// The sum of a measure of the database's own flows, of the roles and directions that are wanted.
@@ -254,7 +255,8 @@ fn cache(scene: &Scene) -> Option<Sign> {
     let is_this = differs(number, SAME) && grown(number).abs() >= grown(each).abs();
     let text =
         if grown(number) < 0.0 { "the cache got warm" } else { "the cache got cold, or too small" };
-    is_this.then(|| said(text, vec![measure("reads of a request", number, count)]))
+    let facts = vec![measure("reads of a request", number, count)];
+    is_this.then(|| said(text, facts).that_shortens(grown(number) < 0.0))
 }
 
 fn read_latency(scene: &Scene) -> Option<Sign> {
@@ -266,7 +268,7 @@ fn read_latency(scene: &Scene) -> Option<Sign> {
         "reads got slower"
     };
     let facts = vec![measure("a read", each, time), measure("reads of a request", number, count)];
-    is_this.then(|| said(text, facts))
+    is_this.then(|| said(text, facts).that_shortens(grown(each) < 0.0))
 }
 
 fn write_latency(scene: &Scene) -> Option<Sign> {
@@ -279,7 +281,8 @@ fn write_latency(scene: &Scene) -> Option<Sign> {
     } else {
         "writes of the log got slower"
     };
-    differs(each, SAME).then(|| said(text, vec![measure("a write of the log", each, time)]))
+    let facts = vec![measure("a write of the log", each, time)];
+    differs(each, SAME).then(|| said(text, facts).that_shortens(grown(each) < 0.0))
 }
 
 fn write_burst(scene: &Scene) -> Option<Sign> {
@@ -297,7 +300,7 @@ fn write_burst(scene: &Scene) -> Option<Sign> {
     if let Some(both) = scene.per_second(checkpoints).filter(|both| differs(*both, SAME)) {
         facts.push(measure("checkpoints a minute", both.map(|rate| rate * 60.0), count));
     }
-    Some(said(text, facts))
+    Some(said(text, facts).that_shortens(grown(bytes) < 0.0))
 }
 
 /// What others read and write on the disks of the database.
@@ -324,7 +327,8 @@ fn disk_neighbour(scene: &Scene) -> Option<Sign> {
     } else {
         "others stopped using the disk"
     };
-    matters.then(|| said(text, vec![measure("others' requests", others, per_s)]))
+    let facts = vec![measure("others' requests", others, per_s)];
+    matters.then(|| said(text, facts).that_shortens(grown(others) < 0.0))
 }
 
 /// The share of memory on the node that has most.
