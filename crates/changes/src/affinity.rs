@@ -135,7 +135,7 @@ impl Processes {
         let is_late = |known: &Known| known.started_ticks >= family.since_ticks;
         let late = self.known.iter().filter(|(pid, known)| is_late(known) && !tree.contains(pid));
         let is_alike = |pid: &u32| {
-            groups(host, *pid).value() == Some(&family.groups)
+            groups(host, *pid).value().is_some_and(|now| are_same_groups(now, &family.groups))
                 && process::status(host, *pid).value().and_then(|status| status.uid)
                     == Some(family.uid)
         };
@@ -146,6 +146,24 @@ impl Processes {
 /// `/proc/PID/cgroup`.
 pub fn groups(host: &Host, pid: u32) -> Reading<String> {
     host.text(&format!("/proc/{pid}/cgroup"))
+}
+
+/// Whether two `/proc/PID/cgroup` name the same groups. A hierarchy that only one of them has was mounted, or
+/// unmounted, between both.
+fn are_same_groups(one: &str, other: &str) -> bool {
+    let paths = |text: &str| -> BTreeMap<String, String> {
+        let line = |line: &str| {
+            let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
+            Some((controllers.to_owned(), path.to_owned()))
+        };
+        text.lines().filter_map(line).collect()
+    };
+    let (one, other) = (paths(one), paths(other));
+    let mut shared = one
+        .iter()
+        .filter_map(|(controllers, path)| Some(path == other.get(controllers)?))
+        .peekable();
+    shared.peek().is_some() && shared.all(|is_same| is_same)
 }
 
 /// The threads of a process; none when it ended.
@@ -302,6 +320,15 @@ mod tests {
             }
             let _ = self.0.wait();
         }
+    }
+
+    #[test]
+    fn a_hierarchy_that_is_mounted_meanwhile_makes_no_other_groups() {
+        let before = "3:cpuset:/a\n2:cpu,cpuacct:/a\n0::/";
+        assert!(are_same_groups(before, before));
+        assert!(are_same_groups(before, "9:hugetlb:/\n4:cpuset:/a\n2:cpu,cpuacct:/a\n0::/"));
+        assert!(!are_same_groups(before, "3:cpuset:/b\n2:cpu,cpuacct:/a\n0::/"));
+        assert!(!are_same_groups(before, ""), "nothing is known");
     }
 
     #[test]
