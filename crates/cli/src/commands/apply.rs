@@ -19,7 +19,7 @@ use untax_core::receipt::Status;
 #[command(after_help = "Examples:\n  untax apply plan-20260101T101500000Z --dry-run\n  \
                         untax apply fix/                       a plan written with -o fix\n\n\
                         Exit codes: 0 applied; 2 failed, and all steps are undone; 3 bad usage. \
-                        With --dry-run: 0 the plan can be applied; 1 a step is refused.")]
+                        With --dry-run, 0 means that the plan can be applied, and 1 that a step is refused.")]
 pub struct Args {
     /// The plan: its id, its file, or the directory that it was written to
     #[arg(value_name = "PLAN")]

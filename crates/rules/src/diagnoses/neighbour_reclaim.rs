@@ -29,25 +29,25 @@ pub const RULE: Rule = Rule {
                what was evicted too early (as in reclaim-stall). The rule charges this time when a \
                group that the database shares met its limit (memory.events.local high and max, or \
                memory.failcnt, grew). The rule also charges this time when no limit was met, but \
-               the machine's own memory was short (allocstall of /proc/vmstat grew). The rule \
-               charges the part that other groups took of all memory taken below that limit; \
-               reclaim-stall charges the rest. A page that others take evicts at most one page of \
-               the database. So pages that the database reads again do not count as taken by it, \
-               up to the number that others took. Memory taken is pages reclaimed and held (cgroup \
-               v2), or pgpgin, which counts pieces of memory, multiplied by their mean size (v1). \
-               The gain assumes that the neighbours are gone; their CPU time, which cpu-contended \
-               charges, then ends too. A neighbour may meet its own limit and read again what that \
-               limit evicted (workingset_refault_file of its group). Two parts of its cost are \
-               charged here. One part is taken from what others cost the database on its disks (as \
-               in shared-filesystem). This part is the share of reads in the disk cost, multiplied \
-               by the pages read again over all pages that others read. The other part is taken \
-               from what neighbours cost the database on its CPUs (as in cpu-contended): their \
-               time in the kernel (utime and stime of their processes). The kernel time counts in \
-               proportion to pages read again over the pages that the neighbours took. Waits for \
-               locks of the kernel are not known. Without tracing, the rule finds a shared limit \
-               that was met; the tax, and neighbours that thrash, are unmeasured. Without tracing, \
-               the severity follows from PSI (full): the share of the window in which every task \
-               of the group with work to do waited for memory.",
+               the machine's own memory was short (allocstall of /proc/vmstat grew). Of all memory \
+               that was taken below that limit, other groups took a part. The rule charges this \
+               part of the time; reclaim-stall charges the rest. A page that others take evicts at \
+               most one page of the database. So pages that the database reads again do not count \
+               as taken by it, up to the number that others took. Memory taken is pages reclaimed \
+               and held (cgroup v2), or pgpgin, which counts pieces of memory, multiplied by their \
+               mean size (v1). The gain assumes that the neighbours are gone; their CPU time, \
+               which cpu-contended charges, then ends too. A neighbour may meet its own limit and \
+               read again what that limit evicted (workingset_refault_file of its group). Two \
+               parts of its cost are charged here. One part is taken from what others cost the \
+               database on its disks (as in shared-filesystem). This part is the share of reads in \
+               the disk cost, multiplied by the pages read again over all pages that others read. \
+               The other part is taken from what neighbours cost the database on its CPUs (as in \
+               cpu-contended): their time in the kernel (utime and stime of their processes). The \
+               kernel time counts in proportion to pages read again over the pages that the \
+               neighbours took. Waits for locks of the kernel are not known. Without tracing, the \
+               rule finds a shared limit that was met; the tax, and neighbours that thrash, are \
+               unmeasured. Without tracing, the severity follows from PSI (full): the share of the \
+               window in which every task of the group with work to do waited for memory.",
     fix: "Give the named group a limit of its own (memory.high, MemoryHigh=, limits.memory). As an \
           alternative, protect the database (memory.low, MemoryLow=, memory request with memory \
           QoS). Raise the limit of a group that thrashes inside its own limit.",

@@ -29,11 +29,11 @@ pub const RULE: Rule = Rule {
                waiting for a lock while a thread that may hold it was in reclaim or stalled. Where \
                a limit was met, three more parts count. First, the database read again what had \
                been evicted shortly before (workingset_refault_file of its group, as a part of \
-               what was read). The part read again applies to the time waiting for disks to read. \
-               The part also applies to time on CPU that gets file pages not in the page cache, or \
-               that is interrupted as requests are done. Stacks are sampled for this, up to 997 a \
-               second and CPU. Where there were too few samples, the interval allows any part. \
-               Second, threads waited inside file calls behind threads that reclaim with the \
+               what was read). The time that threads wait for disk reads is multiplied by this \
+               part. The same holds for time on CPU that gets file pages not in the page cache, or \
+               that is interrupted as requests are done. Stacks are sampled for this, at most 997 \
+               per second on each CPU. Where there were too few samples, the interval allows any \
+               part. Second, threads waited inside file calls behind threads that reclaim with the \
                file's lock. Third, threads waited for CPUs that kernel workers (kworker, \
                ksoftirqd) had meanwhile to move these pages. The workers' time counts in \
                proportion: pages read again, and as many pages written to make room, over all \

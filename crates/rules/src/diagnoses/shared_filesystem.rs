@@ -29,16 +29,17 @@ pub const RULE: Rule = Rule {
                request. The tax begins with the waiting for disks, and for the filesystem in waits \
                of less than 20 ms. Of this it takes the part above 0.1 ms for a request; an \
                ordinary flash disk that nobody else uses takes that long. A commit includes its \
-               wait in the filesystem. The part above 0.1 ms is multiplied by the busy share of \
-               the device, and by the others' part of the device. For reads, the others' part goes \
-               by time. For writes, the others' part goes by requests and bytes, as the kernel's \
-               I/O cost controller weighs them. Writes of the filesystem itself, such as a \
-               journal, serve all databases and are charged to nobody. Pages that neighbours read \
-               again because of their own memory limits are charged by neighbour-reclaim. Longer \
-               waits for the filesystem are charged by io-hang. CPU time of neighbours that write \
-               much, databases excepted, is charged by cpu-contended. The gain includes the part \
-               of both that ends with the neighbours. Several databases may share one filesystem \
-               and cost each other nothing: such a finding is info and has no tax.",
+               wait in the filesystem. The time above 0.1 ms is multiplied by two shares: how much \
+               of the window the device was busy, and how much of its work was for others. For \
+               reads, the others' part goes by time. For writes, the others' part goes by requests \
+               and bytes, as the kernel's I/O cost controller weighs them. Writes of the \
+               filesystem itself, such as a journal, serve all databases and are charged to \
+               nobody. Pages that neighbours read again because of their own memory limits are \
+               charged by neighbour-reclaim. Longer waits for the filesystem are charged by \
+               io-hang. CPU time of neighbours that write much, databases excepted, is charged by \
+               cpu-contended. The gain includes the part of both that ends with the neighbours. \
+               Several databases may share one filesystem and cost each other nothing: such a \
+               finding is info and has no tax.",
     fix: "Use a filesystem on a disk of its own for the log, and one for each database. Limit the \
           neighbour's I/O (io.max, io.latency).",
     sources: &[

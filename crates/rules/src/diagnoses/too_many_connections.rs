@@ -39,11 +39,11 @@ pub const RULE: Rule = Rule {
                shows how much longer the first statement takes than the third. The tax is that \
                part of the database's time on CPU outside of the kernel. If the same time for each \
                transaction gives less, the tax is that smaller time. The charge of small-pages is \
-               not counted again. Other statements use more or less memory: the lower bound is \
-               zero, and the upper bound takes the same part of all the database's time on CPU. A \
-               pool takes turns too, so the gain comes from 85 % of the tax. For other engines, \
-               and in untax watch, the tax is unmeasured. The queue itself is latency and takes no \
-               time of the database.",
+               not counted again. Other statements may use more memory than this one, or less. So \
+               the lower bound is zero, and the upper bound is the same part of all the database's \
+               time on CPU. A pool takes turns too, so the gain comes from 85 % of the tax. For \
+               other engines, and in untax watch, the tax is unmeasured. The queue itself is \
+               latency and takes no time of the database.",
     fix: "Use a pooler (PgBouncer in transaction mode, thread_handling=pool-of-threads, ProxySQL) \
           of two to four connections for each CPU.",
     sources: &[
