@@ -215,7 +215,7 @@ fn bench_is_marked(agent: &Agent, name: &str) {
 /// Some seconds of a bench that wants no huge pages and no server.
 const BENCH: &str = "bench pages --rows 100000 --row-bytes 128 --pages 4k,thp --connections 1 --trials 3 --trial-seconds 1";
 
-/// What an agent tells at one time.
+/// Answers of an agent at one time.
 #[derive(Debug)]
 struct Look {
     active_s: f64,

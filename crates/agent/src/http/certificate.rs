@@ -91,7 +91,8 @@ impl ResolvesServerCert for Certificate {
     }
 }
 
-/// What differs between a file and the one that replaces it: device, inode, length, and when it was written.
+/// The identity of a file's content: device, inode, length and time of the last write. A file that replaces it has
+/// another.
 type Stamp = (u64, u64, u64, i64, i64);
 
 fn stamps(files: &[PathBuf; 2]) -> Result<[Stamp; 2], String> {

@@ -47,7 +47,7 @@ pub enum AskError {
     Status(String, u16, String),
 }
 
-/// What an answer may take.
+/// Limits of an answer: its time and its size.
 #[derive(Debug, Clone, Copy)]
 pub struct Bounds {
     patience: Duration,
@@ -143,7 +143,7 @@ struct Address<'a> {
     authority: &'a str,
     host: &'a str,
     port: u16,
-    /// What stands before each path.
+    /// The beginning of every path.
     prefix: &'a str,
 }
 
@@ -259,13 +259,13 @@ mod tests {
 
     const SECOND: Bounds = Bounds::within(Duration::from_secs(1)).at_most_mib(1);
 
-    /// What a client says of a server that answers its first request by `serve`.
+    /// The body, or the error, that a client gives for a server that answers its first request by `serve`.
     fn asked(serve: impl Fn(TcpStream) -> Option<()> + Send + 'static) -> String {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let base = format!("http://{}", listener.local_addr().unwrap());
         let server = std::thread::spawn(move || {
             let (mut stream, _) = listener.accept().unwrap();
-            // What is not read would reset the connection.
+            // A request that is left unread would reset the connection.
             let _ = stream.read(&mut [0; 1024]);
             serve(stream)
         });

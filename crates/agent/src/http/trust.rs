@@ -43,7 +43,7 @@ fn of_host() -> Result<RootCertStore, String> {
     roots(file)
 }
 
-/// What to do about an error of TLS; `host` is the name that was asked for.
+/// The next action after an error of TLS; `host` is the name that was asked for.
 pub(super) fn words(error: &Error, host: &str) -> String {
     match error {
         Error::InvalidMessage(_) => "it does not speak TLS there; http:// asks without".to_owned(),

@@ -67,7 +67,7 @@ fn named(
     Ok(Chosen { candidate, along, preferred, tunables: tunables(wanted, rule) })
 }
 
-/// What one `--instance` says.
+/// One `--instance`, taken apart.
 #[derive(Debug)]
 struct Parsed<'a> {
     name: &'a str,
